@@ -1,0 +1,16 @@
+//! Almanac: one store per person for everything they measure.
+//!
+//! The rooms below depend on each other downwards only, in this order: `cli`, `api`, `auth`, `output`, `query`, `people`, `ingest`, `upkeep`,
+//! `store`, `catalog`, `model`. `api` knows no Parquet, `query` knows no HTTP, `model` does no I/O.
+
+pub mod api;
+pub mod auth;
+pub mod catalog;
+pub mod cli;
+pub mod ingest;
+pub mod model;
+pub mod output;
+pub mod people;
+pub mod query;
+pub mod store;
+pub mod upkeep;

@@ -1,0 +1,6 @@
+//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, no async, nothing that can block.
+
+pub mod clock;
+pub mod ids;
+pub mod registry;
+pub mod time;
