@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod ids;
+pub mod permit;
 pub mod registry;
 pub mod time;
