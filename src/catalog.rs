@@ -17,6 +17,8 @@ pub mod records;
 mod replacing;
 mod rows;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -56,8 +58,15 @@ impl Catalog {
     async fn confirm(&self, session: Session, witness: Option<PieceId>) -> Result<(), CatalogError> {
         match (session.commit().await, witness) {
             (Err(CatalogError::Unavailable { detail }), Some(piece)) => {
-                let found = self.database.select(&tables::PIECES, "WHERE piece = $1", vec![rows::id(piece.0)]).await?;
-                if found.is_empty() { Err(CatalogError::Unavailable { detail }) } else { Ok(()) }
+                let found = self
+                    .database
+                    .select(&tables::PIECES, "WHERE piece = $1", vec![rows::id(piece.0)])
+                    .await?;
+                if found.is_empty() {
+                    Err(CatalogError::Unavailable { detail })
+                } else {
+                    Ok(())
+                }
             }
             (outcome, _) => outcome,
         }

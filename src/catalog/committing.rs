@@ -44,10 +44,14 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
 
     let mut partitions = current_partitions(session, &commit.changes, now).await?;
     if partitions.len() < commit.changes.len() {
-        return Err(CatalogError::Refused { detail: "a commit changes the same partition twice".to_owned() });
+        return Err(CatalogError::Refused {
+            detail: "a commit changes the same partition twice".to_owned(),
+        });
     }
     let unchanged = |change: &PartitionChange| {
-        partitions.get(&(change.person, change.data_type.clone())).is_some_and(|(row, _)| change.expected_version.is_none_or(|expected| row.version == expected))
+        partitions
+            .get(&(change.person, change.data_type.clone()))
+            .is_some_and(|(row, _)| change.expected_version.is_none_or(|expected| row.version == expected))
     };
     if !commit.changes.iter().all(unchanged) {
         return Ok(CommitOutcome::Stale);
@@ -69,7 +73,12 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
                 blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
             }
         }
-        dead.extend(change.dead.iter().map(|(piece, record)| DeadRow::values(change.person, &change.data_type, *piece, *record, sequence)));
+        dead.extend(
+            change
+                .dead
+                .iter()
+                .map(|(piece, record)| DeadRow::values(change.person, &change.data_type, *piece, *record, sequence)),
+        );
         if change.updates != 0 {
             *updates.entry((change.person, change.data_type.clone())).or_default() += change.updates;
         }
@@ -79,7 +88,9 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     session.insert_blobs(blobs).await?;
 
     for change in &commit.changes {
-        let Some((row, _)) = partitions.get_mut(&(change.person, change.data_type.clone())) else { continue };
+        let Some((row, _)) = partitions.get_mut(&(change.person, change.data_type.clone())) else {
+            continue;
+        };
         row.version += 1;
         row.records += change.records_delta;
         row.changed_at = now;
@@ -92,7 +103,9 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
         }
     }
     store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
-    session.insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace).await?;
+    session
+        .insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace)
+        .await?;
     count_updates(session, updates, now).await?;
     store_sources(session, &commit.sources, now).await?;
 
@@ -112,7 +125,11 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
         .collect();
     let expected = keyed.len() as u64;
     let written = session.insert(&UPLOADS, keyed, Existing::Keep).await?;
-    Ok(if written.rows == expected { CommitOutcome::Done } else { CommitOutcome::Stale })
+    Ok(if written.rows == expected {
+        CommitOutcome::Done
+    } else {
+        CommitOutcome::Stale
+    })
 }
 
 /// The ledgers of `people`, locked until the transaction ends; people who are new are created.
@@ -134,14 +151,19 @@ pub(super) async fn lock_people(
 
 /// Creates a person unless there is one already; returns whether it was new.
 pub(super) async fn create_person(session: &mut Session, person: PersonId, name: Option<&str>, now: Instant) -> Result<bool, CatalogError> {
-    if !session.select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)]).await?.is_empty()
+    if !session
+        .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])
+        .await?
+        .is_empty()
         && session.select(&LEDGERS, "WHERE person = $1", vec![id(person.0)]).await?.is_empty()
     {
         return Err(CatalogError::corrupt(format!("person {person} has partitions but was lost")));
     }
     let row = vec![id(person.0), optional_text(name), Value::NullText, Value::Int(now.micros())];
     let created = session.insert(&PEOPLE, vec![row], Existing::Keep).await?.rows == 1;
-    session.insert(&LEDGERS, vec![Ledger::empty(person).values()], Existing::Keep).await?;
+    session
+        .insert(&LEDGERS, vec![Ledger::empty(person).values()], Existing::Keep)
+        .await?;
     Ok(created)
 }
 
@@ -201,7 +223,9 @@ pub(super) async fn store_partitions(
         ledger.digest ^= row.checksum() ^ stored.unwrap_or(0);
         ledger.partitions += i64::from(stored.is_none());
     }
-    session.insert(&PARTITIONS, rows.iter().map(|(row, _)| row.values()).collect(), Existing::Replace).await?;
+    session
+        .insert(&PARTITIONS, rows.iter().map(|(row, _)| row.values()).collect(), Existing::Replace)
+        .await?;
     Ok(())
 }
 
@@ -213,7 +237,10 @@ async fn count_updates(session: &mut Session, mut updates: BTreeMap<(PersonId, T
     let people: BTreeSet<PersonId> = updates.keys().map(|(person, _)| *person).collect();
     let (list, mut values) = one_of(2, people.iter().map(|person| id(person.0)).collect());
     values.insert(0, Value::Int(minute));
-    for record in session.select(&UPDATES, &format!("WHERE minute = $1 AND person IN {list}"), values).await? {
+    for record in session
+        .select(&UPDATES, &format!("WHERE minute = $1 AND person IN {list}"), values)
+        .await?
+    {
         let key = (record.id(0, PersonId::from_slice)?, TypeId(record.text(2)?.into()));
         if let Some(count) = updates.get_mut(&key) {
             *count += record.int(3)?;

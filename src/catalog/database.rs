@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgRow};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
 use sqlx::query::Query;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Decode, Encode, PgPool, Postgres, Row as _, Sqlite, SqlitePool, Transaction, Type};
 
 use super::errors::CatalogError;
@@ -62,16 +62,20 @@ impl Database {
         if address.starts_with("postgres://") || address.starts_with("postgresql://") {
             return open_postgres(address).await;
         }
-        Err(CatalogError::Address { given: without_password(address) })
+        Err(CatalogError::Address {
+            given: without_password(address),
+        })
     }
 
     /// A transaction that sees one moment of the catalogue and changes nothing.
     pub async fn read(&self) -> Result<Session, CatalogError> {
         Ok(match self {
             Self::Sqlite { readers, .. } => Session::Sqlite(readers.begin().await.map_err(classify)?),
-            Self::Postgres(pool) => {
-                Session::Postgres(pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(classify)?)
-            }
+            Self::Postgres(pool) => Session::Postgres(
+                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    .await
+                    .map_err(classify)?,
+            ),
         })
     }
 
@@ -101,7 +105,9 @@ impl Database {
     pub async fn migrating(&self) -> Result<Session, CatalogError> {
         let mut session = self.write().await?;
         if matches!(session, Session::Postgres(_)) {
-            session.fetch("SELECT pg_advisory_xact_lock($1)".to_owned(), vec![Value::Int(MIGRATION_LOCK)]).await?;
+            session
+                .fetch("SELECT pg_advisory_xact_lock($1)".to_owned(), vec![Value::Int(MIGRATION_LOCK)])
+                .await?;
         }
         Ok(session)
     }
@@ -146,8 +152,16 @@ impl Session {
     /// Runs a statement; returns how many rows it changed.
     pub async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
         Ok(match self {
-            Self::Sqlite(transaction) => bound::<Sqlite>(sql, values).execute(&mut **transaction).await.map_err(classify)?.rows_affected(),
-            Self::Postgres(transaction) => bound::<Postgres>(sql, values).execute(&mut **transaction).await.map_err(classify)?.rows_affected(),
+            Self::Sqlite(transaction) => bound::<Sqlite>(sql, values)
+                .execute(&mut **transaction)
+                .await
+                .map_err(classify)?
+                .rows_affected(),
+            Self::Postgres(transaction) => bound::<Postgres>(sql, values)
+                .execute(&mut **transaction)
+                .await
+                .map_err(classify)?
+                .rows_affected(),
         })
     }
 
@@ -155,11 +169,17 @@ impl Session {
     pub async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(transaction) => {
-                sqlx::raw_sql(AssertSqlSafe(script.to_owned())).execute(&mut **transaction).await.map_err(classify)?;
+                sqlx::raw_sql(AssertSqlSafe(script.to_owned()))
+                    .execute(&mut **transaction)
+                    .await
+                    .map_err(classify)?;
             }
             Self::Postgres(transaction) => {
                 let script = postgres_definitions(script);
-                sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut **transaction).await.map_err(classify)?;
+                sqlx::raw_sql(AssertSqlSafe(script))
+                    .execute(&mut **transaction)
+                    .await
+                    .map_err(classify)?;
             }
         }
         Ok(())
@@ -262,17 +282,27 @@ async fn open_sqlite(path: &Path) -> Result<Database, CatalogError> {
         .pragma("cache_size", "-16384")
         .disable_statement_logging();
     let writer = pool(1).connect_with(options.clone()).await.map_err(classify)?;
-    let readers = pool(reader_count()).min_connections(1).connect_with(options.pragma("query_only", "on")).await.map_err(classify)?;
+    let readers = pool(reader_count())
+        .min_connections(1)
+        .connect_with(options.pragma("query_only", "on"))
+        .await
+        .map_err(classify)?;
     Ok(Database::Sqlite { writer, readers })
 }
 
 async fn open_postgres(address: &str) -> Result<Database, CatalogError> {
     let options = PgConnectOptions::from_str(address)
-        .map_err(|_| CatalogError::Address { given: without_password(address) })?
+        .map_err(|_| CatalogError::Address {
+            given: without_password(address),
+        })?
         .application_name("almanac")
         .statement_cache_capacity(PREPARED_STATEMENTS)
         // An acknowledgement means that it is on disk, whatever the server's default is.
-        .options([("synchronous_commit", "on"), ("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "60s")])
+        .options([
+            ("synchronous_commit", "on"),
+            ("lock_timeout", "10s"),
+            ("idle_in_transaction_session_timeout", "60s"),
+        ])
         .disable_statement_logging();
     Ok(Database::Postgres(pool(16).connect_with(options).await.map_err(classify)?))
 }
@@ -288,14 +318,20 @@ fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
 }
 
 fn reader_count() -> u32 {
-    std::thread::available_parallelism().map_or(4, |count| count.get() as u32 * 2).clamp(2, 8)
+    std::thread::available_parallelism()
+        .map_or(4, |count| count.get() as u32 * 2)
+        .clamp(2, 8)
 }
 
 /// Creates the file, readable by its owner only, before SQLite would create it readable by all.
 fn create_private(path: &Path) -> Result<(), CatalogError> {
     let unavailable = |error: std::io::Error| {
         let detail = format!("{}: {error}", path.display());
-        if error.kind() == std::io::ErrorKind::StorageFull { CatalogError::Full { detail } } else { CatalogError::Unavailable { detail } }
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            CatalogError::Full { detail }
+        } else {
+            CatalogError::Unavailable { detail }
+        }
     };
     if let Some(parent) = path.parent().filter(|parent| *parent != PathBuf::new()) {
         std::fs::create_dir_all(parent).map_err(unavailable)?;
@@ -308,7 +344,11 @@ fn create_private(path: &Path) -> Result<(), CatalogError> {
 }
 
 fn postgres_definitions(script: &str) -> String {
-    script.replace(") STRICT, WITHOUT ROWID;", ");").replace(") STRICT;", ");").replace(" INTEGER", " BIGINT").replace(" BLOB", " BYTEA")
+    script
+        .replace(") STRICT, WITHOUT ROWID;", ");")
+        .replace(") STRICT;", ");")
+        .replace(" INTEGER", " BIGINT")
+        .replace(" BLOB", " BYTEA")
 }
 
 fn without_password(address: &str) -> String {

@@ -25,7 +25,9 @@ impl Catalog {
         let rest = format!("WHERE definition = $1{}", session.locking());
         let found = session.select(&DEFINITIONS, &rest, vec![id(definition.id)]).await?;
         let Some(found) = found.first() else {
-            return Err(CatalogError::Missing { what: format!("definition {}", definition.id) });
+            return Err(CatalogError::Missing {
+                what: format!("definition {}", definition.id),
+            });
         };
         if definition_of(found)?.version != expected {
             return Ok(false);
@@ -36,13 +38,23 @@ impl Catalog {
     }
 
     pub async fn definition(&self, definition: Uuid) -> Result<Option<StoredDefinition>, CatalogError> {
-        let found = self.database.select(&DEFINITIONS, "WHERE definition = $1", vec![id(definition)]).await?;
+        let found = self
+            .database
+            .select(&DEFINITIONS, "WHERE definition = $1", vec![id(definition)])
+            .await?;
         found.first().map(definition_of).transpose()
     }
 
     /// A person's definitions, archived ones included, oldest first.
     pub async fn definitions_of(&self, person: PersonId) -> Result<Vec<StoredDefinition>, CatalogError> {
-        let rows = self.database.select(&DEFINITIONS, "WHERE person = $1 ORDER BY created_at, definition", vec![id(person.0)]).await?;
+        let rows = self
+            .database
+            .select(
+                &DEFINITIONS,
+                "WHERE person = $1 ORDER BY created_at, definition",
+                vec![id(person.0)],
+            )
+            .await?;
         rows.iter().map(definition_of).collect()
     }
 }

@@ -14,7 +14,9 @@ impl Catalog {
     /// Copies the catalogue into a new SQLite file at `path`; every row is verified on the way. Refuses a path that exists.
     pub async fn export_to(&self, path: &Path) -> Result<(), CatalogError> {
         if path.exists() {
-            return Err(CatalogError::Exists { what: path.display().to_string() });
+            return Err(CatalogError::Exists {
+                what: path.display().to_string(),
+            });
         }
         let target = Database::open(&format!("sqlite://{}", path.display())).await?;
         migrations::run(&target, self.clock.now()).await?;
@@ -44,7 +46,12 @@ async fn copy_table(from: &mut Session, to: &mut Session, table: &Table) -> Resu
         };
         let mut values = vec![Value::Int(ROWS_AT_ONCE)];
         values.append(&mut last);
-        let rows: Vec<Vec<Value>> = from.select(table, &rest, values).await?.into_iter().map(super::tables::Record::into_values).collect();
+        let rows: Vec<Vec<Value>> = from
+            .select(table, &rest, values)
+            .await?
+            .into_iter()
+            .map(super::tables::Record::into_values)
+            .collect();
         let Some(row) = rows.last() else { return Ok(()) };
         last = row.iter().take(table.key).cloned().collect();
         to.insert(table, rows, Existing::Refuse).await?;

@@ -37,14 +37,23 @@ impl Catalog {
     /// Gives a lease back, if `holder` has it.
     pub async fn release_lease(&self, name: &str, holder: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        session.execute("DELETE FROM leases WHERE name = $1 AND holder = $2".to_owned(), vec![text(name), text(holder)]).await?;
+        session
+            .execute(
+                "DELETE FROM leases WHERE name = $1 AND holder = $2".to_owned(),
+                vec![text(name), text(holder)],
+            )
+            .await?;
         session.commit().await
     }
 
     /// Partitions with rows in the tail, the longest waiting first.
     pub async fn tail_backlog(&self) -> Result<Vec<TailBacklog>, CatalogError> {
         let mut backlog: HashMap<(PersonId, TypeId), TailBacklog> = HashMap::new();
-        for row in self.database.select(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new()).await? {
+        for row in self
+            .database
+            .select(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
+            .await?
+        {
             let (person, data_type) = (row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()));
             let entry = backlog.entry((person, data_type.clone())).or_insert_with(|| TailBacklog {
                 person,
@@ -64,21 +73,39 @@ impl Catalog {
 
     /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something to do. Largest number of pieces first.
     pub async fn compaction_candidates(&self, pieces: i64) -> Result<Vec<(PersonId, TypeId)>, CatalogError> {
-        let rows = self.database.select(&PARTITIONS, "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC", vec![Value::Int(pieces)]).await?;
-        rows.iter().map(|row| Ok((row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into())))).collect()
+        let rows = self
+            .database
+            .select(
+                &PARTITIONS,
+                "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC",
+                vec![Value::Int(pieces)],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| Ok((row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()))))
+            .collect()
     }
 
     /// Names an object that is about to be written, so that it is collected as an orphan if no commit ever points to it.
     pub async fn retire_object(&self, path: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        session.insert(&RETIRED_OBJECTS, vec![vec![text(path), Value::Int(self.clock.now().micros())]], Existing::Replace).await?;
+        session
+            .insert(
+                &RETIRED_OBJECTS,
+                vec![vec![text(path), Value::Int(self.clock.now().micros())]],
+                Existing::Replace,
+            )
+            .await?;
         session.commit().await
     }
 
     /// Objects retired before `moment`, the longest retired first; a thousand at most.
     pub async fn retired_objects(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
         let rest = "WHERE retired_at < $1 ORDER BY retired_at LIMIT $2";
-        let rows = self.database.select(&RETIRED_OBJECTS, rest, vec![Value::Int(moment.micros()), Value::Int(PAGE)]).await?;
+        let rows = self
+            .database
+            .select(&RETIRED_OBJECTS, rest, vec![Value::Int(moment.micros()), Value::Int(PAGE)])
+            .await?;
         rows.iter().map(|row| row.text(0).map(str::to_owned)).collect()
     }
 
@@ -90,7 +117,9 @@ impl Catalog {
         let mut session = self.database.write().await?;
         for some in paths.chunks(64) {
             let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
-            session.execute(format!("DELETE FROM retired_objects WHERE path IN {list}"), values).await?;
+            session
+                .execute(format!("DELETE FROM retired_objects WHERE path IN {list}"), values)
+                .await?;
         }
         session.commit().await
     }
@@ -98,7 +127,10 @@ impl Catalog {
     /// Paths of objects that pieces point to, after `after` in a fixed order of (person, type, piece); a thousand at most. An empty answer is the end.
     pub async fn object_paths(&self, after: Option<&ObjectCursor>) -> Result<Vec<ObjectCursor>, CatalogError> {
         let (rest, values) = match after {
-            None => ("WHERE path IS NOT NULL ORDER BY person, data_type, piece LIMIT $1", vec![Value::Int(PAGE)]),
+            None => (
+                "WHERE path IS NOT NULL ORDER BY person, data_type, piece LIMIT $1",
+                vec![Value::Int(PAGE)],
+            ),
             Some(cursor) => (
                 "WHERE path IS NOT NULL AND (person, data_type, piece) > ($2, $3, $4) ORDER BY person, data_type, piece LIMIT $1",
                 vec![Value::Int(PAGE), id(cursor.person.0), text(&cursor.data_type.0), id(cursor.piece)],
@@ -125,7 +157,9 @@ impl Catalog {
 
     pub async fn set_meta(&self, name: &str, value: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        session.insert(&META, vec![vec![text(name), text(value)]], Existing::Replace).await?;
+        session
+            .insert(&META, vec![vec![text(name), text(value)]], Existing::Replace)
+            .await?;
         session.commit().await
     }
 }

@@ -12,7 +12,12 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
     session
         .define("CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT;")
         .await?;
-    let rows = session.fetch("SELECT version FROM schema_versions ORDER BY version DESC LIMIT 1".to_owned(), Vec::new()).await?;
+    let rows = session
+        .fetch(
+            "SELECT version FROM schema_versions ORDER BY version DESC LIMIT 1".to_owned(),
+            Vec::new(),
+        )
+        .await?;
     let found = rows.first().map_or(Ok(0), |row| row.int(0))?;
     let known = MIGRATIONS.last().map_or(0, |(version, _)| *version);
     if found > known {
@@ -21,7 +26,12 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;
         let applied = vec![Value::Int(*version), Value::Int(now.micros())];
-        session.execute("INSERT INTO schema_versions (version, applied_at) VALUES ($1, $2)".to_owned(), applied).await?;
+        session
+            .execute(
+                "INSERT INTO schema_versions (version, applied_at) VALUES ($1, $2)".to_owned(),
+                applied,
+            )
+            .await?;
     }
     session.commit().await
 }

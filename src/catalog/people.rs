@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::committing::create_person;
+use super::database::Value;
 use super::errors::CatalogError;
 use super::records::{KnownPerson, KnownSource};
 use super::rows::{id, text};
-use super::database::Value;
 use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS};
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::TypeId;
@@ -40,7 +40,12 @@ impl Catalog {
 
     /// Everybody, in the order of their ids.
     pub async fn people(&self) -> Result<Vec<KnownPerson>, CatalogError> {
-        self.database.select(&PEOPLE, "ORDER BY person", Vec::new()).await?.iter().map(known_person).collect()
+        self.database
+            .select(&PEOPLE, "ORDER BY person", Vec::new())
+            .await?
+            .iter()
+            .map(known_person)
+            .collect()
     }
 
     /// Stores a person's preferences: JSON text that replaces what was there.
@@ -48,7 +53,9 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(person.0)]).await?.pop() else {
-            return Err(CatalogError::Missing { what: format!("person {person}") });
+            return Err(CatalogError::Missing {
+                what: format!("person {person}"),
+            });
         };
         let mut row = found.into_values();
         if let Some(value) = row.get_mut(2) {
@@ -60,7 +67,10 @@ impl Catalog {
 
     /// The sources that a person's records came from, oldest first.
     pub async fn sources_of(&self, person: PersonId) -> Result<Vec<KnownSource>, CatalogError> {
-        let rows = self.database.select(&SOURCES, "WHERE person = $1 ORDER BY added_at, source_key", vec![id(person.0)]).await?;
+        let rows = self
+            .database
+            .select(&SOURCES, "WHERE person = $1 ORDER BY added_at, source_key", vec![id(person.0)])
+            .await?;
         rows.iter()
             .map(|row| {
                 Ok(KnownSource {
@@ -75,15 +85,30 @@ impl Catalog {
 
     /// The upload that was accepted under an idempotency key, with the fingerprint of its request.
     pub async fn upload_for_key(&self, person: PersonId, key: &str) -> Result<Option<(UploadId, [u8; 32])>, CatalogError> {
-        let found = self.database.select(&UPLOADS, "WHERE person = $1 AND idempotency_key = $2", vec![id(person.0), text(key)]).await?;
+        let found = self
+            .database
+            .select(
+                &UPLOADS,
+                "WHERE person = $1 AND idempotency_key = $2",
+                vec![id(person.0), text(key)],
+            )
+            .await?;
         let Some(found) = found.first() else { return Ok(None) };
-        Ok(Some((found.id(2, UploadId::from_slice)?, found.id(3, |bytes| bytes.try_into().ok())?)))
+        Ok(Some((
+            found.id(2, UploadId::from_slice)?,
+            found.id(3, |bytes| bytes.try_into().ok())?,
+        )))
     }
 
     /// Forgets idempotency keys accepted before `moment`; returns how many.
     pub async fn forget_uploads(&self, moment: Instant) -> Result<u64, CatalogError> {
         let mut session = self.database.write().await?;
-        let forgotten = session.execute("DELETE FROM uploads WHERE accepted_at < $1".to_owned(), vec![Value::Int(moment.micros())]).await?;
+        let forgotten = session
+            .execute(
+                "DELETE FROM uploads WHERE accepted_at < $1".to_owned(),
+                vec![Value::Int(moment.micros())],
+            )
+            .await?;
         session.commit().await?;
         Ok(forgotten)
     }
@@ -93,7 +118,11 @@ impl Catalog {
         let floored = |moment: Instant| Value::Int(moment.micros().div_euclid(MINUTE).saturating_mul(MINUTE));
         let values = vec![id(person.0), floored(range.start()), floored(range.end())];
         let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();
-        for row in self.database.select(&UPDATES, "WHERE person = $1 AND minute >= $2 AND minute < $3", values).await? {
+        for row in self
+            .database
+            .select(&UPDATES, "WHERE person = $1 AND minute >= $2 AND minute < $3", values)
+            .await?
+        {
             *counts.entry(TypeId(row.text(2)?.into())).or_default() += row.int(3)?;
         }
         Ok(counts.into_iter().collect())

@@ -55,7 +55,11 @@ impl Catalog {
         let mut wanted = Vec::new();
         for content in contents.values() {
             wanted.extend(
-                content.pieces.iter().filter(|(piece, _)| matches!(piece.place, Place::Tail { .. }) && !held(piece.id)).map(|(piece, _)| piece.id),
+                content
+                    .pieces
+                    .iter()
+                    .filter(|(piece, _)| matches!(piece.place, Place::Tail { .. }) && !held(piece.id))
+                    .map(|(piece, _)| piece.id),
             );
         }
         let mut blobs = read_blobs(&mut session, &wanted).await?;
@@ -64,13 +68,21 @@ impl Catalog {
         let mut partitions = Vec::with_capacity(types.len());
         for data_type in types {
             let Some(content) = contents.remove(data_type) else {
-                partitions.push(Partition { person, data_type: data_type.clone(), version: 0, records: 0, pieces: Vec::new() });
+                partitions.push(Partition {
+                    person,
+                    data_type: data_type.clone(),
+                    version: 0,
+                    records: 0,
+                    pieces: Vec::new(),
+                });
                 continue;
             };
             let mut pieces: Vec<Piece> = content.pieces.into_iter().map(|(piece, _)| piece).collect();
             for piece in &mut pieces {
                 if let Some(blob) = blobs.remove(&piece.id) {
-                    piece.place = Place::Tail { blob: Some(verified_blob(piece, blob)?) };
+                    piece.place = Place::Tail {
+                        blob: Some(verified_blob(piece, blob)?),
+                    };
                 }
             }
             pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
@@ -82,7 +94,11 @@ impl Catalog {
                 pieces,
             });
         }
-        if blobs.is_empty() { Ok(partitions) } else { Err(CatalogError::corrupt("more tail bytes were found than pieces")) }
+        if blobs.is_empty() {
+            Ok(partitions)
+        } else {
+            Err(CatalogError::corrupt("more tail bytes were found than pieces"))
+        }
     }
 
     /// What is stored of a person, by data type.
@@ -115,19 +131,30 @@ pub(super) async fn read_contents(
     for record in session.select(&PARTITIONS, &rest, values.clone()).await? {
         let row = PartitionRow::of(&record)?;
         any_dead |= row.dead > 0;
-        contents.insert(row.data_type.clone(), Content { row, pieces: Vec::new(), dead: Vec::new() });
+        contents.insert(
+            row.data_type.clone(),
+            Content {
+                row,
+                pieces: Vec::new(),
+                dead: Vec::new(),
+            },
+        );
     }
     if contents.is_empty() {
         return Ok(contents);
     }
     for record in session.select(&PIECES, &rest, values.clone()).await? {
-        let content = contents.get_mut(&TypeId(record.text(1)?.into())).ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
+        let content = contents
+            .get_mut(&TypeId(record.text(1)?.into()))
+            .ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
         content.pieces.push((piece_of(&record)?, record.checksum));
     }
     if any_dead {
         for record in session.select(&DEAD_ROWS, &rest, values).await? {
             let dead = DeadRow::of(&record)?;
-            let content = contents.get_mut(&dead.data_type).ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
+            let content = contents
+                .get_mut(&dead.data_type)
+                .ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
             content.dead.push((dead, record.checksum));
         }
     }
@@ -140,10 +167,18 @@ pub(super) async fn read_contents(
 impl Content {
     /// Compares with the partition's digest and hands each piece its dead rows.
     fn settle(&mut self) -> Result<(), CatalogError> {
-        let digest = self.pieces.iter().map(|(_, checksum)| checksum).chain(self.dead.iter().map(|(_, checksum)| checksum)).fold(0, |all, one| all ^ one);
+        let digest = self
+            .pieces
+            .iter()
+            .map(|(_, checksum)| checksum)
+            .chain(self.dead.iter().map(|(_, checksum)| checksum))
+            .fold(0, |all, one| all ^ one);
         let complete = self.pieces.len() as i64 == self.row.pieces && self.dead.len() as i64 == self.row.dead && digest == self.row.digest;
         if !complete {
-            return Err(CatalogError::corrupt(format!("pieces of {} were lost or invented", self.row.data_type.0)));
+            return Err(CatalogError::corrupt(format!(
+                "pieces of {} were lost or invented",
+                self.row.data_type.0
+            )));
         }
         let mut by_piece: HashMap<PieceId, Vec<RecordId>> = HashMap::new();
         for (dead, _) in &self.dead {
@@ -155,7 +190,14 @@ impl Content {
                 piece.dead = dead.into();
             }
         }
-        if by_piece.is_empty() { Ok(()) } else { Err(CatalogError::corrupt(format!("dead rows of {} name pieces that do not exist", self.row.data_type.0))) }
+        if by_piece.is_empty() {
+            Ok(())
+        } else {
+            Err(CatalogError::corrupt(format!(
+                "dead rows of {} name pieces that do not exist",
+                self.row.data_type.0
+            )))
+        }
     }
 }
 
@@ -165,14 +207,19 @@ pub(super) async fn verify_partitions(session: &mut Session, person: PersonId) -
     let ledger = ledger.first().map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
     let mut rows = Vec::new();
     let mut digest = 0;
-    for record in session.select(&PARTITIONS, "WHERE person = $1 ORDER BY data_type", vec![id(person.0)]).await? {
+    for record in session
+        .select(&PARTITIONS, "WHERE person = $1 ORDER BY data_type", vec![id(person.0)])
+        .await?
+    {
         digest ^= record.checksum;
         rows.push(PartitionRow::of(&record)?);
     }
     if rows.len() as i64 == ledger.partitions && digest == ledger.digest {
         Ok(rows)
     } else {
-        Err(CatalogError::corrupt(format!("partitions of person {person} were lost or invented")))
+        Err(CatalogError::corrupt(format!(
+            "partitions of person {person} were lost or invented"
+        )))
     }
 }
 
@@ -180,7 +227,10 @@ async fn read_blobs(session: &mut Session, pieces: &[PieceId]) -> Result<HashMap
     let mut blobs = HashMap::with_capacity(pieces.len());
     for some in pieces.chunks(BLOBS_AT_ONCE) {
         let (list, values) = one_of(1, some.iter().map(|piece| id(piece.0)).collect());
-        for row in session.fetch(format!("SELECT piece, blob FROM blobs WHERE piece IN {list}"), values).await? {
+        for row in session
+            .fetch(format!("SELECT piece, blob FROM blobs WHERE piece IN {list}"), values)
+            .await?
+        {
             let piece = PieceId::from_slice(&row.bytes(0)?).ok_or_else(|| CatalogError::corrupt("a blob's id is no id"))?;
             blobs.insert(piece, row.bytes(1)?);
         }
@@ -195,7 +245,10 @@ fn verified_blob(piece: &Piece, blob: Vec<u8>) -> Result<Bytes, CatalogError> {
     if crc32fast::hash(&blob) == piece.checksum {
         Ok(blob.into())
     } else {
-        Err(CatalogError::corrupt(format!("tail piece {} differs from what was written", piece.id)))
+        Err(CatalogError::corrupt(format!(
+            "tail piece {} differs from what was written",
+            piece.id
+        )))
     }
 }
 

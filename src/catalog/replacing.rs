@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Catalog;
+use super::committing::{lock_people, store_partitions};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::committing::{lock_people, store_partitions};
 use super::reading::{Content, read_contents};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_values, text};
@@ -41,7 +41,13 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
         return Ok(CommitOutcome::Stale);
     }
     let stored = content.row.checksum();
-    let sequence = content.pieces.iter().filter(|(piece, _)| inputs.contains(&piece.id)).map(|(piece, _)| piece.sequence).max().unwrap_or(0);
+    let sequence = content
+        .pieces
+        .iter()
+        .filter(|(piece, _)| inputs.contains(&piece.id))
+        .map(|(piece, _)| piece.sequence)
+        .max()
+        .unwrap_or(0);
     let applied: HashSet<(PieceId, RecordId)> = replace.applied.iter().copied().collect();
     let late: Vec<RecordId> = content
         .dead
@@ -63,7 +69,10 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
             blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
         }
         // Which of several outputs holds the row is not known here. An id that is dead in a piece without it does no harm.
-        dead.extend(late.iter().map(|record| DeadRow::values(replace.person, &replace.data_type, piece.id, *record, sequence)));
+        dead.extend(
+            late.iter()
+                .map(|record| DeadRow::values(replace.person, &replace.data_type, piece.id, *record, sequence)),
+        );
     }
     let written = session.insert(&PIECES, pieces, Existing::Refuse).await?;
     for (piece, checksum) in replace.output.iter().zip(written.checksums) {
@@ -76,13 +85,22 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
     session.insert_blobs(blobs).await?;
     row.version += 1;
     store_partitions(session, vec![(row, Some(stored))], &mut ledgers).await?;
-    session.insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace).await?;
+    session
+        .insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace)
+        .await?;
     Ok(CommitOutcome::Done)
 }
 
 /// The partition's row as it is without `inputs` and their dead rows.
 fn without(content: &Content, inputs: &HashSet<PieceId>) -> PartitionRow {
-    let mut row = PartitionRow { pieces: 0, dead: 0, digest: 0, bytes: 0, bounds: None, ..content.row.clone() };
+    let mut row = PartitionRow {
+        pieces: 0,
+        dead: 0,
+        digest: 0,
+        bytes: 0,
+        bounds: None,
+        ..content.row.clone()
+    };
     for (piece, checksum) in content.pieces.iter().filter(|(piece, _)| !inputs.contains(&piece.id)) {
         row.pieces += 1;
         row.bytes += piece.bytes;

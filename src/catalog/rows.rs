@@ -55,11 +55,21 @@ impl Ledger {
     }
 
     pub fn values(&self) -> Vec<Value> {
-        vec![id(self.person.0), Value::Int(self.sequence), Value::Int(self.partitions), Value::Int(i64::from(self.digest))]
+        vec![
+            id(self.person.0),
+            Value::Int(self.sequence),
+            Value::Int(self.partitions),
+            Value::Int(i64::from(self.digest)),
+        ]
     }
 
     pub fn empty(person: PersonId) -> Self {
-        Self { person, sequence: 0, partitions: 0, digest: 0 }
+        Self {
+            person,
+            sequence: 0,
+            partitions: 0,
+            digest: 0,
+        }
     }
 
     pub fn checksum(&self) -> u32 {
@@ -91,12 +101,24 @@ impl PartitionRow {
 
     /// The row of a partition that has none yet.
     pub fn empty(person: PersonId, data_type: TypeId, now: Instant) -> Self {
-        Self { person, data_type, version: 0, records: 0, pieces: 0, dead: 0, digest: 0, bytes: 0, bounds: None, changed_at: now }
+        Self {
+            person,
+            data_type,
+            version: 0,
+            records: 0,
+            pieces: 0,
+            dead: 0,
+            digest: 0,
+            bytes: 0,
+            bounds: None,
+            changed_at: now,
+        }
     }
 
     pub fn values(&self) -> Vec<Value> {
-        let (min_start, max_start, max_end) =
-            self.bounds.map_or((0, 0, 0), |bounds| (bounds.min_start.micros(), bounds.max_start.micros(), bounds.max_end.micros()));
+        let (min_start, max_start, max_end) = self.bounds.map_or((0, 0, 0), |bounds| {
+            (bounds.min_start.micros(), bounds.max_start.micros(), bounds.max_end.micros())
+        });
         vec![
             id(self.person.0),
             text(&self.data_type.0),
@@ -155,10 +177,18 @@ impl DeadRow {
 /// A piece from its row; blobs and dead rows are filled in by the caller.
 pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
     let narrow = |column: usize| {
-        record.int(column).and_then(|value| u32::try_from(value).map_err(|_| CatalogError::corrupt("a piece has a number out of its range")))
+        record
+            .int(column)
+            .and_then(|value| u32::try_from(value).map_err(|_| CatalogError::corrupt("a piece has a number out of its range")))
     };
     let place = match (record.optional_text(11), record.optional_int(12), record.optional_int(13)) {
-        (Some(path), Some(_), Some(_)) => Place::Object { path: path.to_owned(), footer: Footer { bytes: narrow(12)?, checksum: narrow(13)? } },
+        (Some(path), Some(_), Some(_)) => Place::Object {
+            path: path.to_owned(),
+            footer: Footer {
+                bytes: narrow(12)?,
+                checksum: narrow(13)?,
+            },
+        },
         (None, None, None) => Place::Tail { blob: None },
         _ => return Err(CatalogError::corrupt("a piece is neither of the tail nor an object")),
     };
@@ -183,9 +213,11 @@ pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
 pub(super) fn piece_values(person: PersonId, data_type: &TypeId, piece: &NewPiece, sequence: i64, now: Instant) -> Vec<Value> {
     let (path, footer_bytes, footer_checksum) = match &piece.place {
         NewPlace::Tail { .. } => (Value::NullText, Value::NullInt, Value::NullInt),
-        NewPlace::Object { path, footer } => {
-            (Value::Text(path.clone()), Value::Int(i64::from(footer.bytes)), Value::Int(i64::from(footer.checksum)))
-        }
+        NewPlace::Object { path, footer } => (
+            Value::Text(path.clone()),
+            Value::Int(i64::from(footer.bytes)),
+            Value::Int(i64::from(footer.checksum)),
+        ),
     };
     vec![
         id(person.0),

@@ -46,11 +46,22 @@ pub(super) enum Existing {
 
 use Kind::{Bytes, Int, OptionalInt, OptionalText, Text};
 
-pub(super) const PEOPLE: Table =
-    Table { name: "people", columns: &[("person", Bytes), ("name", OptionalText), ("preferences", OptionalText), ("created_at", Int)], key: 1 };
+pub(super) const PEOPLE: Table = Table {
+    name: "people",
+    columns: &[
+        ("person", Bytes),
+        ("name", OptionalText),
+        ("preferences", OptionalText),
+        ("created_at", Int),
+    ],
+    key: 1,
+};
 
-pub(super) const LEDGERS: Table =
-    Table { name: "ledgers", columns: &[("person", Bytes), ("sequence", Int), ("partitions", Int), ("digest", Int)], key: 1 };
+pub(super) const LEDGERS: Table = Table {
+    name: "ledgers",
+    columns: &[("person", Bytes), ("sequence", Int), ("partitions", Int), ("digest", Int)],
+    key: 1,
+};
 
 pub(super) const PARTITIONS: Table = Table {
     name: "partitions",
@@ -95,24 +106,49 @@ pub(super) const PIECES: Table = Table {
 
 pub(super) const DEAD_ROWS: Table = Table {
     name: "dead_rows",
-    columns: &[("person", Bytes), ("data_type", Text), ("piece", Bytes), ("record", Bytes), ("sequence", Int)],
+    columns: &[
+        ("person", Bytes),
+        ("data_type", Text),
+        ("piece", Bytes),
+        ("record", Bytes),
+        ("sequence", Int),
+    ],
     key: 4,
 };
 
-pub(super) const RETIRED_OBJECTS: Table = Table { name: "retired_objects", columns: &[("path", Text), ("retired_at", Int)], key: 1 };
+pub(super) const RETIRED_OBJECTS: Table = Table {
+    name: "retired_objects",
+    columns: &[("path", Text), ("retired_at", Int)],
+    key: 1,
+};
 
 pub(super) const UPLOADS: Table = Table {
     name: "uploads",
-    columns: &[("person", Bytes), ("idempotency_key", Text), ("upload", Bytes), ("fingerprint", Bytes), ("accepted_at", Int)],
+    columns: &[
+        ("person", Bytes),
+        ("idempotency_key", Text),
+        ("upload", Bytes),
+        ("fingerprint", Bytes),
+        ("accepted_at", Int),
+    ],
     key: 2,
 };
 
-pub(super) const UPDATES: Table =
-    Table { name: "updates", columns: &[("person", Bytes), ("minute", Int), ("data_type", Text), ("record_count", Int)], key: 3 };
+pub(super) const UPDATES: Table = Table {
+    name: "updates",
+    columns: &[("person", Bytes), ("minute", Int), ("data_type", Text), ("record_count", Int)],
+    key: 3,
+};
 
 pub(super) const SOURCES: Table = Table {
     name: "sources",
-    columns: &[("person", Bytes), ("source_key", Text), ("source", Bytes), ("name", OptionalText), ("added_at", Int)],
+    columns: &[
+        ("person", Bytes),
+        ("source_key", Text),
+        ("source", Bytes),
+        ("name", OptionalText),
+        ("added_at", Int),
+    ],
     key: 2,
 };
 
@@ -131,9 +167,17 @@ pub(super) const DEFINITIONS: Table = Table {
     key: 1,
 };
 
-pub(super) const LEASES: Table = Table { name: "leases", columns: &[("name", Text), ("holder", Text), ("held_until", Int)], key: 1 };
+pub(super) const LEASES: Table = Table {
+    name: "leases",
+    columns: &[("name", Text), ("holder", Text), ("held_until", Int)],
+    key: 1,
+};
 
-pub(super) const META: Table = Table { name: "meta", columns: &[("name", Text), ("value", Text)], key: 1 };
+pub(super) const META: Table = Table {
+    name: "meta",
+    columns: &[("name", Text), ("value", Text)],
+    key: 1,
+};
 
 /// Every table but `blobs`, each after those that it refers to.
 pub(super) const ALL: &[&Table] = &[
@@ -181,9 +225,16 @@ impl Table {
         }
         let checksum = self.checksum(&values);
         if row.int(self.columns.len())? == i64::from(checksum) {
-            Ok(Record { table: self.name, values, checksum })
+            Ok(Record {
+                table: self.name,
+                values,
+                checksum,
+            })
         } else {
-            Err(CatalogError::corrupt(format!("a row of table {} differs from what was written", self.name)))
+            Err(CatalogError::corrupt(format!(
+                "a row of table {} differs from what was written",
+                self.name
+            )))
         }
     }
 
@@ -286,21 +337,32 @@ impl Record {
     }
 
     fn unexpected(&self, column: usize) -> CatalogError {
-        CatalogError::corrupt(format!("column {column} of table {} holds something that cannot be there", self.table))
+        CatalogError::corrupt(format!(
+            "column {column} of table {} holds something that cannot be there",
+            self.table
+        ))
     }
 }
 
 impl Database {
     /// Verified rows by one statement outside of any transaction.
     pub async fn select(&self, table: &Table, rest: &str, values: Vec<Value>) -> Result<Vec<Record>, CatalogError> {
-        self.fetch(table.select(rest), values).await?.iter().map(|row| table.verify(row)).collect()
+        self.fetch(table.select(rest), values)
+            .await?
+            .iter()
+            .map(|row| table.verify(row))
+            .collect()
     }
 }
 
 impl Session {
     /// Verified rows as the transaction sees them.
     pub async fn select(&mut self, table: &Table, rest: &str, values: Vec<Value>) -> Result<Vec<Record>, CatalogError> {
-        self.fetch(table.select(rest), values).await?.iter().map(|row| table.verify(row)).collect()
+        self.fetch(table.select(rest), values)
+            .await?
+            .iter()
+            .map(|row| table.verify(row))
+            .collect()
     }
 
     /// Writes rows with their checksums, which are returned in order together with the number of rows that were written.
@@ -360,7 +422,11 @@ pub(super) fn one_of(first: usize, mut values: Vec<Value>) -> (String, Vec<Value
 }
 
 fn insert_length(remaining: usize) -> usize {
-    if remaining >= LONGEST_INSERT { LONGEST_INSERT } else { 1 << remaining.ilog2() }
+    if remaining >= LONGEST_INSERT {
+        LONGEST_INSERT
+    } else {
+        1 << remaining.ilog2()
+    }
 }
 
 fn push_tuples(sql: &mut String, rows: usize, width: usize) {
