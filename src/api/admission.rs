@@ -74,7 +74,12 @@ impl Admission {
     pub fn new(places: usize, seats: usize, patience: Duration, meters: QueueMeters) -> Self {
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
         let seats = Arc::new(Semaphore::new(seats.min(Semaphore::MAX_PERMITS)));
-        Self { places, seats, patience, meters }
+        Self {
+            places,
+            seats,
+            patience,
+            meters,
+        }
     }
 
     /// A place, as soon as there is one.
@@ -87,7 +92,10 @@ impl Admission {
         match entered {
             Ok(place) => {
                 self.meters.running.inc();
-                Ok(Ticket { _place: place, meters: self.meters.clone() })
+                Ok(Ticket {
+                    _place: place,
+                    meters: self.meters.clone(),
+                })
             }
             Err(busy) => {
                 self.meters.turned_away.inc();

@@ -32,7 +32,10 @@ impl Modify for BearerTokens {
     fn modify(&self, document: &mut Document) {
         let mut scheme = Http::new(HttpAuthScheme::Bearer);
         scheme.bearer_format = Some("JWT".to_owned());
-        document.components.get_or_insert_default().add_security_scheme(SCHEME, SecurityScheme::Http(scheme));
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme(SCHEME, SecurityScheme::Http(scheme));
         document.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>(SCHEME, [])]);
     }
 }

@@ -38,7 +38,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Reader {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| ApiError::internal("a route that needs a reader stands outside the wall"))
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| ApiError::internal("a route that needs a reader stands outside the wall"))
     }
 }
 
@@ -50,7 +54,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await.map_err(ApiError::internal)?;
+        let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
+            .await
+            .map_err(ApiError::internal)?;
         let text = names.into_iter().find(|(name, _)| name == "svc_userid").map(|(_, value)| value);
         let text = text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
         let wrong = || invalid(["path", "svc_userid"], format!("{text:?} is no uuid"));
@@ -66,7 +72,11 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| ApiError::internal("a request without an id"))
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| ApiError::internal("a request without an id"))
     }
 }
 

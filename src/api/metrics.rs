@@ -61,11 +61,22 @@ impl Metrics {
         let in_flight = Gauge::default();
         let panics = Counter::default();
         registry.register("http_requests", "Requests answered", requests.clone());
-        registry.register("http_request_seconds", "Time until the head of the answer was ready", seconds.clone());
+        registry.register(
+            "http_request_seconds",
+            "Time until the head of the answer was ready",
+            seconds.clone(),
+        );
         registry.register("http_in_flight", "Requests being answered", in_flight.clone());
         registry.register("http_panics", "Requests that ended in a panic", panics.clone());
         let meters = Meters::registered(&mut registry);
-        Self { registry, requests, seconds, in_flight, panics, meters }
+        Self {
+            registry,
+            requests,
+            seconds,
+            in_flight,
+            panics,
+            meters,
+        }
     }
 
     /// Counts a request as being answered for as long as the result lives.
@@ -76,9 +87,15 @@ impl Metrics {
     }
 
     pub fn request_ended(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
-        let labels = RequestLabels { route: route.to_owned(), method: known_method(method), status: status.as_u16() };
+        let labels = RequestLabels {
+            route: route.to_owned(),
+            method: known_method(method),
+            status: status.as_u16(),
+        };
         self.requests.get_or_create(&labels).inc();
-        self.seconds.get_or_create(&RouteLabels { route: labels.route }).observe(took.as_secs_f64());
+        self.seconds
+            .get_or_create(&RouteLabels { route: labels.route })
+            .observe(took.as_secs_f64());
     }
 
     pub fn panicked(&self) {

@@ -98,11 +98,20 @@ pub fn invalid<const N: usize>(loc: [&str; N], message: impl Into<String>) -> Ap
 
 impl ApiError {
     fn refusal(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self(Box::new(Inner::Refusal(Refusal { status, detail: detail.into(), errors: Vec::new(), headers: HeaderMap::new() })))
+        Self(Box::new(Inner::Refusal(Refusal {
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+            headers: HeaderMap::new(),
+        })))
     }
 
     fn failure(status: StatusCode, reason: &dyn Display, retry_after: Option<Duration>) -> Self {
-        Self(Box::new(Inner::Failure(Failure { status, reason: reason.to_string(), retry_after })))
+        Self(Box::new(Inner::Failure(Failure {
+            status,
+            reason: reason.to_string(),
+            retry_after,
+        })))
     }
 
     fn with_header(mut self, name: axum::http::HeaderName, value: HeaderValue) -> Self {
@@ -125,7 +134,8 @@ impl ApiError {
     /// The same for every reason.
     #[must_use]
     pub fn unauthorized() -> Self {
-        Self::refusal(StatusCode::UNAUTHORIZED, "a valid access token is needed").with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+        Self::refusal(StatusCode::UNAUTHORIZED, "a valid access token is needed")
+            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
     pub fn forbidden(detail: impl Into<String>) -> Self {
@@ -139,7 +149,10 @@ impl ApiError {
     /// The router adds `Allow` to answers of a route that lacks a method.
     #[must_use]
     pub fn method_not_allowed() -> Self {
-        Self::refusal(StatusCode::METHOD_NOT_ALLOWED, "this address knows other methods; they are named in the header `allow`")
+        Self::refusal(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this address knows other methods; they are named in the header `allow`",
+        )
     }
 
     /// 405 where the route itself decides which methods there are.
@@ -206,7 +219,11 @@ impl ApiError {
     #[must_use]
     pub fn with_error(mut self, location: impl Into<String>, message: impl Into<String>) -> Self {
         if let Inner::Refusal(refusal) = &mut *self.0 {
-            refusal.errors.push(ErrorDetail { location: location.into(), message: message.into(), value: None });
+            refusal.errors.push(ErrorDetail {
+                location: location.into(),
+                message: message.into(),
+                value: None,
+            });
         }
         self
     }
@@ -270,9 +287,7 @@ impl Failure {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         match *self.0 {
-            Inner::Invalid(faults) => {
-                (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": faults }))).into_response()
-            }
+            Inner::Invalid(faults) => (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": faults }))).into_response(),
             Inner::Refusal(refusal) => {
                 let mut response = document(refusal.status, refusal.detail, None, refusal.errors);
                 response.headers_mut().extend(refusal.headers);
@@ -290,7 +305,14 @@ impl IntoResponse for ApiError {
 fn document(status: StatusCode, detail: String, instance: Option<String>, errors: Vec<ErrorDetail>) -> Response {
     let title = status.canonical_reason().unwrap_or("Problem").to_owned();
     let kind = format!("urn:almanac:problem:{}", title.to_ascii_lowercase().replace(' ', "-"));
-    let problem = Problem { kind, title, status: status.as_u16(), detail, instance, errors };
+    let problem = Problem {
+        kind,
+        title,
+        status: status.as_u16(),
+        detail,
+        instance,
+        errors,
+    };
     let body = serde_json::to_vec(&problem).unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes());
     (status, [(CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
 }

@@ -51,7 +51,10 @@ impl<'a> Params<'a> {
     /// Reads `a=b&c=d`, percent-encoded or with `+` for blanks.
     #[must_use]
     pub fn parse(query: &'a str) -> Self {
-        let mut params = Self { pairs: Vec::new(), faults: Vec::new() };
+        let mut params = Self {
+            pairs: Vec::new(),
+            faults: Vec::new(),
+        };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             match (decode::decoded(name), decode::decoded(value)) {
@@ -134,7 +137,11 @@ impl<'a> Params<'a> {
     fn not_inverted(&mut self, start: Instant, end: Instant) -> Option<TimeRange> {
         let range = TimeRange::new(start, end);
         if range.is_none() {
-            self.fault("end_time", "value_error", "the range is inverted: end_time must not be before start_time");
+            self.fault(
+                "end_time",
+                "value_error",
+                "the range is inverted: end_time must not be before start_time",
+            );
         }
         range
     }
@@ -223,12 +230,16 @@ impl<'a> Params<'a> {
         T: FromStr,
         T::Err: Display,
     {
-        text.parse().map_err(|error: T::Err| self.fault(name, "enum", error.to_string())).ok()
+        text.parse()
+            .map_err(|error: T::Err| self.fault(name, "enum", error.to_string()))
+            .ok()
     }
 
     fn parsed<T: FromStr>(&mut self, name: &str, kind: &'static str, expected: &str) -> Option<T> {
         let text = self.text(name)?;
-        text.parse().map_err(|_| self.fault(name, kind, format!("{text:?} is not {expected}"))).ok()
+        text.parse()
+            .map_err(|_| self.fault(name, kind, format!("{text:?} is not {expected}")))
+            .ok()
     }
 
     fn missing(&mut self, name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The routes, each listed once together with its documentation, and the layers around them.
 
-use axum::middleware::from_fn_with_state;
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use tower::ServiceBuilder;
 use tower::util::option_layer;
 use utoipa::OpenApi;
@@ -15,7 +15,10 @@ use crate::api::{docs, health, metrics};
 
 /// The routes that need no token: for the machines that run the service.
 fn open_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(health::live)).routes(routes!(health::ready)).routes(routes!(metrics::metrics))
+    OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::metrics))
 }
 
 /// The interface's own routes, one list per prefix.

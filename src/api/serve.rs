@@ -54,7 +54,9 @@ pub enum Ended {
 /// The listening socket for `settings`.
 pub async fn listen(settings: &InterfaceSettings) -> Result<TcpListener, ServeError> {
     let address = settings.listen;
-    TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| ServeError::Listen { address, source })
 }
 
 /// Answers requests until `stop` is done, and then those that were accepted.
@@ -105,7 +107,9 @@ fn connection(
         let router = router.clone();
         async move { Ok::<_, Infallible>(router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {})) }
     });
-    let connection = builder.serve_connection(TokioIo::new(Impatient::new(stream, slow_client_limit)), service).into_owned();
+    let connection = builder
+        .serve_connection(TokioIo::new(Impatient::new(stream, slow_client_limit)), service)
+        .into_owned();
     let watched = graceful.watch(connection);
     async move {
         if let Err(error) = prompt {
@@ -119,7 +123,11 @@ fn connection(
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).max_buf_size(LARGEST_HEAD);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .max_buf_size(LARGEST_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -25,7 +25,12 @@ pub enum LocPart {
 
 impl Fault {
     pub fn new<P: Into<LocPart>>(loc: impl IntoIterator<Item = P>, kind: &'static str, message: impl Into<String>) -> Self {
-        Self { loc: loc.into_iter().map(Into::into).collect(), message: message.into(), kind, value: None }
+        Self {
+            loc: loc.into_iter().map(Into::into).collect(),
+            message: message.into(),
+            kind,
+            value: None,
+        }
     }
 
     #[must_use]

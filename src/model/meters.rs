@@ -74,7 +74,11 @@ impl CommitMeters {
         registry.register("records", "Records per group commit", self.records.clone());
         registry.register("seconds", "Duration of group commits", self.seconds.clone());
         registry.register("failures", "Group commits that failed", self.failures.clone());
-        registry.register("stale", "Group commits repeated because a partition had changed", self.stale.clone());
+        registry.register(
+            "stale",
+            "Group commits repeated because a partition had changed",
+            self.stale.clone(),
+        );
     }
 }
 
@@ -90,7 +94,11 @@ impl QueueMeters {
     fn register(&self, registry: &mut Registry) {
         registry.register("waiting", "Requests waiting for a place", self.waiting.clone());
         registry.register("running", "Requests that hold a place", self.running.clone());
-        registry.register("turned_away", "Requests refused because the queue was full or slow", self.turned_away.clone());
+        registry.register(
+            "turned_away",
+            "Requests refused because the queue was full or slow",
+            self.turned_away.clone(),
+        );
     }
 }
 
@@ -106,8 +114,16 @@ pub struct QueryMeters {
 impl QueryMeters {
     fn register(&self, registry: &mut Registry) {
         registry.register("memory_bytes", "Memory reserved by running queries", self.memory_bytes.clone());
-        registry.register("spilled_bytes", "Bytes that queries wrote to disk for lack of memory", self.spilled_bytes.clone());
-        registry.register("deadlines_passed", "Queries stopped by their deadline", self.deadlines_passed.clone());
+        registry.register(
+            "spilled_bytes",
+            "Bytes that queries wrote to disk for lack of memory",
+            self.spilled_bytes.clone(),
+        );
+        registry.register(
+            "deadlines_passed",
+            "Queries stopped by their deadline",
+            self.deadlines_passed.clone(),
+        );
     }
 }
 
@@ -147,7 +163,11 @@ impl UpkeepMeters {
         registry.register("running_jobs", "Background jobs at work", self.running.clone());
         registry.register("flushes", "Tails written as objects", self.flushes.clone());
         registry.register("compactions", "Groups of objects rewritten as one", self.compactions.clone());
-        registry.register("collected_objects", "Objects deleted because nothing refers to them", self.collected_objects.clone());
+        registry.register(
+            "collected_objects",
+            "Objects deleted because nothing refers to them",
+            self.collected_objects.clone(),
+        );
         registry.register("failures", "Background jobs that failed", self.failures.clone());
     }
 }

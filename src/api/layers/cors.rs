@@ -32,8 +32,25 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_origin(allowed)
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
-        .allow_headers([AUTHORIZATION, CONTENT_TYPE, CONTENT_ENCODING, CONTENT_RANGE, IF_MATCH, IF_NONE_MATCH, IDEMPOTENCY_KEY, X_REQUEST_ID])
-        .expose_headers([ETAG, LOCATION, RETRY_AFTER, CONTENT_DISPOSITION, SERVER_TIMING, X_REQUEST_ID, X_IGNORED_PARAMETERS])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            CONTENT_ENCODING,
+            CONTENT_RANGE,
+            IF_MATCH,
+            IF_NONE_MATCH,
+            IDEMPOTENCY_KEY,
+            X_REQUEST_ID,
+        ])
+        .expose_headers([
+            ETAG,
+            LOCATION,
+            RETRY_AFTER,
+            CONTENT_DISPOSITION,
+            SERVER_TIMING,
+            X_REQUEST_ID,
+            X_IGNORED_PARAMETERS,
+        ])
         .max_age(REMEMBERED);
     Some(layer)
 }

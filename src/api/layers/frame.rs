@@ -74,6 +74,9 @@ fn dress(headers: &mut HeaderMap, id: &RequestId, notes: &Notes) {
 }
 
 fn panic_message(cause: &(dyn std::any::Any + Send)) -> String {
-    let text = cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    let text = cause
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| cause.downcast_ref::<String>().map(String::as_str));
     format!("panic: {}", text.unwrap_or("without a message"))
 }

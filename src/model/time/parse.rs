@@ -36,11 +36,22 @@ pub fn parse_instant_in_query(text: &str) -> Result<Instant, TimeError> {
 fn read(text: &str, plus_may_be_space: bool) -> Result<Instant, TimeError> {
     let mut rest = Cursor(text.as_bytes());
     let micros = rest.instant(plus_may_be_space).map_err(|error| {
-        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'));
-        if error == TimeError::Malformed && is_number && !text.bytes().skip(1).any(|byte| byte == b'-') { TimeError::Number } else { error }
+        let is_number = !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'));
+        if error == TimeError::Malformed && is_number && !text.bytes().skip(1).any(|byte| byte == b'-') {
+            TimeError::Number
+        } else {
+            error
+        }
     })?;
     let instant = Instant(micros);
-    if (Instant::MIN..=Instant::MAX).contains(&instant) { Ok(instant) } else { Err(TimeError::OutOfRange) }
+    if (Instant::MIN..=Instant::MAX).contains(&instant) {
+        Ok(instant)
+    } else {
+        Err(TimeError::OutOfRange)
+    }
 }
 
 /// What is left to read.
@@ -136,7 +147,9 @@ impl Cursor<'_> {
     }
 
     fn two_digits(&mut self) -> Result<i64, TimeError> {
-        let [tens, ones, rest @ ..] = self.0 else { return Err(TimeError::Malformed) };
+        let [tens, ones, rest @ ..] = self.0 else {
+            return Err(TimeError::Malformed);
+        };
         if !tens.is_ascii_digit() || !ones.is_ascii_digit() {
             return Err(TimeError::Malformed);
         }
@@ -145,7 +158,11 @@ impl Cursor<'_> {
     }
 
     fn expect(&mut self, wanted: u8) -> Result<(), TimeError> {
-        if self.take(|byte| byte == wanted) { Ok(()) } else { Err(TimeError::Malformed) }
+        if self.take(|byte| byte == wanted) {
+            Ok(())
+        } else {
+            Err(TimeError::Malformed)
+        }
     }
 
     fn take(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
