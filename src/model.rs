@@ -6,4 +6,7 @@ pub mod ids;
 pub mod meters;
 pub mod permit;
 pub mod registry;
+pub mod sleep;
+pub mod sources;
 pub mod time;
+pub mod units;
