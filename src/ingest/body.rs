@@ -59,12 +59,21 @@ impl BodyForm {
     /// The form that a `Content-Type` names; parameters such as a charset do not matter. Without one the body is taken as an object.
     #[must_use]
     pub fn from_media_type(content_type: Option<&str>) -> Option<Self> {
-        let essence = content_type.unwrap_or("application/json").split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = content_type
+            .unwrap_or("application/json")
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
         match essence.as_str() {
             "application/json" => Some(Self::Object),
-            "application/x-jsonl" | "application/jsonl" | "application/x-ndjson" | "application/ndjson" | "application/jsonlines" | "application/x-jsonlines" => {
-                Some(Self::Lines)
-            }
+            "application/x-jsonl"
+            | "application/jsonl"
+            | "application/x-ndjson"
+            | "application/ndjson"
+            | "application/jsonlines"
+            | "application/x-jsonlines" => Some(Self::Lines),
             _ => None,
         }
     }
@@ -112,7 +121,10 @@ impl BodyReader {
             BodyForm::Object => Content::Object(Vec::new()),
             BodyForm::Lines => Content::Lines(Lines::new(limits.line)),
         };
-        Ok(Self { decompressor: Decompressor::new(encoding, limits.body)?, content })
+        Ok(Self {
+            decompressor: Decompressor::new(encoding, limits.body)?,
+            content,
+        })
     }
 
     /// Takes the next chunk and hands the records it completes to `each`.
@@ -121,7 +133,9 @@ impl BodyReader {
     /// If the body is too large or damaged, or `each` refuses a record.
     pub fn feed<E>(&mut self, chunk: &[u8], mut each: impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
         let content = &mut self.content;
-        self.decompressor.feed(chunk, |piece| content.take(piece, &mut each)).map_err(flatten)
+        self.decompressor
+            .feed(chunk, |piece| content.take(piece, &mut each))
+            .map_err(flatten)
     }
 
     /// The body is over: hands out what is left.
@@ -188,7 +202,10 @@ mod tests {
     #[test]
     fn media_types_of_both_forms() {
         assert_eq!(BodyForm::from_media_type(None), Some(BodyForm::Object));
-        assert_eq!(BodyForm::from_media_type(Some("Application/JSON; charset=utf-8")), Some(BodyForm::Object));
+        assert_eq!(
+            BodyForm::from_media_type(Some("Application/JSON; charset=utf-8")),
+            Some(BodyForm::Object)
+        );
         for name in ["application/x-jsonl", "application/jsonl", "application/x-ndjson"] {
             assert_eq!(BodyForm::from_media_type(Some(name)), Some(BodyForm::Lines));
         }
@@ -197,17 +214,29 @@ mod tests {
 
     #[test]
     fn an_object_may_be_pretty_printed() {
-        assert_eq!(read(BodyForm::Object, b"{\n  \"a\": 1\n}\n").unwrap(), [(Place::Whole, "{\n  \"a\": 1\n}\n".to_owned())]);
+        assert_eq!(
+            read(BodyForm::Object, b"{\n  \"a\": 1\n}\n").unwrap(),
+            [(Place::Whole, "{\n  \"a\": 1\n}\n".to_owned())]
+        );
     }
 
     #[test]
     fn lines_carry_their_place() {
-        assert_eq!(read(BodyForm::Lines, b"{}\n\n[]").unwrap(), [(Place::Line(0), "{}".to_owned()), (Place::Line(2), "[]".to_owned())]);
+        assert_eq!(
+            read(BodyForm::Lines, b"{}\n\n[]").unwrap(),
+            [(Place::Line(0), "{}".to_owned()), (Place::Line(2), "[]".to_owned())]
+        );
     }
 
     #[test]
     fn body_too_large_is_refused() {
-        assert!(matches!(read(BodyForm::Object, &[b' '; 1001]), Err(BodyError::TooLarge { limit: 1000 })));
-        assert!(matches!(read(BodyForm::Lines, &[b'x'; 500]), Err(BodyError::LineTooLong { index: 0, limit: 100 })));
+        assert!(matches!(
+            read(BodyForm::Object, &[b' '; 1001]),
+            Err(BodyError::TooLarge { limit: 1000 })
+        ));
+        assert!(matches!(
+            read(BodyForm::Lines, &[b'x'; 500]),
+            Err(BodyError::LineTooLong { index: 0, limit: 100 })
+        ));
     }
 }

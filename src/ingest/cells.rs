@@ -43,8 +43,12 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
         return Ok(Cell::Text(compact(raw)).into());
     }
     match column.data_type() {
-        ColumnType::Utf8 | ColumnType::Dictionary(..) => json::text(raw).map(|text| Cell::Text(text).into()).ok_or_else(|| misfit("type", "expected string")),
-        ColumnType::Float64 => float(raw).map(|value| Cell::Float(value).into()).ok_or_else(|| misfit("type", "expected number")),
+        ColumnType::Utf8 | ColumnType::Dictionary(..) => json::text(raw)
+            .map(|text| Cell::Text(text).into())
+            .ok_or_else(|| misfit("type", "expected string")),
+        ColumnType::Float64 => float(raw)
+            .map(|value| Cell::Float(value).into())
+            .ok_or_else(|| misfit("type", "expected number")),
         ColumnType::Int64 => integer(raw)
             .map(|value| Cell::Int(value).into())
             .ok_or_else(|| misfit("type", "expected an integer between -9223372036854775808 and 9223372036854775807")),
@@ -99,7 +103,10 @@ fn list<'a>(raw: &'a str, item: &Field) -> Result<Filled<'a>, Misfit> {
         is_whole &= filled.rest.is_none();
         cells.push(filled.cell);
     }
-    Ok(Filled { cell: Cell::List(cells), rest: (!is_whole).then(|| compact(raw).into_owned()) })
+    Ok(Filled {
+        cell: Cell::List(cells),
+        rest: (!is_whole).then(|| compact(raw).into_owned()),
+    })
 }
 
 fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> {
@@ -133,11 +140,18 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
         }
     }
     let rest = (!rest.is_empty()).then(|| rest + "}");
-    Ok(Filled { cell: Cell::Struct(cells), rest })
+    Ok(Filled {
+        cell: Cell::Struct(cells),
+        rest,
+    })
 }
 
 fn misfit(kind: &'static str, message: &str) -> Misfit {
-    Misfit { path: Vec::new(), kind, message: message.to_owned() }
+    Misfit {
+        path: Vec::new(),
+        kind,
+        message: message.to_owned(),
+    }
 }
 
 impl Misfit {
@@ -173,7 +187,10 @@ mod tests {
         let inner = Field::new("inner", ColumnType::Struct(vec![number("a")].into()), true);
         let outer = Field::new("outer", ColumnType::Struct(vec![inner, number("b")].into()), true);
         let filled = fill(r#"{"b": 2, "x": [1.10, 2], "inner": {"a": 1, "y": null}}"#, &outer).unwrap();
-        assert_eq!(filled.cell, Cell::Struct(vec![Cell::Struct(vec![Cell::Float(1.0)]), Cell::Float(2.0)]));
+        assert_eq!(
+            filled.cell,
+            Cell::Struct(vec![Cell::Struct(vec![Cell::Float(1.0)]), Cell::Float(2.0)])
+        );
         assert_eq!(filled.rest.as_deref(), Some(r#"{"x":[1.10,2],"inner":{"y":null}}"#));
     }
 

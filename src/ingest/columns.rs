@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Builder, Int32Array, Int64Builder, ListArray, StringArray, StringBuilder, StructArray,
-    TimestampMicrosecondBuilder, UInt32Array, new_empty_array,
+    Array, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Builder, Int32Array, Int64Builder, ListArray, StringArray,
+    StringBuilder, StructArray, TimestampMicrosecondBuilder, UInt32Array, new_empty_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Int32Type, TimeUnit};
@@ -79,7 +79,11 @@ impl Column {
             DataType::Timestamp(..) => Self::Time(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone())),
             DataType::Utf8 => Self::Text(StringBuilder::new()),
             DataType::Dictionary(..) => Self::Words(Words::default()),
-            _ => Self::Composite(Composite { data_type: data_type.clone(), entries: Vec::new(), rows: Vec::new() }),
+            _ => Self::Composite(Composite {
+                data_type: data_type.clone(),
+                entries: Vec::new(),
+                rows: Vec::new(),
+            }),
         })
     }
 
@@ -104,7 +108,10 @@ impl Column {
             (Self::Words(rows), Cell::Text(text)) => rows.push(&text)?,
             (Self::Words(rows), Cell::Null) => rows.keys.push(None),
             (Self::Composite(rows), Cell::Null) => rows.rows.push(None),
-            (Self::Composite(rows), Cell::Known(number)) => rows.rows.push(Some(number)),
+            (Self::Composite(rows), Cell::Known(number)) => {
+                rows.rows.push(Some(number));
+                return Ok(Some(number));
+            }
             (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => return rows.push(cell.into_owned()).map(Some),
             (column, cell) => return Err(mismatch(&cell, &format!("{column:?}").chars().take(40).collect::<String>())),
         }
@@ -194,7 +201,12 @@ impl Composite {
 
 fn is_fillable(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Float64 | DataType::Int64 | DataType::Int8 | DataType::Boolean | DataType::Utf8 | DataType::Timestamp(TimeUnit::Microsecond, _) => true,
+        DataType::Float64
+        | DataType::Int64
+        | DataType::Int8
+        | DataType::Boolean
+        | DataType::Utf8
+        | DataType::Timestamp(TimeUnit::Microsecond, _) => true,
         DataType::Dictionary(key, value) => **key == DataType::Int32 && **value == DataType::Utf8,
         DataType::List(item) => is_fillable(item.data_type()),
         DataType::Struct(fields) => fields.iter().all(|field| is_fillable(field.data_type())),
@@ -218,8 +230,17 @@ fn array(data_type: &DataType, cells: &[&Cell<'_>]) -> Result<ArrayRef, ArrowErr
                     other => return Err(mismatch(other, "a list")),
                 }
             }
-            let values = if items.is_empty() { new_empty_array(item.data_type()) } else { array(item.data_type(), &items)? };
-            Ok(Arc::new(ListArray::try_new(Arc::clone(item), OffsetBuffer::from_lengths(lengths), values, validity(cells))?))
+            let values = if items.is_empty() {
+                new_empty_array(item.data_type())
+            } else {
+                array(item.data_type(), &items)?
+            };
+            Ok(Arc::new(ListArray::try_new(
+                Arc::clone(item),
+                OffsetBuffer::from_lengths(lengths),
+                values,
+                validity(cells),
+            )?))
         }
         DataType::Struct(fields) => {
             let mut children = Vec::with_capacity(fields.len());
@@ -234,7 +255,12 @@ fn array(data_type: &DataType, cells: &[&Cell<'_>]) -> Result<ArrayRef, ArrowErr
                 }
                 children.push(array(field.data_type(), &child)?);
             }
-            Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), children, validity(cells), cells.len())?))
+            Ok(Arc::new(StructArray::try_new_with_length(
+                fields.clone(),
+                children,
+                validity(cells),
+                cells.len(),
+            )?))
         }
         _ => {
             let mut column = Column::new(data_type).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
@@ -280,7 +306,10 @@ mod tests {
         let array = column.finish().unwrap();
         let dictionary = array.as_dictionary::<Int32Type>();
         assert_eq!(dictionary.values().len(), 2);
-        assert_eq!(dictionary.keys().iter().collect::<Vec<_>>(), [Some(0), Some(0), Some(1), Some(0), None]);
+        assert_eq!(
+            dictionary.keys().iter().collect::<Vec<_>>(),
+            [Some(0), Some(0), Some(1), Some(0), None]
+        );
         assert_eq!(column.finish().unwrap().len(), 0, "a finished column starts anew");
     }
 
@@ -295,7 +324,10 @@ mod tests {
         let array = column.finish().unwrap();
         let rows: &StructArray = array.as_struct();
         let names = arrow::compute::cast(rows.column(0), &DataType::Utf8).unwrap();
-        assert_eq!(names.as_string::<i32>().iter().collect::<Vec<_>>(), [Some("watch"), None, Some("phone"), Some("watch")]);
+        assert_eq!(
+            names.as_string::<i32>().iter().collect::<Vec<_>>(),
+            [Some("watch"), None, Some("phone"), Some("watch")]
+        );
         assert!(rows.is_null(1) && !rows.is_null(2));
     }
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::columns::{Column, UnfillableColumn};
 use super::plan::{Plan, PlanError};
 use crate::model::ids::PersonId;
-use crate::model::registry::{DataType, Registry, TypeId};
+use crate::model::registry::{DataType, RecordClass, Registry, TypeId};
 use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
@@ -47,15 +47,25 @@ impl CompiledType {
     pub fn new(data_type: Arc<DataType>, registry: Arc<Registry>) -> Result<Self, CompileError> {
         let plan = Plan::new(&data_type)?;
         for column in &plan.columns {
-            Column::new(column)?;
+            Column::new(column.data_type())?;
         }
         let validator = validator(&data_type)?;
-        Ok(Self { data_type, plan, validator, registry })
+        Ok(Self {
+            data_type,
+            plan,
+            validator,
+            registry,
+        })
     }
 
     #[must_use]
     pub fn data_type(&self) -> &Arc<DataType> {
         &self.data_type
+    }
+
+    /// Measurements and places lie behind us; events and entries may be planned.
+    pub(super) fn must_have_happened(&self) -> bool {
+        matches!(self.data_type.class, RecordClass::Metric | RecordClass::Location)
     }
 
     pub(super) fn units(&self) -> &Units {
@@ -78,8 +88,15 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
     // A person writes the patterns of own types: an engine that cannot be made to run for ever comes first.
     let linear = options().with_pattern_options(PatternOptions::regex()).build(&data_type.schema);
     linear
-        .or_else(|_| options().with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT)).build(&data_type.schema))
-        .map_err(|error| CompileError::Schema { data_type: data_type.id.0.to_string(), reason: error.to_string() })
+        .or_else(|_| {
+            options()
+                .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT))
+                .build(&data_type.schema)
+        })
+        .map_err(|error| CompileError::Schema {
+            data_type: data_type.id.0.to_string(),
+            reason: error.to_string(),
+        })
 }
 
 /// Compiled types by what they were compiled from.
@@ -92,7 +109,10 @@ pub struct CompiledTypes {
 impl CompiledTypes {
     #[must_use]
     pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, kept: moka::sync::Cache::new(KEPT) }
+        Self {
+            registry,
+            kept: moka::sync::Cache::new(KEPT),
+        }
     }
 
     /// The type compiled, now or earlier.

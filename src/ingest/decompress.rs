@@ -66,7 +66,11 @@ pub struct Decompressor {
 enum Inner {
     Identity,
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
-    Zstd { decoder: Decoder<'static>, buffer: Vec<u8>, frame_open: bool },
+    Zstd {
+        decoder: Decoder<'static>,
+        buffer: Vec<u8>,
+        frame_open: bool,
+    },
 }
 
 impl Decompressor {
@@ -81,10 +85,18 @@ impl Decompressor {
             ContentEncoding::Zstd => {
                 let mut decoder = Decoder::new()?;
                 decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))?;
-                Inner::Zstd { decoder, buffer: vec![0; ZSTD_STEP], frame_open: false }
+                Inner::Zstd {
+                    decoder,
+                    buffer: vec![0; ZSTD_STEP],
+                    frame_open: false,
+                }
             }
         };
-        Ok(Self { inner, handed_out: 0, limit })
+        Ok(Self {
+            inner,
+            handed_out: 0,
+            limit,
+        })
     }
 
     /// Takes the next bytes of the request and hands what they decompress to to `each`, in pieces.
@@ -103,14 +115,23 @@ impl Decompressor {
                 }
                 Ok(())
             }
-            Inner::Zstd { decoder, buffer, frame_open } => {
+            Inner::Zstd {
+                decoder,
+                buffer,
+                frame_open,
+            } => {
                 let mut input = InBuffer::around(chunk);
                 loop {
                     let mut output = OutBuffer::around(buffer.as_mut_slice());
                     let hint = decoder.run(&mut input, &mut output).map_err(damaged)?;
                     let written = output.pos();
                     *frame_open = hint != 0;
-                    hand_out(&mut self.handed_out, self.limit, buffer.get(..written).unwrap_or_default(), &mut each)?;
+                    hand_out(
+                        &mut self.handed_out,
+                        self.limit,
+                        buffer.get(..written).unwrap_or_default(),
+                        &mut each,
+                    )?;
                     let drained = written < buffer.len();
                     if input.pos() == chunk.len() && (drained || hint == 0) {
                         return Ok(());
@@ -141,7 +162,12 @@ fn damaged<E>(error: io::Error) -> DecompressError<E> {
     DecompressError::Damaged(error.to_string())
 }
 
-fn hand_out<E>(handed_out: &mut u64, limit: u64, piece: &[u8], each: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), DecompressError<E>> {
+fn hand_out<E>(
+    handed_out: &mut u64,
+    limit: u64,
+    piece: &[u8],
+    each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), DecompressError<E>> {
     *handed_out = handed_out.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
     if *handed_out > limit {
         return Err(DecompressError::TooLarge { limit });
@@ -193,7 +219,10 @@ mod tests {
     #[test]
     fn too_large_only_after_decompression_trips_before_memory_grows() {
         let bomb = vec![b' '; 64 * 1024 * 1024];
-        for (encoding, body) in [(ContentEncoding::Gzip, gzip(&bomb)), (ContentEncoding::Zstd, zstd::encode_all(bomb.as_slice(), 3).unwrap())] {
+        for (encoding, body) in [
+            (ContentEncoding::Gzip, gzip(&bomb)),
+            (ContentEncoding::Zstd, zstd::encode_all(bomb.as_slice(), 3).unwrap()),
+        ] {
             assert!(body.len() < 100_000);
             let (content, largest) = decompress(encoding, &body, body.len(), u64::MAX).unwrap();
             assert_eq!(content.len(), bomb.len());
@@ -201,18 +230,31 @@ mod tests {
             let error = decompress(encoding, &body, body.len(), 1_000_000).unwrap_err();
             assert!(matches!(error, DecompressError::TooLarge { limit: 1_000_000 }));
         }
-        assert!(matches!(decompress(ContentEncoding::Identity, b"12345", 2, 4), Err(DecompressError::TooLarge { .. })));
+        assert!(matches!(
+            decompress(ContentEncoding::Identity, b"12345", 2, 4),
+            Err(DecompressError::TooLarge { .. })
+        ));
     }
 
     #[test]
     fn a_body_that_breaks_off_is_damaged() {
         let content = b"{\"value\": 1}\n".repeat(1000);
-        for (encoding, body) in [(ContentEncoding::Gzip, gzip(&content)), (ContentEncoding::Zstd, zstd::encode_all(content.as_slice(), 3).unwrap())] {
+        for (encoding, body) in [
+            (ContentEncoding::Gzip, gzip(&content)),
+            (ContentEncoding::Zstd, zstd::encode_all(content.as_slice(), 3).unwrap()),
+        ] {
             for kept in [1, 8, body.len() / 2, body.len() - 1] {
                 let outcome = decompress(encoding, &body[..kept], 7, u64::MAX);
-                assert!(matches!(outcome, Err(DecompressError::Damaged(_))), "{encoding:?} {kept} of {}: {outcome:?}", body.len());
+                assert!(
+                    matches!(outcome, Err(DecompressError::Damaged(_))),
+                    "{encoding:?} {kept} of {}: {outcome:?}",
+                    body.len()
+                );
             }
-            assert!(matches!(decompress(encoding, b"{\"value\": 1}", 100, u64::MAX), Err(DecompressError::Damaged(_))));
+            assert!(matches!(
+                decompress(encoding, b"{\"value\": 1}", 100, u64::MAX),
+                Err(DecompressError::Damaged(_))
+            ));
         }
     }
 

@@ -39,7 +39,9 @@ pub(super) fn from_schema(error: &ValidationError<'_>, at: &[LocPart], faults: &
 /// Of several ways in which a value could have been right, the only one that it tried: the others wanted another type of value altogether.
 fn closest<'e>(ways: &'e [Vec<ValidationError<'static>>]) -> Option<&'e [ValidationError<'static>]> {
     let wants_another_type = |errors: &[ValidationError<'static>]| {
-        errors.iter().any(|error| matches!(error.kind(), ValidationErrorKind::Type { .. }) && error.instance_path().as_str().is_empty())
+        errors
+            .iter()
+            .any(|error| matches!(error.kind(), ValidationErrorKind::Type { .. }) && error.instance_path().as_str().is_empty())
     };
     let mut tried = ways.iter().map(Vec::as_slice).filter(|errors| !wants_another_type(errors));
     match (tried.next(), tried.next()) {
@@ -97,7 +99,9 @@ const fn keyword(kind: &ValidationErrorKind) -> &'static str {
         ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MaxItems { .. } => "items",
         ValidationErrorKind::Pattern { .. } => "pattern",
         ValidationErrorKind::AdditionalProperties { .. } | ValidationErrorKind::UnevaluatedProperties { .. } => "undeclared",
-        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::OneOfMultipleValid { .. } => "any_of",
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::OneOfMultipleValid { .. } => {
+            "any_of"
+        }
         _ => "schema",
     }
 }

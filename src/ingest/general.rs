@@ -5,10 +5,11 @@
 
 use std::borrow::Cow;
 
+use arrow::datatypes::{DataType as ColumnType, Field};
 use serde_json::{Map, Number, Value};
 
 use super::body::Place;
-use super::cells::{self, Filled};
+use super::cells::{self, Filled, Misfit};
 use super::columns::Cell;
 use super::compile::CompiledType;
 use super::decode::DecodeContext;
@@ -18,6 +19,7 @@ use super::json;
 use super::plan::Role;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
+use crate::model::registry::TimeFields;
 use crate::model::sources::{SourceFacts, source_key};
 use crate::model::time::Instant;
 
@@ -47,7 +49,12 @@ pub(super) struct FoundSource {
 }
 
 /// Decodes the record `json`, which stands at `place`.
-pub(super) fn decode<'a>(compiled: &CompiledType, context: &DecodeContext, place: Place, json: &'a [u8]) -> Result<Complete<'a>, Vec<Fault>> {
+pub(super) fn decode<'a>(
+    compiled: &CompiledType,
+    context: &DecodeContext,
+    place: Place,
+    json: &'a [u8],
+) -> Result<Complete<'a>, Vec<Fault>> {
     let mut reading = Reading::of(compiled, place, json)?;
     reading.convert_unit();
     reading.stop_at_faults()?;
@@ -59,7 +66,16 @@ pub(super) fn decode<'a>(compiled: &CompiledType, context: &DecodeContext, place
     let extras = reading.extras.to_text();
     reading.stop_at_faults()?;
     let Some((start, end)) = span else { return Err(reading.faults) };
-    Ok(Complete { id, start, end, cells, extras, source_is_plain: reading.source_is_plain, source, repeatable })
+    Ok(Complete {
+        id,
+        start,
+        end,
+        cells,
+        extras,
+        source_is_plain: reading.source_is_plain,
+        source,
+        repeatable,
+    })
 }
 
 /// A field as it was sent.
@@ -125,7 +141,9 @@ impl<'c, 'a> Reading<'c, 'a> {
             self.document.insert(name.into_owned(), value);
             return;
         };
-        let Some(known) = self.compiled.plan.fields.get(position) else { return };
+        let Some(known) = self.compiled.plan.fields.get(position) else {
+            return;
+        };
         if value.is_null() && !matches!(known.role, Role::Column(_)) {
             // No id, no end, no extras: absent, said aloud.
             return;
@@ -159,8 +177,12 @@ impl<'c, 'a> Reading<'c, 'a> {
     fn convert_unit(&mut self) {
         let plan = &self.compiled.plan;
         let Some(traits) = &self.compiled.data_type.metric else { return };
-        let (Some(expected), Some(unit_field)) = (traits.unit.as_deref(), plan.unit) else { return };
-        let Some(unit_name) = plan.fields.get(unit_field).map(|field| field.name.clone()) else { return };
+        let (Some(expected), Some(unit_field)) = (traits.unit.as_deref(), plan.unit) else {
+            return;
+        };
+        let Some(unit_name) = plan.fields.get(unit_field).map(|field| field.name.clone()) else {
+            return;
+        };
         let sent = match self.document.get(&unit_name) {
             Some(Value::String(sent)) => Some(sent.clone()),
             Some(Value::Null) | None => None,
@@ -177,8 +199,13 @@ impl<'c, 'a> Reading<'c, 'a> {
             }
         };
         let Some(value_field) = plan.value else { return };
-        let Some(name) = plan.fields.get(value_field).map(|field| field.name.as_str()) else { return };
-        let (Some(given), Some(Value::Number(number))) = (self.given.get(value_field).and_then(Option::as_ref), self.document.get(name)) else { return };
+        let Some(name) = plan.fields.get(value_field).map(|field| field.name.as_str()) else {
+            return;
+        };
+        let (Some(given), Some(Value::Number(number))) = (self.given.get(value_field).and_then(Option::as_ref), self.document.get(name))
+        else {
+            return;
+        };
         let Some(value) = number.as_f64() else { return };
         let converted = conversion.apply(value);
         if !super::units::leaves_original(conversion, value, converted) {
@@ -191,7 +218,8 @@ impl<'c, 'a> Reading<'c, 'a> {
         };
         self.converted = Some(converted);
         if !self.extras.add_original(given.raw, &sent) {
-            let message = "original_value and original_unit are set when a unit is converted; leave them out, or send the catalogue's unit".to_owned();
+            let message = "original_value and original_unit are set when a unit is converted; leave them out, or send the catalogue's unit"
+                .to_owned();
             self.fault([super::plan::EXTRAS], "duplicate", message);
         }
         let name = name.to_owned();
@@ -222,7 +250,9 @@ impl<'c, 'a> Reading<'c, 'a> {
 
     /// The schema knows a field by its own name; the caller finds it under the one that was sent.
     fn name_as_given(&self, fault: &mut Fault) {
-        let Some(LocPart::Name(name)) = fault.loc.get_mut(self.loc.len()) else { return };
+        let Some(LocPart::Name(name)) = fault.loc.get_mut(self.loc.len()) else {
+            return;
+        };
         let given = self.compiled.plan.field(name).and_then(|field| self.given.get(field)?.as_ref());
         if let Some(given) = given {
             *name = given.name.to_string();
@@ -241,12 +271,15 @@ impl<'c, 'a> Reading<'c, 'a> {
 
     /// Start and end, or faults that say why there are none.
     fn times(&mut self, context: &DecodeContext) -> Option<(Instant, Instant)> {
-        use crate::model::registry::TimeFields;
         let data_type = &self.compiled.data_type;
         let (start_loc, end_loc, span) = if let Some((field, given)) = self.given_in(Role::RecordedAt) {
             let loc = self.field_loc(field);
-            if self.given_in(Role::Start).is_some() {
-                self.faults.push(Fault::new(loc, "duplicate", "the time is given twice; send recorded_at, or start_time and end_time"));
+            if self.given_in(Role::Start).or_else(|| self.given_in(Role::End)).is_some() {
+                self.faults.push(Fault::new(
+                    loc,
+                    "duplicate",
+                    "the time is given twice; send recorded_at, or start_time and end_time",
+                ));
                 return None;
             }
             self.recorded_at(loc, &given)?
@@ -271,18 +304,28 @@ impl<'c, 'a> Reading<'c, 'a> {
                 TimeFields::RecordedAt => self.given_in(Role::End).map(|_| "start_time".to_owned()),
                 TimeFields::Moment { at: names, .. } | TimeFields::StartEnd { start: names, .. } => names.first().cloned(),
             };
-            let Some(name) = name else { return Some((context.now, context.now)) };
+            let Some(name) = name else {
+                return Some((context.now, context.now));
+            };
             let message = format!("{name} is missing");
             self.fault([name.as_str()], "missing", message);
             return None;
         };
         let (start, end) = span;
         if end < start {
-            self.faults.push(Fault::new(end_loc, "end_before_start", format!("the end, {end}, lies before the start, {start}")));
+            self.faults.push(Fault::new(
+                end_loc,
+                "end_before_start",
+                format!("the end, {end}, lies before the start, {start}"),
+            ));
             return None;
         }
-        if compiled_may_not_be_ahead(self.compiled) && start > super::row::latest_start(context.now) {
-            self.faults.push(Fault::new(start_loc, "future", format!("{start} lies more than 24 hours ahead of now, {}", context.now)));
+        if self.compiled.must_have_happened() && start > super::row::latest_start(context.now) {
+            self.faults.push(Fault::new(
+                start_loc,
+                "future",
+                format!("{start} lies more than 24 hours ahead of now, {}", context.now),
+            ));
             return None;
         }
         Some(span)
@@ -314,20 +357,25 @@ impl<'c, 'a> Reading<'c, 'a> {
         let ((start_loc, start), (end_loc, end)) = (start?, end?);
         let is_time = |name: &str| matches!(name, "start_time" | "end_time");
         for member in members.iter().filter(|member| !is_time(&member.name)) {
-            self.keep_rest("recorded_at", &format!("{{{}:{}}}", Value::from(member.name.as_ref()), cells::compact(member.raw)));
+            self.keep_rest(
+                "recorded_at",
+                &format!("{{{}:{}}}", Value::from(member.name.as_ref()), cells::compact(member.raw)),
+            );
         }
         Some((start_loc, end_loc, (start, end)))
     }
 
     fn instant(&mut self, loc: &[LocPart], raw: &str) -> Option<Instant> {
         let Some(text) = json::text(raw) else {
-            self.faults.push(Fault::new(loc.to_vec(), "type", "expected a string with a date and time"));
+            self.faults
+                .push(Fault::new(loc.to_vec(), "type", "expected a string with a date and time"));
             return None;
         };
         match crate::model::time::parse_instant(&text) {
             Ok(instant) => Some(instant),
             Err(error) => {
-                self.faults.push(Fault::new(loc.to_vec(), "format", error.to_string()).with_value(text.as_ref()));
+                self.faults
+                    .push(Fault::new(loc.to_vec(), "format", error.to_string()).with_value(text.as_ref()));
                 None
             }
         }
@@ -340,35 +388,25 @@ impl<'c, 'a> Reading<'c, 'a> {
         for (field, known) in plan.fields.iter().enumerate() {
             let Role::Column(position) = known.role else { continue };
             let Some(column) = plan.columns.get(position) else { continue };
-            let filled = match (self.given.get(field).cloned().flatten(), self.converted) {
-                (Some(_), Some(converted)) if plan.value == Some(field) => match column.data_type() {
-                    arrow::datatypes::DataType::Int64 => cells::whole(converted).map(Cell::Int),
-                    _ => Some(Cell::Float(converted)),
-                }
-                .map(Filled::from)
-                .ok_or_else(|| (field, cells::Misfit { path: Vec::new(), kind: "unit", message: "not a whole number in the catalogue's unit".to_owned() })),
-                // The unit that a metric without a fixed one was given stands here; where it is fixed, so is the text.
-                (given, _) if plan.unit == Some(field) && self.fixed_unit().is_some() => {
-                    let _ = given;
-                    Ok(self.fixed_unit().map_or(Cell::Null, |unit| Cell::Text(Cow::Owned(unit))).into())
-                }
-                (Some(given), _) => cells::fill(given.raw, column).map_err(|found| (field, found)).inspect(|filled| {
-                    if matches!(filled.cell, Cell::Struct(_) | Cell::List(_)) && filled.rest.is_none() {
-                        repeatable.push((position, given.raw));
-                    }
-                }),
-                (None, _) => continue,
+            let Some(given) = self.given.get(field).cloned().flatten() else {
+                continue;
+            };
+            let filled = match self.converted.filter(|_| plan.value == Some(field)) {
+                Some(converted) => converted_cell(converted, column),
+                None => cells::fill(given.raw, column),
             };
             match filled {
                 Ok(Filled { cell, rest }) => {
-                    if let Some(rest) = rest {
-                        self.keep_rest(&known.name, &rest);
+                    match rest {
+                        Some(rest) => self.keep_rest(&known.name, &rest),
+                        None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => repeatable.push((position, given.raw)),
+                        None => {}
                     }
                     if let Some(slot) = cells.get_mut(position) {
                         *slot = cell;
                     }
                 }
-                Err((field, found)) => {
+                Err(found) => {
                     let mut loc = self.field_loc(field);
                     loc.extend(found.path.into_iter().rev());
                     self.faults.push(Fault::new(loc, found.kind, found.message));
@@ -376,10 +414,6 @@ impl<'c, 'a> Reading<'c, 'a> {
             }
         }
         (cells, repeatable)
-    }
-
-    fn fixed_unit(&self) -> Option<String> {
-        self.compiled.data_type.metric.as_ref()?.unit.clone()
     }
 
     /// Keeps what a column of the name `name` could not hold.
@@ -393,7 +427,14 @@ impl<'c, 'a> Reading<'c, 'a> {
     fn source(&self, context: &DecodeContext) -> FoundSource {
         let rules = self.compiled.source_rules();
         let text = |object: &str, member: &str| self.document.get(object)?.get(member)?.as_str();
-        let sources = || self.document.get("sources").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let sources = || {
+            self.document
+                .get("sources")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+        };
         let mut facts = SourceFacts {
             device_model: text("device_properties", "model"),
             hardware_version: text("device_properties", "hardwareVersion"),
@@ -419,18 +460,30 @@ impl<'c, 'a> Reading<'c, 'a> {
 
     fn given_in(&self, role: Role) -> Option<(usize, Given<'a>)> {
         let fields = &self.compiled.plan.fields;
-        fields.iter().enumerate().filter(|(_, known)| known.role == role).find_map(|(field, _)| Some((field, self.given.get(field)?.clone()?)))
+        fields
+            .iter()
+            .enumerate()
+            .filter(|(_, known)| known.role == role)
+            .find_map(|(field, _)| Some((field, self.given.get(field)?.clone()?)))
     }
 
     fn field_loc(&self, field: usize) -> Vec<LocPart> {
         let given = self.given.get(field).and_then(Option::as_ref).map(|given| given.name.to_string());
         let mut loc = self.loc.clone();
-        loc.extend(given.or_else(|| self.compiled.plan.fields.get(field).map(|known| known.name.clone())).map(LocPart::Name));
+        loc.extend(
+            given
+                .or_else(|| self.compiled.plan.fields.get(field).map(|known| known.name.clone()))
+                .map(LocPart::Name),
+        );
         loc
     }
 
     fn fault_given_twice(&mut self, name: &str) {
-        self.fault([name], "duplicate", format!("{name} is given twice, perhaps under another spelling"));
+        self.fault(
+            [name],
+            "duplicate",
+            format!("{name} is given twice, perhaps under another spelling"),
+        );
     }
 
     fn fault<'n>(&mut self, path: impl IntoIterator<Item = &'n str>, kind: &'static str, message: impl Into<String>) {
@@ -449,8 +502,14 @@ impl<'c, 'a> Reading<'c, 'a> {
     }
 }
 
-/// Measurements and places were; events and entries may be planned.
-pub(super) fn compiled_may_not_be_ahead(compiled: &CompiledType) -> bool {
-    use crate::model::registry::RecordClass;
-    matches!(compiled.data_type.class, RecordClass::Metric | RecordClass::Location)
+fn converted_cell<'a>(converted: f64, column: &Field) -> Result<Filled<'a>, Misfit> {
+    let cell = match column.data_type() {
+        ColumnType::Int64 => cells::whole(converted).map(Cell::Int),
+        _ => Some(Cell::Float(converted)),
+    };
+    cell.map(Filled::from).ok_or_else(|| Misfit {
+        path: Vec::new(),
+        kind: "unit",
+        message: "no whole number in the catalogue's unit".to_owned(),
+    })
 }

@@ -154,7 +154,11 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
 /// Where the parser stopped, as an offset.
 fn offset(json: &[u8], error: &serde_json::Error) -> usize {
     let lines_before = error.line().saturating_sub(1);
-    let start: usize = json.split_inclusive(|byte| *byte == b'\n').take(lines_before).map(<[u8]>::len).sum();
+    let start: usize = json
+        .split_inclusive(|byte| *byte == b'\n')
+        .take(lines_before)
+        .map(<[u8]>::len)
+        .sum();
     start.saturating_add(error.column()).saturating_sub(1).min(json.len())
 }
 
@@ -163,7 +167,9 @@ fn not_a_number_at(json: &[u8], at: usize) -> Option<&'static str> {
     // The parser stops at the first letter it cannot use: `N`, `I`, the `I` behind a minus, or one further where it looked ahead.
     (at.saturating_sub(2)..=at).find_map(|start| {
         let rest = json.get(start..)?;
-        ["NaN", "-NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"].into_iter().find(|token| rest.starts_with(token.as_bytes()))
+        ["NaN", "-NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"]
+            .into_iter()
+            .find(|token| rest.starts_with(token.as_bytes()))
     })
 }
 
@@ -244,7 +250,10 @@ mod tests {
     #[test]
     fn compact_text_keeps_every_token() {
         let mut compact = String::new();
-        append_compact("{ \"a b\" : [1.10, 1e2 ,\n 12345678901234567890123],\r\n\"\\\" \" :null }", &mut compact);
+        append_compact(
+            "{ \"a b\" : [1.10, 1e2 ,\n 12345678901234567890123],\r\n\"\\\" \" :null }",
+            &mut compact,
+        );
         assert_eq!(compact, "{\"a b\":[1.10,1e2,12345678901234567890123],\"\\\" \":null}");
     }
 

@@ -31,7 +31,11 @@ impl Lines {
     /// Refuses lines longer than `longest` bytes.
     #[must_use]
     pub const fn new(longest: usize) -> Self {
-        Self { unfinished: Vec::new(), next_index: 0, longest }
+        Self {
+            unfinished: Vec::new(),
+            next_index: 0,
+            longest,
+        }
     }
 
     /// How many lines were seen to their end so far, blank ones included.
@@ -72,7 +76,10 @@ impl Lines {
     fn keep<E>(&mut self, part: &[u8]) -> Result<(), LinesError<E>> {
         // One byte more than a line may have, because it may turn out to be the CR of a CRLF.
         if self.unfinished.len().saturating_add(part.len()) > self.longest.saturating_add(1) {
-            return Err(LinesError::TooLong { index: self.next_index, longest: self.longest });
+            return Err(LinesError::TooLong {
+                index: self.next_index,
+                longest: self.longest,
+            });
         }
         self.unfinished.extend_from_slice(part);
         Ok(())
@@ -90,9 +97,16 @@ impl Lines {
         let index = self.next_index;
         self.next_index += 1;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = if index == 0 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
+        let line = if index == 0 {
+            line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
+        } else {
+            line
+        };
         if line.len() > self.longest {
-            return Err(LinesError::TooLong { index, longest: self.longest });
+            return Err(LinesError::TooLong {
+                index,
+                longest: self.longest,
+            });
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -151,7 +165,10 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_before_the_first_line_is_no_part_of_it() {
-        assert_eq!(split(b"\xef\xbb\xbf{}\n{}", 100, 100).unwrap(), [(0, b"{}".to_vec()), (1, b"{}".to_vec())]);
+        assert_eq!(
+            split(b"\xef\xbb\xbf{}\n{}", 100, 100).unwrap(),
+            [(0, b"{}".to_vec()), (1, b"{}".to_vec())]
+        );
     }
 
     #[test]

@@ -114,7 +114,11 @@ struct FieldList<'a> {
 impl<'a> FieldList<'a> {
     fn of(data_type: &'a DataType, own: &[FieldRef]) -> Self {
         let layout = &data_type.layout;
-        let mut fields = Self { schema: &data_type.schema, list: Vec::new(), spellings: HashMap::new() };
+        let mut fields = Self {
+            schema: &data_type.schema,
+            list: Vec::new(),
+            spellings: HashMap::new(),
+        };
         for (position, column) in own.iter().enumerate() {
             fields.add(column.name(), Role::Column(position));
         }
@@ -153,13 +157,22 @@ impl<'a> FieldList<'a> {
         if self.spellings.contains_key(name) {
             return;
         }
-        let required = self.schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name));
+        let required = self
+            .schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|required| required == name));
         let rule = match self.property(name) {
             Some(schema) => scalar::rule(schema),
             None => Some(ScalarRule::ANYTHING),
         };
         self.spellings.insert(name.to_owned(), self.list.len());
-        self.list.push(KnownField { name: name.to_owned(), role, required, rule });
+        self.list.push(KnownField {
+            name: name.to_owned(),
+            role,
+            required,
+            rule,
+        });
     }
 
     fn spell(&mut self, name: &str, field: usize) {
@@ -169,7 +182,14 @@ impl<'a> FieldList<'a> {
     /// Adds one field under several names; its own is the one the schema declares, else the first.
     fn add_spellings(&mut self, names: &[String], role: Role) {
         let free = |name: &&String| !self.spellings.contains_key(*name);
-        let Some(own) = names.iter().filter(free).find(|name| self.property(name).is_some()).or_else(|| names.iter().find(free)) else { return };
+        let Some(own) = names
+            .iter()
+            .filter(free)
+            .find(|name| self.property(name).is_some())
+            .or_else(|| names.iter().find(free))
+        else {
+            return;
+        };
         self.add(own, role);
         if let Some(field) = self.spellings.get(own).copied() {
             for name in names {

@@ -1,6 +1,6 @@
 //! One record on its way from text to columns, in the form that both ways of decoding give.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::columns::Cell;
 use crate::model::ids::RecordId;
@@ -20,16 +20,18 @@ pub(super) struct Row<'a> {
     pub cells: Vec<Cell<'a>>,
     pub source: SourceMark,
     /// A JSON object as text.
-    pub extras: Option<Cow<'a, str>>,
+    pub extras: Option<String>,
 }
 
 /// Where a record comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SourceMark {
-    /// The source's place among those of the body.
+    /// The source's place among those of the rows not yet taken.
     pub number: usize,
     /// Code of its class.
     pub class: i8,
+    /// The definition among its sources, or the first of them.
+    pub source_id: Option<Arc<str>>,
 }
 
 /// The latest start that a measurement may have.

@@ -68,7 +68,20 @@ fn bound(value: &Value) -> Option<f64> {
 /// Keywords that ask nothing of a record.
 fn is_remark(keyword: &str) -> bool {
     keyword.starts_with("x-")
-        || matches!(keyword, "$schema" | "$id" | "$comment" | "$defs" | "title" | "description" | "examples" | "default" | "deprecated" | "readOnly" | "writeOnly")
+        || matches!(
+            keyword,
+            "$schema"
+                | "$id"
+                | "$comment"
+                | "$defs"
+                | "title"
+                | "description"
+                | "examples"
+                | "default"
+                | "deprecated"
+                | "readOnly"
+                | "writeOnly"
+        )
 }
 
 /// Whether every field of a record can be judged by itself.
@@ -124,7 +137,8 @@ mod tests {
 
     #[test]
     fn types_and_bounds_are_rules() {
-        let found = rule(&json!({"type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 10, "description": "x", "x-role": "y"})).unwrap();
+        let found =
+            rule(&json!({"type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 10, "description": "x", "x-role": "y"})).unwrap();
         assert!(found.allows(Token::Null) && found.allows(Token::Integer) && found.allows(Token::Number) && !found.allows(Token::Text));
         assert!(found.allows_number(0.0) && !found.allows_number(-0.1) && !found.allows_number(10.0));
         let whole = rule(&json!({"type": "integer"})).unwrap();
@@ -133,10 +147,18 @@ mod tests {
 
     #[test]
     fn anything_more_is_left_to_the_schema() {
-        for schema in [json!({"enum": [1]}), json!({"anyOf": []}), json!({"type": "string", "format": "email"}), json!({"pattern": "x"}), json!(true)] {
+        for schema in [
+            json!({"enum": [1]}),
+            json!({"anyOf": []}),
+            json!({"type": "string", "format": "email"}),
+            json!({"pattern": "x"}),
+            json!(true),
+        ] {
             assert_eq!(rule(&schema), None, "{schema}");
         }
-        assert!(fields_are_independent(&json!({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": true})));
+        assert!(fields_are_independent(
+            &json!({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": true})
+        ));
         assert!(!fields_are_independent(&json!({"type": "object", "dependentRequired": {}})));
     }
 }
