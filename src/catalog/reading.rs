@@ -1,0 +1,251 @@
+//! What a person's partitions are made of, as of one moment.
+//!
+//! Everything read is held against the digests that commits keep, so that a row that got lost is noticed as well as one that changed.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use super::Catalog;
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::records::{Partition, PartitionSummary, Piece, Place};
+use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_of, text};
+use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, one_of};
+use crate::model::ids::{PersonId, PieceId, RecordId};
+use crate::model::registry::TypeId;
+
+/// Blobs fetched by one statement.
+const BLOBS_AT_ONCE: usize = 64;
+
+impl Catalog {
+    /// The current versions of a person's partitions, in the order of `types`; 0 where nothing was ever stored.
+    pub async fn versions(&self, person: PersonId, types: &[TypeId]) -> Result<Vec<i64>, CatalogError> {
+        if types.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (rest, values) = of_types(person, types);
+        let mut versions = vec![0; types.len()];
+        for record in self.database.select(&PARTITIONS, &rest, values).await? {
+            let (data_type, version) = (record.text(1)?, record.int(2)?);
+            for (wanted, found) in types.iter().zip(&mut versions) {
+                if *wanted.0 == *data_type {
+                    *found = version;
+                }
+            }
+        }
+        Ok(versions)
+    }
+
+    /// A person's partitions in the order of `types` (each named once), all as of one moment. The bytes of tail pieces that are `held` are left out.
+    pub async fn snapshot(
+        &self,
+        person: PersonId,
+        types: &[TypeId],
+        held: &(dyn Fn(PieceId) -> bool + Send + Sync),
+    ) -> Result<Vec<Partition>, CatalogError> {
+        let partitions = self.changed_since(person, types, &|_| None, held).await?;
+        partitions.into_iter().map(|partition| partition.ok_or_else(|| CatalogError::corrupt("a partition that was asked for is missing"))).collect()
+    }
+
+    /// The same, without the partitions that still have the version that is `known`: these are `None`.
+    pub async fn changed_since(
+        &self,
+        person: PersonId,
+        types: &[TypeId],
+        known: &(dyn Fn(&TypeId) -> Option<i64> + Send + Sync),
+        held: &(dyn Fn(PieceId) -> bool + Send + Sync),
+    ) -> Result<Vec<Option<Partition>>, CatalogError> {
+        if types.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut session = self.database.read().await?;
+        let rows = read_rows(&mut session, person, types).await?;
+        if rows.len() < types.len() {
+            verify_partitions(&mut session, person).await?;
+        }
+        let version_of = |data_type: &TypeId| rows.iter().find(|row| row.data_type == *data_type).map_or(0, |row| row.version);
+        let changed: Vec<bool> = types.iter().map(|data_type| known(data_type) != Some(version_of(data_type))).collect();
+        let rows = rows.into_iter().filter(|row| known(&row.data_type) != Some(row.version)).collect();
+        let mut contents = read_contents(&mut session, person, rows).await?;
+        let mut wanted = Vec::new();
+        for content in contents.values() {
+            let missing = |piece: &Piece| matches!(piece.place, Place::Tail { .. }) && !held(piece.id);
+            wanted.extend(content.pieces.iter().filter(|(piece, _)| missing(piece)).map(|(piece, _)| piece.id));
+        }
+        let mut blobs = read_blobs(&mut session, &wanted).await?;
+        session.commit().await?;
+
+        let mut partitions = Vec::with_capacity(types.len());
+        for (data_type, changed) in types.iter().zip(changed) {
+            partitions.push(match contents.remove(data_type) {
+                _ if !changed => None,
+                None => Some(Partition { person, data_type: data_type.clone(), version: 0, records: 0, pieces: Vec::new() }),
+                Some(content) => Some(content.into_partition(&mut blobs)?),
+            });
+        }
+        Ok(partitions)
+    }
+
+    /// What is stored of a person, by data type.
+    pub async fn partitions_of(&self, person: PersonId) -> Result<Vec<PartitionSummary>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let rows = verify_partitions(&mut session, person).await?;
+        session.commit().await?;
+        Ok(rows.iter().map(PartitionRow::summary).collect())
+    }
+}
+
+/// A partition with everything that its digest covers, held against it.
+pub(super) struct Content {
+    pub row: PartitionRow,
+    /// Each with the checksum of its row.
+    pub pieces: Vec<(Piece, u32)>,
+    /// Each with the checksum of its row.
+    pub dead: Vec<(DeadRow, u32)>,
+}
+
+/// The rows of those of the named partitions that exist.
+pub(super) async fn read_rows(session: &mut Session, person: PersonId, types: &[TypeId]) -> Result<Vec<PartitionRow>, CatalogError> {
+    let (rest, values) = of_types(person, types);
+    session.select(&PARTITIONS, &rest, values).await?.iter().map(PartitionRow::of).collect()
+}
+
+/// What belongs to partitions of one person, as the same transaction sees it.
+pub(super) async fn read_contents(
+    session: &mut Session,
+    person: PersonId,
+    rows: Vec<PartitionRow>,
+) -> Result<HashMap<TypeId, Content>, CatalogError> {
+    let types: Vec<TypeId> = rows.iter().map(|row| row.data_type.clone()).collect();
+    let any_dead = rows.iter().any(|row| row.dead > 0);
+    let mut contents: HashMap<TypeId, Content> =
+        rows.into_iter().map(|row| (row.data_type.clone(), Content { row, pieces: Vec::new(), dead: Vec::new() })).collect();
+    if contents.is_empty() {
+        return Ok(contents);
+    }
+    let (rest, values) = of_types(person, &types);
+    for record in session.select(&PIECES, &rest, values.clone()).await? {
+        let data_type = TypeId(record.text(1)?.into());
+        let content = contents.get_mut(&data_type).ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
+        content.pieces.push((piece_of(&record)?, record.checksum));
+    }
+    if any_dead {
+        for record in session.select(&DEAD_ROWS, &rest, values).await? {
+            let dead = DeadRow::of(&record)?;
+            let content = contents.get_mut(&dead.data_type).ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
+            content.dead.push((dead, record.checksum));
+        }
+    }
+    for content in contents.values_mut() {
+        content.settle()?;
+    }
+    Ok(contents)
+}
+
+impl Content {
+    /// With the blobs that were read for it.
+    fn into_partition(self, blobs: &mut HashMap<PieceId, Vec<u8>>) -> Result<Partition, CatalogError> {
+        let mut pieces: Vec<Piece> = self.pieces.into_iter().map(|(piece, _)| piece).collect();
+        for piece in &mut pieces {
+            if let Some(blob) = blobs.remove(&piece.id) {
+                piece.place = Place::Tail { blob: Some(verified_blob(piece, blob)?) };
+            }
+        }
+        pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
+        let PartitionRow { person, data_type, version, records, .. } = self.row;
+        Ok(Partition { person, data_type, version, records, pieces })
+    }
+
+    /// Compares with the partition's digest and hands each piece its dead rows.
+    fn settle(&mut self) -> Result<(), CatalogError> {
+        let digest = self
+            .pieces
+            .iter()
+            .map(|(_, checksum)| checksum)
+            .chain(self.dead.iter().map(|(_, checksum)| checksum))
+            .fold(0, |all, one| all ^ one);
+        let complete = self.pieces.len() as i64 == self.row.pieces && self.dead.len() as i64 == self.row.dead && digest == self.row.digest;
+        if !complete {
+            return Err(CatalogError::corrupt(format!(
+                "pieces of {} were lost or invented",
+                self.row.data_type.0
+            )));
+        }
+        let mut by_piece: HashMap<PieceId, Vec<RecordId>> = HashMap::new();
+        for (dead, _) in &self.dead {
+            by_piece.entry(dead.piece).or_default().push(dead.record);
+        }
+        for (piece, _) in &mut self.pieces {
+            if let Some(mut dead) = by_piece.remove(&piece.id) {
+                dead.sort_unstable();
+                piece.dead = dead.into();
+            }
+        }
+        if by_piece.is_empty() {
+            Ok(())
+        } else {
+            Err(CatalogError::corrupt(format!(
+                "dead rows of {} name pieces that do not exist",
+                self.row.data_type.0
+            )))
+        }
+    }
+}
+
+/// Every partition of a person, held against the person's digest.
+pub(super) async fn verify_partitions(session: &mut Session, person: PersonId) -> Result<Vec<PartitionRow>, CatalogError> {
+    let ledger = session.select(&LEDGERS, "WHERE person = $1", vec![id(person.0)]).await?;
+    let ledger = ledger.first().map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
+    let mut rows = Vec::new();
+    let mut digest = 0;
+    for record in session
+        .select(&PARTITIONS, "WHERE person = $1 ORDER BY data_type", vec![id(person.0)])
+        .await?
+    {
+        digest ^= record.checksum;
+        rows.push(PartitionRow::of(&record)?);
+    }
+    if rows.len() as i64 == ledger.partitions && digest == ledger.digest {
+        Ok(rows)
+    } else {
+        Err(CatalogError::corrupt(format!(
+            "partitions of person {person} were lost or invented"
+        )))
+    }
+}
+
+async fn read_blobs(session: &mut Session, pieces: &[PieceId]) -> Result<HashMap<PieceId, Vec<u8>>, CatalogError> {
+    let mut blobs = HashMap::with_capacity(pieces.len());
+    for some in pieces.chunks(BLOBS_AT_ONCE) {
+        let (list, values) = one_of(1, some.iter().map(|piece| id(piece.0)).collect());
+        for row in session
+            .fetch(format!("SELECT piece, blob FROM blobs WHERE piece IN {list}"), values)
+            .await?
+        {
+            let piece = PieceId::from_slice(&row.bytes(0)?).ok_or_else(|| CatalogError::corrupt("a blob's id is no id"))?;
+            blobs.insert(piece, row.bytes(1)?);
+        }
+    }
+    match pieces.iter().find(|piece| !blobs.contains_key(piece)) {
+        Some(lost) => Err(CatalogError::corrupt(format!("the bytes of tail piece {lost} are lost"))),
+        None => Ok(blobs),
+    }
+}
+
+fn verified_blob(piece: &Piece, blob: Vec<u8>) -> Result<Bytes, CatalogError> {
+    if crc32fast::hash(&blob) == piece.checksum {
+        Ok(blob.into())
+    } else {
+        Err(CatalogError::corrupt(format!(
+            "tail piece {} differs from what was written",
+            piece.id
+        )))
+    }
+}
+
+pub(super) fn of_types(person: PersonId, types: &[TypeId]) -> (String, Vec<Value>) {
+    let (list, mut names) = one_of(2, types.iter().map(|data_type| text(&data_type.0)).collect());
+    names.insert(0, id(person.0));
+    (format!("WHERE person = $1 AND data_type IN {list}"), names)
+}
