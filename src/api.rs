@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod app;
+pub mod data;
 pub mod docs;
 pub mod extract;
 pub mod health;

@@ -1,0 +1,3 @@
+//! `/data`: what is recorded, and what can be.
+
+pub mod metrics_catalog;
