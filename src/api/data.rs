@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod listings;
+pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
 
@@ -13,7 +14,7 @@ use crate::api::app::Shared;
 /// Every route that reads.
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
-        .routes(routes!(catalog::metrics_catalog))
+        .routes(routes!(metrics_catalog::metrics_catalog))
         .routes(routes!(samples::metric_samples))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
