@@ -14,10 +14,15 @@ mod fast;
 mod faults;
 mod general;
 mod json;
+pub mod legacy;
 pub mod lines;
 mod memo;
 mod plan;
 mod row;
 mod scalar;
 mod scan;
+pub mod tombstone;
 mod units;
+
+#[cfg(test)]
+mod tests;
