@@ -177,7 +177,10 @@ impl Catalog {
     pub async fn forget_damage(&self, path: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         session
-            .execute("DELETE FROM meta WHERE name = $1".to_owned(), vec![text(&format!("{DAMAGE}{path}"))])
+            .execute(
+                "DELETE FROM meta WHERE name = $1".to_owned(),
+                vec![text(&format!("{DAMAGE}{path}"))],
+            )
             .await?;
         session.commit().await
     }

@@ -79,15 +79,33 @@ pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
 async fn unreferenced(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
     let mut by_partition: HashMap<PartitionKey, Vec<(PieceId, &String)>> = HashMap::new();
     for path in paths {
-        if let Some(ObjectName { person, data_type, piece, .. }) = ObjectName::parse(path) {
-            by_partition.entry(PartitionKey { person, data_type }).or_default().push((piece, path));
+        if let Some(ObjectName {
+            person, data_type, piece, ..
+        }) = ObjectName::parse(path)
+        {
+            by_partition
+                .entry(PartitionKey { person, data_type })
+                .or_default()
+                .push((piece, path));
         }
     }
     let mut unreferenced = Vec::new();
     for (key, named) in by_partition {
-        let partitions = stores.catalog.snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true).await?;
-        let live: HashSet<PieceId> = partitions.iter().flat_map(|partition| &partition.pieces).map(|piece| piece.id).collect();
-        unreferenced.extend(named.into_iter().filter(|(piece, _)| !live.contains(piece)).map(|(_, path)| path.clone()));
+        let partitions = stores
+            .catalog
+            .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
+            .await?;
+        let live: HashSet<PieceId> = partitions
+            .iter()
+            .flat_map(|partition| &partition.pieces)
+            .map(|piece| piece.id)
+            .collect();
+        unreferenced.extend(
+            named
+                .into_iter()
+                .filter(|(piece, _)| !live.contains(piece))
+                .map(|(_, path)| path.clone()),
+        );
     }
     unreferenced.sort_unstable();
     Ok(unreferenced)

@@ -35,18 +35,33 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { inputs: 32, bytes: 512 << 20, rows: 16_000_000 }
+        Self {
+            inputs: 32,
+            bytes: 512 << 20,
+            rows: 16_000_000,
+        }
     }
 }
 
 /// Merges one group of objects of a partition, the smallest first. `false` when there was nothing to do, or when others changed the partition meanwhile.
 pub async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
     // The tail's rows are not wanted, so all of them count as held.
-    let mut partitions = stores.catalog.snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true).await?;
+    let mut partitions = stores
+        .catalog
+        .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
+        .await?;
     let Some(partition) = partitions.pop() else { return Ok(false) };
-    let Some(group) = next_group(&partition.pieces, limits) else { return Ok(false) };
+    let Some(group) = next_group(&partition.pieces, limits) else {
+        return Ok(false);
+    };
     let output = rewrite(stores, key, &group).await?;
-    let inputs: Vec<Input> = group.iter().map(|object| Input { piece: object.piece.id, dead: Arc::clone(&object.piece.dead) }).collect();
+    let inputs: Vec<Input> = group
+        .iter()
+        .map(|object| Input {
+            piece: object.piece.id,
+            dead: Arc::clone(&object.piece.dead),
+        })
+        .collect();
     Ok(stores.replace(key, &inputs, output).await? == CommitOutcome::Done)
 }
 
@@ -77,7 +92,11 @@ async fn rewrite(stores: &UpkeepStores, key: &PartitionKey, group: &[Object<'_>]
     }
     let expected: i64 = group.iter().map(|object| object.piece.rows).sum();
     if merge.read() != expected {
-        return Err(StoreError::corrupt(format!("objects of {} hold {} rows, not {expected}", key.data_type, merge.read())));
+        return Err(StoreError::corrupt(format!(
+            "objects of {} hold {} rows, not {expected}",
+            key.data_type,
+            merge.read()
+        )));
     }
     writer.finish().await
 }
@@ -88,7 +107,11 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
     let mut wasteful = None;
     for piece in pieces {
         let Place::Object { path, footer } = &piece.place else { continue };
-        let object = Object { piece, path, footer: *footer };
+        let object = Object {
+            piece,
+            path,
+            footer: *footer,
+        };
         if piece.dead.len() as i64 * DEAD_SHARE > piece.rows {
             wasteful = wasteful.or(Some(object));
         }
@@ -97,7 +120,10 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
         }
     }
     // Small sizes come first in the order of the map.
-    alike.into_values().find_map(|objects| as_many_as_fit(objects, limits)).or_else(|| wasteful.map(|object| vec![object]))
+    alike
+        .into_values()
+        .find_map(|objects| as_many_as_fit(objects, limits))
+        .or_else(|| wasteful.map(|object| vec![object]))
 }
 
 /// Objects of about one size have the same number.

@@ -23,10 +23,15 @@ pub async fn examine(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, p
         seen.take(&batch?, path)?;
     }
     if seen.rows != piece.rows {
-        return Err(StoreError::corrupt(format!("object {path} holds {} rows, not {}", seen.rows, piece.rows)));
+        return Err(StoreError::corrupt(format!(
+            "object {path} holds {} rows, not {}",
+            seen.rows, piece.rows
+        )));
     }
     if seen.bounds.is_some_and(|bounds| bounds != piece.bounds) {
-        return Err(StoreError::corrupt(format!("object {path} holds rows of other times than the catalogue says")));
+        return Err(StoreError::corrupt(format!(
+            "object {path} holds rows of other times than the catalogue says"
+        )));
     }
     Ok(())
 }
@@ -57,10 +62,18 @@ async fn whose(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, place: 
     let file = stores.files.open(place).await?;
     let facts = file.metadata().file_metadata().key_value_metadata();
     let says = |name: &str, expected: &str| {
-        facts.into_iter().flatten().any(|fact| fact.key == name && fact.value.as_deref() == Some(expected))
+        facts
+            .into_iter()
+            .flatten()
+            .any(|fact| fact.key == name && fact.value.as_deref() == Some(expected))
     };
-    let is_ours = says(PERSON_KEY, &key.person.to_string()) && says(DATA_TYPE_KEY, key.data_type.as_str()) && says(PIECE_KEY, &piece.id.to_string());
-    if is_ours { Ok(()) } else { Err(StoreError::corrupt(format!("object {} says that it is another", place.path))) }
+    let is_ours =
+        says(PERSON_KEY, &key.person.to_string()) && says(DATA_TYPE_KEY, key.data_type.as_str()) && says(PIECE_KEY, &piece.id.to_string());
+    if is_ours {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(format!("object {} says that it is another", place.path)))
+    }
 }
 
 /// What was seen of an object's rows so far.
@@ -75,11 +88,18 @@ impl Seen {
     fn take(&mut self, batch: &RecordBatch, path: &str) -> Result<(), StoreError> {
         let keys = KeyColumns::of(batch)?;
         let Some(last_row) = keys.len().checked_sub(1) else { return Ok(()) };
-        let follows = self.last.as_ref().is_none_or(|(start, end, id)| (*start, *end, id.as_slice()) <= keys.key(0));
+        let follows = self
+            .last
+            .as_ref()
+            .is_none_or(|(start, end, id)| (*start, *end, id.as_slice()) <= keys.key(0));
         if !follows || !keys.is_sorted() {
             return Err(StoreError::corrupt(format!("object {path} holds rows out of order")));
         }
-        self.last = Some((keys.starts.value(last_row), keys.ends.value(last_row), *keys.id(last_row).as_bytes()));
+        self.last = Some((
+            keys.starts.value(last_row),
+            keys.ends.value(last_row),
+            *keys.id(last_row).as_bytes(),
+        ));
         self.rows += keys.len() as i64;
         let Some(bounds) = keys.bounds() else { return Ok(()) };
         self.bounds = Some(self.bounds.map_or(bounds, |seen| seen.union(bounds)));

@@ -38,7 +38,13 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
         if tail.is_empty() {
             return Ok(0);
         }
-        let inputs: Vec<Input> = tail.iter().map(|(piece, _)| Input { piece: piece.id, dead: Arc::clone(&piece.dead) }).collect();
+        let inputs: Vec<Input> = tail
+            .iter()
+            .map(|(piece, _)| Input {
+                piece: piece.id,
+                dead: Arc::clone(&piece.dead),
+            })
+            .collect();
         let target = Target {
             person: key.person,
             data_type: key.data_type.clone(),

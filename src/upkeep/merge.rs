@@ -66,10 +66,22 @@ struct Cursor {
 impl Merge {
     pub async fn begin(sources: Vec<Sorted>) -> Result<Self, StoreError> {
         let schema = united(sources.iter().map(|source| &source.schema))?;
-        let mut merge = Self { schema, inputs: Vec::new(), held: Vec::new(), taken: Vec::with_capacity(BATCH_ROWS), read: 0 };
+        let mut merge = Self {
+            schema,
+            inputs: Vec::new(),
+            held: Vec::new(),
+            taken: Vec::with_capacity(BATCH_ROWS),
+            read: 0,
+        };
         for Sorted { mut batches, dead, .. } in sources {
             if let Some((batch, keys)) = merge.load(&mut batches, &dead).await? {
-                merge.inputs.push(Cursor { batches, dead, batch, row: 0, keys });
+                merge.inputs.push(Cursor {
+                    batches,
+                    dead,
+                    batch,
+                    row: 0,
+                    keys,
+                });
             }
         }
         Ok(merge)
@@ -106,7 +118,13 @@ impl Merge {
     fn take_run(&mut self) -> Option<usize> {
         let key = |cursor: &Cursor| cursor.keys.key(cursor.row).map_owned();
         let least = (0..self.inputs.len()).min_by_key(|index| self.inputs.get(*index).map(key))?;
-        let limit = self.inputs.iter().enumerate().filter(|(index, _)| *index != least).map(|(_, cursor)| key(cursor)).min();
+        let limit = self
+            .inputs
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != least)
+            .map(|(_, cursor)| key(cursor))
+            .min();
         let room = BATCH_ROWS - self.taken.len();
         let cursor = self.inputs.get_mut(least)?;
         let end = cursor.keys.len().min(cursor.row + room);
@@ -121,7 +139,13 @@ impl Merge {
     async fn advance(&mut self, index: usize) -> Result<(), StoreError> {
         let Cursor { mut batches, dead, .. } = self.inputs.swap_remove(index);
         if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
-            self.inputs.push(Cursor { batches, dead, batch, row: 0, keys });
+            self.inputs.push(Cursor {
+                batches,
+                dead,
+                batch,
+                row: 0,
+                keys,
+            });
         }
         Ok(())
     }
@@ -200,7 +224,9 @@ pub fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch, Stor
         return Ok(rows.clone());
     }
     let keys = KeyColumns::of(rows)?;
-    let keep: BooleanArray = (0..keys.len()).map(|row| Some(dead.binary_search(&keys.id(row)).is_err())).collect();
+    let keep: BooleanArray = (0..keys.len())
+        .map(|row| Some(dead.binary_search(&keys.id(row)).is_err()))
+        .collect();
     Ok(filter_record_batch(rows, &keep)?)
 }
 

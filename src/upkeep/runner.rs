@@ -42,7 +42,13 @@ impl Upkeep {
     #[must_use]
     pub fn new(settings: UpkeepSettings, stores: UpkeepStores, meters: Meters, stop: CancellationToken) -> Self {
         let leases = Leases::new(stores.catalog.clone(), stores.ids.next().to_string());
-        Self { settings, stores, meters, leases, stop }
+        Self {
+            settings,
+            stores,
+            meters,
+            leases,
+            stop,
+        }
     }
 
     /// Works until `stop` is called, then ends what can be dropped without loss, which is everything, and gives its leases back.
@@ -51,7 +57,14 @@ impl Upkeep {
         let upkeep = Self::new(settings, stores, meters, stop);
         tokio::spawn(async move {
             if upkeep.settings.enabled {
-                tokio::join!(upkeep.flushing(), upkeep.compacting(), upkeep.collecting(), upkeep.searching(), upkeep.scrubbing(), upkeep.counting());
+                tokio::join!(
+                    upkeep.flushing(),
+                    upkeep.compacting(),
+                    upkeep.collecting(),
+                    upkeep.searching(),
+                    upkeep.scrubbing(),
+                    upkeep.counting()
+                );
             }
         })
     }
@@ -85,7 +98,9 @@ impl Upkeep {
         let mut scrub = Scrub::default();
         while self.pause(super::scrub::PAUSE).await {
             let work = async {
-                self.leases.alone("scrub", &self.stop, scrub.step(&self.stores, &self.meters.store.corrupt)).await?;
+                self.leases
+                    .alone("scrub", &self.stop, scrub.step(&self.stores, &self.meters.store.corrupt))
+                    .await?;
                 Ok(())
             };
             self.attempt("scrub", work).await;
@@ -110,7 +125,10 @@ impl Upkeep {
         let due: Vec<PartitionKey> = backlog
             .into_iter()
             .filter(|tail| flush::is_due(tail, &self.settings, now))
-            .map(|tail| PartitionKey { person: tail.person, data_type: tail.data_type })
+            .map(|tail| PartitionKey {
+                person: tail.person,
+                data_type: tail.data_type,
+            })
             .collect();
         if due.is_empty() {
             return Ok(());
@@ -131,7 +149,15 @@ impl Upkeep {
         let candidates = self.stores.catalog.compaction_candidates(compact::FEWEST_OBJECTS as i64).await?;
         let open: HashMap<PartitionKey, i64> = candidates
             .into_iter()
-            .map(|candidate| (PartitionKey { person: candidate.person, data_type: candidate.data_type }, candidate.version))
+            .map(|candidate| {
+                (
+                    PartitionKey {
+                        person: candidate.person,
+                        data_type: candidate.data_type,
+                    },
+                    candidate.version,
+                )
+            })
             .collect();
         settled.retain(|key, version| open.get(key) == Some(version));
         let open: Vec<(PartitionKey, i64)> = open.into_iter().filter(|(key, _)| !settled.contains_key(key)).collect();

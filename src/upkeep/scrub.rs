@@ -54,7 +54,12 @@ impl Scrub {
         let place = stores.catalog.meta(PLACE).await?.and_then(|place| ObjectCursor::parse(&place));
         let now = stores.clock.now();
         if place.is_none() {
-            let ended = stores.catalog.meta(ENDED).await?.and_then(|ended| ended.parse().ok()).map(Instant::from_micros);
+            let ended = stores
+                .catalog
+                .meta(ENDED)
+                .await?
+                .and_then(|ended| ended.parse().ok())
+                .map(Instant::from_micros);
             if ended.is_some_and(|ended| !has_passed(ended, ROUND.as_micros() as i64, now)) {
                 return Ok(false);
             }
@@ -71,8 +76,13 @@ impl Scrub {
 
 /// Examines one object, if there still is a piece that points to it; returns its length.
 async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter) -> Result<i64, StoreError> {
-    let key = PartitionKey { person: cursor.person, data_type: cursor.data_type.clone() };
-    let Some((piece, footer)) = find(stores, &key, &cursor.path).await? else { return Ok(0) };
+    let key = PartitionKey {
+        person: cursor.person,
+        data_type: cursor.data_type.clone(),
+    };
+    let Some((piece, footer)) = find(stores, &key, &cursor.path).await? else {
+        return Ok(0);
+    };
     match examine(stores, &key, &piece, &cursor.path, footer).await {
         Ok(()) => {}
         Err(StoreError::Corrupt { what }) => {
@@ -89,7 +99,10 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
 }
 
 async fn find(stores: &UpkeepStores, key: &PartitionKey, path: &str) -> Result<Option<(Piece, Footer)>, StoreError> {
-    let partitions = stores.catalog.snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true).await?;
+    let partitions = stores
+        .catalog
+        .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
+        .await?;
     let pieces = partitions.into_iter().flat_map(|partition| partition.pieces);
     Ok(pieces.into_iter().find_map(|piece| match &piece.place {
         Place::Object { path: found, footer } if found == path => Some((piece.clone(), *footer)),

@@ -52,7 +52,10 @@ impl UpkeepStores {
     /// Puts `output` in the place of `inputs`. When somebody else was faster, nothing happens and the objects of `output` are removed.
     pub(super) async fn replace(&self, key: &PartitionKey, inputs: &[Input], output: Vec<NewPiece>) -> Result<CommitOutcome, StoreError> {
         let written: Vec<String> = output.iter().filter_map(path_of).collect();
-        let applied = inputs.iter().flat_map(|input| input.dead.iter().map(|record| (input.piece, *record))).collect();
+        let applied = inputs
+            .iter()
+            .flat_map(|input| input.dead.iter().map(|record| (input.piece, *record)))
+            .collect();
         let replace = Replace {
             person: key.person,
             data_type: key.data_type.clone(),

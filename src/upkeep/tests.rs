@@ -54,7 +54,10 @@ fn schema() -> SchemaRef {
 fn rows(rows: &[(RecordId, i64, f64)]) -> RecordBatch {
     let ids = FixedSizeBinaryArray::try_from_iter(rows.iter().map(|(id, ..)| id.as_bytes())).unwrap();
     let times = || Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| row.1)).with_timezone("UTC"));
-    let notes: StringArray = rows.iter().map(|(.., value)| (value % 2.0 == 0.0).then(|| format!("note {value}"))).collect();
+    let notes: StringArray = rows
+        .iter()
+        .map(|(.., value)| (value % 2.0 == 0.0).then(|| format!("note {value}")))
+        .collect();
     let values = Float64Array::from_iter_values(rows.iter().map(|row| row.2));
     RecordBatch::try_new(schema(), vec![Arc::new(ids), times(), times(), Arc::new(values), Arc::new(notes)]).unwrap()
 }
@@ -65,7 +68,9 @@ fn record(number: u128) -> RecordId {
 
 /// `count` rows a second apart, numbered from `first`.
 fn many(first: u128, count: usize, from: i64) -> Vec<(RecordId, i64, f64)> {
-    (0..count).map(|row| (record(first + row as u128), from + row as i64 * SECOND, row as f64)).collect()
+    (0..count)
+        .map(|row| (record(first + row as u128), from + row as i64 * SECOND, row as f64))
+        .collect()
 }
 
 /// One partition with everything that it lives in.
@@ -96,23 +101,42 @@ impl Bench {
             clock: clock.clone(),
             ids: Arc::new(SystemIds),
         };
-        let key = PartitionKey { person: PersonId(Uuid::now_v7()), data_type: TypeId::new("HeartRate") };
-        Self { stores, finder: Finder::new(files, 1 << 20), clock, key, directory }
+        let key = PartitionKey {
+            person: PersonId(Uuid::now_v7()),
+            data_type: TypeId::new("HeartRate"),
+        };
+        Self {
+            stores,
+            finder: Finder::new(files, 1 << 20),
+            clock,
+            key,
+            directory,
+        }
     }
 
     fn pass(&self, time: Duration) {
-        self.clock.set(Instant::from_micros(self.clock.now().micros() + time.as_micros() as i64));
+        self.clock
+            .set(Instant::from_micros(self.clock.now().micros() + time.as_micros() as i64));
     }
 
     async fn snapshot(&self) -> Arc<Snapshot> {
-        self.stores.snapshots.get(self.key.person, std::slice::from_ref(&self.key.data_type)).await.unwrap().remove(0)
+        self.stores
+            .snapshots
+            .get(self.key.person, std::slice::from_ref(&self.key.data_type))
+            .await
+            .unwrap()
+            .remove(0)
     }
 
     /// Puts rows into the tail, or straight into objects; rows with the same ids die.
     async fn put(&self, put: &[(RecordId, i64, f64)], as_object: bool) {
         let batch = rows(put);
         let add = if as_object {
-            let target = Target { person: self.key.person, data_type: self.key.data_type.clone(), layout_version: 1 };
+            let target = Target {
+                person: self.key.person,
+                data_type: self.key.data_type.clone(),
+                layout_version: 1,
+            };
             write_batch(self.stores.objects(), &SystemIds, target, &batch).await.unwrap()
         } else {
             vec![tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap()]
@@ -132,8 +156,26 @@ impl Bench {
         let dead: Vec<_> = stored.into_iter().map(|(id, predecessor)| (predecessor.piece, id)).collect();
         let records_delta = add.iter().map(|piece| piece.rows).sum::<i64>() - dead.len() as i64;
         let PartitionKey { person, data_type } = self.key.clone();
-        let change = PartitionChange { person, data_type, expected_version: Some(snapshot.version), add, dead, records_delta, updates: 1 };
-        assert_eq!(self.stores.catalog.commit(Commit { changes: vec![change], ..Commit::default() }).await.unwrap(), CommitOutcome::Done);
+        let change = PartitionChange {
+            person,
+            data_type,
+            expected_version: Some(snapshot.version),
+            add,
+            dead,
+            records_delta,
+            updates: 1,
+        };
+        assert_eq!(
+            self.stores
+                .catalog
+                .commit(Commit {
+                    changes: vec![change],
+                    ..Commit::default()
+                })
+                .await
+                .unwrap(),
+            CommitOutcome::Done
+        );
     }
 
     /// Everything that a reader sees now. Rows that appear twice fail the test.
@@ -167,7 +209,14 @@ impl Bench {
 
     /// Paths of objects that pieces point to, and of all that are there.
     async fn paths(&self) -> (Vec<String>, Vec<String>) {
-        let live = self.stores.catalog.object_paths(None).await.unwrap().into_iter().map(|cursor| cursor.path);
+        let live = self
+            .stores
+            .catalog
+            .object_paths(None)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|cursor| cursor.path);
         let listed = self.stores.objects().list("data").unwrap().map_ok(|object| object.path);
         let mut all: Vec<String> = listed.try_collect().await.unwrap();
         all.sort();

@@ -7,8 +7,14 @@ use crate::upkeep::collect::{ORPHAN_AGE, remove_orphans, remove_retired};
 use crate::upkeep::compact::{Limits, compact};
 
 async fn orphan(bench: &Bench) -> Vec<NewPiece> {
-    let target = Target { person: bench.key.person, data_type: bench.key.data_type.clone(), layout_version: 1 };
-    write_batch(bench.stores.objects(), &SystemIds, target, &rows(&many(0, 5, LAST_DAY_OF_2023))).await.unwrap()
+    let target = Target {
+        person: bench.key.person,
+        data_type: bench.key.data_type.clone(),
+        layout_version: 1,
+    };
+    write_batch(bench.stores.objects(), &SystemIds, target, &rows(&many(0, 5, LAST_DAY_OF_2023)))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -44,8 +50,23 @@ async fn an_object_of_a_write_under_way_is_never_taken_and_an_abandoned_one_is()
 
     // The write that comes back for it after all is refused, so nothing ever points to what is gone.
     let PartitionKey { person, data_type } = bench.key.clone();
-    let change = PartitionChange { person, data_type, expected_version: None, add: young, dead: Vec::new(), records_delta: 5, updates: 5 };
-    let late = bench.stores.catalog.commit(Commit { changes: vec![change], ..Commit::default() }).await;
+    let change = PartitionChange {
+        person,
+        data_type,
+        expected_version: None,
+        add: young,
+        dead: Vec::new(),
+        records_delta: 5,
+        updates: 5,
+    };
+    let late = bench
+        .stores
+        .catalog
+        .commit(Commit {
+            changes: vec![change],
+            ..Commit::default()
+        })
+        .await;
     assert!(matches!(late, Err(CatalogError::Missing { .. })), "{late:?}");
 }
 

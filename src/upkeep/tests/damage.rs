@@ -57,7 +57,11 @@ async fn a_job_that_ends_anywhere_before_its_commit_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
     let faults = Arc::new(Faults::default());
-    let bench = Bench::over(directory, ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(&faults))))).await;
+    let bench = Bench::over(
+        directory,
+        ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(&faults)))),
+    )
+    .await;
     for piece in 0..4 {
         bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), piece < 2).await;
     }
@@ -73,7 +77,10 @@ async fn a_job_that_ends_anywhere_before_its_commit_changes_nothing() {
     let before = bench.visible().await;
     for operation in [Operation::Put, Operation::Put] {
         faults.once(operation, Fault::LoseAnswer);
-        assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.is_err(), "{operation:?}");
+        assert!(
+            compact(&bench.stores, &bench.key, &Limits::default()).await.is_err(),
+            "{operation:?}"
+        );
         assert_eq!(bench.visible().await, before);
     }
     assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());

@@ -39,13 +39,26 @@ async fn work_that_is_stopped_gives_its_lease_back() {
         std::future::pending::<Result<(), crate::store::StoreError>>().await
     };
     assert_eq!(node("first").alone("flush", &stop, endless).await.unwrap(), None);
-    assert_eq!(node("second").alone("flush", &CancellationToken::new(), async { Ok(1) }).await.unwrap(), Some(1));
+    assert_eq!(
+        node("second")
+            .alone("flush", &CancellationToken::new(), async { Ok(1) })
+            .await
+            .unwrap(),
+        Some(1)
+    );
 }
 
 #[tokio::test]
 async fn the_lease_of_a_node_that_died_ends_by_itself() {
     let bench = Bench::new().await;
-    assert!(bench.stores.catalog.acquire_lease("flush", "dead", Duration::from_secs(30)).await.unwrap());
+    assert!(
+        bench
+            .stores
+            .catalog
+            .acquire_lease("flush", "dead", Duration::from_secs(30))
+            .await
+            .unwrap()
+    );
     let leases = Leases::new(bench.stores.catalog.clone(), "alive".to_owned());
     let stop = CancellationToken::new();
     assert_eq!(leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(), None);

@@ -11,8 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Put { records: Vec<(u8, u8)>, as_object: bool },
-    Delete { records: Vec<u8> },
+    Put {
+        records: Vec<(u8, u8)>,
+        as_object: bool,
+    },
+    Delete {
+        records: Vec<u8>,
+    },
     Flush,
     Compact,
     /// A change that happens after a compaction or flush has read and before it commits.
@@ -20,16 +25,24 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let put = (prop::collection::btree_map(0..40u8, any::<u8>(), 1..12), any::<bool>())
-        .prop_map(|(records, as_object)| Step::Put { records: records.into_iter().collect(), as_object });
-    let delete = prop::collection::btree_set(0..40u8, 1..8).prop_map(|records| Step::Delete { records: records.into_iter().collect() });
+    let put = (prop::collection::btree_map(0..40u8, any::<u8>(), 1..12), any::<bool>()).prop_map(|(records, as_object)| Step::Put {
+        records: records.into_iter().collect(),
+        as_object,
+    });
+    let delete = prop::collection::btree_set(0..40u8, 1..8).prop_map(|records| Step::Delete {
+        records: records.into_iter().collect(),
+    });
     let step = prop_oneof![5 => put, 2 => delete, 2 => Just(Step::Flush), 2 => Just(Step::Compact), 1 => Just(Step::Collect)];
     prop::collection::vec(step, 1..30)
 }
 
 /// The start of a record depends on its value, so that a replacement may move it into another year.
 fn row(number: u8, value: u8) -> (RecordId, i64, f64) {
-    (record(u128::from(number)), LAST_DAY_OF_2023 + i64::from(value % 2) * DAY + i64::from(number), f64::from(value))
+    (
+        record(u128::from(number)),
+        LAST_DAY_OF_2023 + i64::from(value % 2) * DAY + i64::from(number),
+        f64::from(value),
+    )
 }
 
 proptest! {
@@ -79,7 +92,11 @@ async fn a_flush_empties_the_tail_into_one_object_for_each_year() {
     let before = bench.visible().await;
     assert_eq!(flush(&bench.stores, &bench.key).await.unwrap(), 2);
     let after = bench.snapshot().await;
-    let objects: Vec<_> = after.pieces.iter().map(|piece| (piece.rows, piece.dead.len(), matches!(piece.content, Content::Object(_)))).collect();
+    let objects: Vec<_> = after
+        .pieces
+        .iter()
+        .map(|piece| (piece.rows, piece.dead.len(), matches!(piece.content, Content::Object(_))))
+        .collect();
     assert_eq!(objects, [(99, 0, true), (49, 0, true)]);
     assert_eq!(bench.visible().await, before);
     assert_eq!(flush(&bench.stores, &bench.key).await.unwrap(), 0);
@@ -93,21 +110,60 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
     }
     // Reads the pieces as a compaction would, changes them, and only then commits.
     let snapshot = bench.snapshot().await;
-    let rows: Vec<_> = bench.visible().await.into_iter().map(|(id, (start, value))| (id, start, value)).collect();
-    let target = Target { person: bench.key.person, data_type: bench.key.data_type.clone(), layout_version: 1 };
-    let output = write_batch(bench.stores.objects(), &SystemIds, target, &super::rows(&rows)).await.unwrap();
+    let rows: Vec<_> = bench
+        .visible()
+        .await
+        .into_iter()
+        .map(|(id, (start, value))| (id, start, value))
+        .collect();
+    let target = Target {
+        person: bench.key.person,
+        data_type: bench.key.data_type.clone(),
+        layout_version: 1,
+    };
+    let output = write_batch(bench.stores.objects(), &SystemIds, target, &super::rows(&rows))
+        .await
+        .unwrap();
     bench.delete(&[record(7), record(301)]).await;
-    bench.put(&[(record(8), LAST_DAY_OF_2023, 1000.0), (record(900), LAST_DAY_OF_2023, 1001.0)], false).await;
+    bench
+        .put(
+            &[(record(8), LAST_DAY_OF_2023, 1000.0), (record(900), LAST_DAY_OF_2023, 1001.0)],
+            false,
+        )
+        .await;
     let expected = bench.visible().await;
-    let inputs: Vec<_> =
-        snapshot.pieces.iter().map(|piece| crate::upkeep::stores::Input { piece: piece.id, dead: Arc::clone(&piece.dead) }).collect();
-    assert_eq!(bench.stores.replace(&bench.key, &inputs, output.clone()).await.unwrap(), CommitOutcome::Done);
+    let inputs: Vec<_> = snapshot
+        .pieces
+        .iter()
+        .map(|piece| crate::upkeep::stores::Input {
+            piece: piece.id,
+            dead: Arc::clone(&piece.dead),
+        })
+        .collect();
+    assert_eq!(
+        bench.stores.replace(&bench.key, &inputs, output.clone()).await.unwrap(),
+        CommitOutcome::Done
+    );
     assert_eq!(bench.visible().await, expected);
     assert_eq!(expected.len(), 500 - 2 + 1);
 
     // The same inputs again are gone: nothing happens, and what was written for nothing is removed.
-    let again = write_batch(bench.stores.objects(), &SystemIds, Target { person: bench.key.person, data_type: bench.key.data_type.clone(), layout_version: 1 }, &super::rows(&rows)).await.unwrap();
-    assert_eq!(bench.stores.replace(&bench.key, &inputs, again).await.unwrap(), CommitOutcome::Stale);
+    let again = write_batch(
+        bench.stores.objects(),
+        &SystemIds,
+        Target {
+            person: bench.key.person,
+            data_type: bench.key.data_type.clone(),
+            layout_version: 1,
+        },
+        &super::rows(&rows),
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        bench.stores.replace(&bench.key, &inputs, again).await.unwrap(),
+        CommitOutcome::Stale
+    );
     assert_eq!(bench.visible().await, expected);
     let (live, all) = bench.paths().await;
     assert_eq!((live.len(), all.len()), (1, 6));
@@ -117,9 +173,13 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
 async fn a_compaction_of_long_overlapping_objects_keeps_order_and_leaves_the_dead_behind() {
     let bench = Bench::new().await;
     for piece in 0..4 {
-        bench.put(&many(piece * 100_000, 20_000, LAST_DAY_OF_2023 + DAY + piece as i64), true).await;
+        bench
+            .put(&many(piece * 100_000, 20_000, LAST_DAY_OF_2023 + DAY + piece as i64), true)
+            .await;
     }
-    bench.put(&many(900_000, 30_000, LAST_DAY_OF_2023 + DAY + 100_000 * SECOND), true).await;
+    bench
+        .put(&many(900_000, 30_000, LAST_DAY_OF_2023 + DAY + 100_000 * SECOND), true)
+        .await;
     let gone: Vec<_> = (0..20_000).step_by(3).map(|number| record(100_000 + number)).collect();
     bench.delete(&gone).await;
     let before = bench.visible().await;
