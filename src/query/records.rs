@@ -88,7 +88,13 @@ pub struct Archive<Authority> {
 impl<Authority> Archive<Authority> {
     #[must_use]
     pub fn new(engine: Arc<Engine>, snapshots: Arc<Snapshots>, reader: Arc<dyn ParquetFileReaderFactory>, objects: ObjectStoreUrl) -> Self {
-        Self { engine, snapshots, reader, objects, authority: PhantomData }
+        Self {
+            engine,
+            snapshots,
+            reader,
+            objects,
+            authority: PhantomData,
+        }
     }
 
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a base.
@@ -112,13 +118,21 @@ impl<Authority> Archive<Authority> {
         let filters: Vec<_> = filters.into_iter().flatten().collect();
         let partitions: Vec<TypeId> = filters.iter().map(|(source, _)| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        let versions = partitions.iter().cloned().zip(snapshots.iter().map(|snapshot| snapshot.version)).collect();
+        let versions = partitions
+            .iter()
+            .cloned()
+            .zip(snapshots.iter().map(|snapshot| snapshot.version))
+            .collect();
         let mut plans = Vec::with_capacity(filters.len());
         for ((source, condition), snapshot) in filters.iter().zip(&snapshots) {
             plans.push(self.one(permit, source, condition.as_ref(), snapshot, spec)?);
         }
         let plan = together(plans, spec)?;
-        Ok(Prepared { schema: plan.schema(), plan, versions })
+        Ok(Prepared {
+            schema: plan.schema(),
+            plan,
+            versions,
+        })
     }
 
     /// The rows of one partition with the columns of the answer after the key columns.
@@ -134,11 +148,21 @@ impl<Authority> Archive<Authority> {
         let mut columns = shape::stored_columns(layout);
         columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
         if let Some(condition) = condition {
-            columns.extend(condition.column_refs().into_iter().filter_map(|column| layout.storage.index_of(&column.name).ok()));
+            columns.extend(
+                condition
+                    .column_refs()
+                    .into_iter()
+                    .filter_map(|column| layout.storage.index_of(&column.name).ok()),
+            );
         }
         columns.sort_unstable();
         columns.dedup();
-        let scan = Scan { snapshot, storage: &layout.storage, columns, windows: permit.windows().as_slice() };
+        let scan = Scan {
+            snapshot,
+            storage: &layout.storage,
+            columns,
+            windows: permit.windows().as_slice(),
+        };
         let mut plan = scan.plan(&self.reader, &self.objects)?;
         if let Some(condition) = condition {
             let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
@@ -164,12 +188,17 @@ fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Resul
     }
     let aligned = plans.into_iter().map(|plan| align(plan, &schema)).collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
-    Ok(Arc::new(SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit)))
+    Ok(Arc::new(
+        SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
+    ))
 }
 
 fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
     let mut fields: Vec<Field> = Vec::new();
-    for field in plans.iter().flat_map(|plan| plan.schema().fields().iter().cloned().collect::<Vec<_>>()) {
+    for field in plans
+        .iter()
+        .flat_map(|plan| plan.schema().fields().iter().cloned().collect::<Vec<_>>())
+    {
         match fields.iter_mut().find(|known| known.name() == field.name()) {
             None => fields.push(field.as_ref().clone().with_nullable(true)),
             Some(known) if known.data_type() != field.data_type() => *known = Field::new(field.name(), ArrowType::Utf8, true),
@@ -187,10 +216,17 @@ fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn Exe
         .map(|field| {
             let expr: Arc<dyn PhysicalExpr> = match own.column_with_name(field.name()) {
                 Some((index, held)) if held.data_type() == field.data_type() => Arc::new(Column::new(field.name(), index)),
-                Some((index, _)) => Arc::new(CastExpr::new(Arc::new(Column::new(field.name(), index)), field.data_type().clone(), None)),
+                Some((index, _)) => Arc::new(CastExpr::new(
+                    Arc::new(Column::new(field.name(), index)),
+                    field.data_type().clone(),
+                    None,
+                )),
                 None => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
             };
-            Ok(ProjectionExpr { expr, alias: field.name().clone() })
+            Ok(ProjectionExpr {
+                expr,
+                alias: field.name().clone(),
+            })
         })
         .collect::<Result<Vec<_>, DataFusionError>>()?;
     Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
@@ -198,7 +234,10 @@ fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn Exe
 
 /// (start, end, id), whichever way.
 fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionError> {
-    let options = SortOptions { descending: order == Order::Descending, nulls_first: false };
+    let options = SortOptions {
+        descending: order == Order::Descending,
+        nulls_first: false,
+    };
     let keys = ["start_time", "end_time", "id"]
         .into_iter()
         .map(|name| Ok(PhysicalSortExpr::new(Arc::new(Column::new(name, schema.index_of(name)?)), options)))
