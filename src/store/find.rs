@@ -43,7 +43,10 @@ impl Finder {
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
         let weigh = |_: &(Arc<str>, usize), filter: &Arc<Sbbf>| u32::try_from(filter.num_blocks() * 32).unwrap_or(u32::MAX);
-        Self { files, filters: Cache::builder().max_capacity(memory).weigher(weigh).build() }
+        Self {
+            files,
+            filters: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+        }
     }
 
     /// The live rows of the partition that have one of `ids`.
@@ -60,7 +63,13 @@ impl Finder {
                 Content::Tail(rows) => {
                     for id in &sorted {
                         if let Some(row) = rows.row_of(*id)?.filter(|_| is_live(piece, *id)) {
-                            found.insert(*id, Predecessor { piece: piece.id, row: rows.batch().slice(row, 1) });
+                            found.insert(
+                                *id,
+                                Predecessor {
+                                    piece: piece.id,
+                                    row: rows.batch().slice(row, 1),
+                                },
+                            );
                         }
                     }
                 }
@@ -84,7 +93,11 @@ impl Finder {
                 continue;
             }
             let filter = self.filter(&file, group).await?;
-            let suspects: Vec<RecordId> = within.iter().copied().filter(|id| filter.check(id.as_bytes().as_slice()) && is_live(piece, *id)).collect();
+            let suspects: Vec<RecordId> = within
+                .iter()
+                .copied()
+                .filter(|id| filter.check(id.as_bytes().as_slice()) && is_live(piece, *id))
+                .collect();
             if suspects.is_empty() {
                 continue;
             }
@@ -94,7 +107,13 @@ impl Finder {
             }
             let batch = self.read_rows(&file, group, rows.keys().copied()).await?;
             for (row, id) in rows.into_values().enumerate() {
-                found.insert(id, Predecessor { piece: piece.id, row: batch.slice(row, 1) });
+                found.insert(
+                    id,
+                    Predecessor {
+                        piece: piece.id,
+                        row: batch.slice(row, 1),
+                    },
+                );
             }
         }
         Ok(())
@@ -128,7 +147,10 @@ impl Finder {
             .with_projection(mask)
             .build()
             .map_err(|error| StoreError::reading(&file.place().path, &error))?;
-        let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let batches: Vec<RecordBatch> = stream
+            .try_collect()
+            .await
+            .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let mut base = 0;
         for batch in batches {
             let column = batch.column(0).as_fixed_size_binary_opt();
@@ -162,7 +184,10 @@ impl Finder {
             .build()
             .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let schema = Arc::clone(file.schema());
-        let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let batches: Vec<RecordBatch> = stream
+            .try_collect()
+            .await
+            .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let batch = concat_batches(&schema, &batches)?;
         if batch.num_rows() == wanted && KeyColumns::of(&batch).is_ok() {
             Ok(batch)
@@ -178,15 +203,21 @@ fn is_live(piece: &SnapshotPiece, id: RecordId) -> bool {
 
 fn id_column(file: &PieceFile) -> Option<usize> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
-    columns.iter().position(|column| column.name() == ID && column.path().parts().len() == 1 && column.physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY)
+    columns.iter().position(|column| {
+        column.name() == ID && column.path().parts().len() == 1 && column.physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY
+    })
 }
 
 /// Those of the sorted `ids` that lie between the least and the greatest of a row group. Ids made in order of time mostly do not.
 fn ids_within<'i>(file: &PieceFile, group: usize, ids: &'i [RecordId]) -> &'i [RecordId] {
     let statistics = id_column(file).and_then(|column| file.metadata().row_groups().get(group)?.columns().get(column)?.statistics());
-    let Some(Statistics::FixedLenByteArray(statistics)) = statistics else { return ids };
+    let Some(Statistics::FixedLenByteArray(statistics)) = statistics else {
+        return ids;
+    };
     let id = |bytes: Option<&FixedLenByteArray>| bytes.and_then(|bytes| RecordId::from_slice(bytes.data()));
-    let (Some(least), Some(greatest)) = (id(statistics.min_opt()), id(statistics.max_opt())) else { return ids };
+    let (Some(least), Some(greatest)) = (id(statistics.min_opt()), id(statistics.max_opt())) else {
+        return ids;
+    };
     let (from, to) = (ids.partition_point(|id| *id < least), ids.partition_point(|id| *id <= greatest));
     ids.get(from..to).unwrap_or(ids)
 }

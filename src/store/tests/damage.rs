@@ -15,7 +15,10 @@ fn every_flipped_bit_of_a_blob_is_noticed() {
     for bit in 0..blob.len() * 8 {
         let mut damaged = blob.to_vec();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        assert!(matches!(tail::decode(&damaged, checksum), Err(StoreError::Corrupt { .. })), "bit {bit}");
+        assert!(
+            matches!(tail::decode(&damaged, checksum), Err(StoreError::Corrupt { .. })),
+            "bit {bit}"
+        );
     }
 }
 
@@ -23,8 +26,13 @@ fn every_flipped_bit_of_a_blob_is_noticed() {
 async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
     let bench = Bench::new().await;
     let batch = many(20_000, NEW_YEAR_2024);
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &batch).await.unwrap().remove(0);
-    let NewPlace::Object { path, .. } = &piece.place else { panic!("a tail piece") };
+    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &batch)
+        .await
+        .unwrap()
+        .remove(0);
+    let NewPlace::Object { path, .. } = &piece.place else {
+        panic!("a tail piece")
+    };
     let file = bench.directory.path().join("objects").join(path);
     let good = std::fs::read(&file).unwrap();
     let expected = read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await.unwrap();
@@ -46,8 +54,13 @@ async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
 #[tokio::test]
 async fn an_object_that_was_cut_short_or_lost_is_noticed() {
     let bench = Bench::new().await;
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(1_000, NEW_YEAR_2024)).await.unwrap().remove(0);
-    let NewPlace::Object { path, .. } = &piece.place else { panic!("a tail piece") };
+    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(1_000, NEW_YEAR_2024))
+        .await
+        .unwrap()
+        .remove(0);
+    let NewPlace::Object { path, .. } = &piece.place else {
+        panic!("a tail piece")
+    };
     let file = bench.directory.path().join("objects").join(path);
     let good = std::fs::read(&file).unwrap();
     for length in [0, 1, good.len() / 2, good.len() - 1] {
@@ -56,7 +69,10 @@ async fn an_object_that_was_cut_short_or_lost_is_noticed() {
         assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{length} bytes: {read:?}");
     }
     std::fs::remove_file(&file).unwrap();
-    assert!(matches!(read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await, Err(StoreError::Corrupt { .. })));
+    assert!(matches!(
+        read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await,
+        Err(StoreError::Corrupt { .. })
+    ));
 }
 
 /// All that a reader can learn of a snapshot.
@@ -77,8 +93,17 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
     for person in people {
         for version in 0..4 {
             let piece = tail::piece(piece_id(), &many(20, NEW_YEAR_2024), 1).unwrap();
-            let dead = if version == 3 { vec![(piece.id, RecordId(Uuid::new_v4()))] } else { Vec::new() };
-            bench.commit(PartitionChange { dead, ..change(person, version, vec![piece]) }).await;
+            let dead = if version == 3 {
+                vec![(piece.id, RecordId(Uuid::new_v4()))]
+            } else {
+                Vec::new()
+            };
+            bench
+                .commit(PartitionChange {
+                    dead,
+                    ..change(person, version, vec![piece])
+                })
+                .await;
         }
     }
     let types = [heart_rate(), TypeId("Steps".into())];

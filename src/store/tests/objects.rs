@@ -43,7 +43,10 @@ async fn an_object_is_never_overwritten() {
     for (store, _directory) in all() {
         let path = format!("{}/a", folder());
         store.put(&path, Bytes::from_static(b"first")).await.unwrap();
-        assert!(matches!(store.put(&path, Bytes::from_static(b"second")).await, Err(StoreError::Exists { .. })));
+        assert!(matches!(
+            store.put(&path, Bytes::from_static(b"second")).await,
+            Err(StoreError::Exists { .. })
+        ));
         assert_eq!(store.get(&path).await.unwrap(), "first");
     }
 }
