@@ -8,6 +8,7 @@ mod encoding;
 mod errors;
 pub mod faults;
 pub mod files;
+mod filter;
 pub mod find;
 pub mod local;
 pub mod objects;
