@@ -13,6 +13,7 @@ pub mod find;
 pub mod local;
 pub mod objects;
 pub mod piece;
+pub mod scrub;
 pub mod snapshot;
 pub mod tail;
 #[cfg(test)]

@@ -47,6 +47,15 @@ pub(super) enum Session {
     Postgres(Transaction<'static, Postgres>),
 }
 
+/// How placeholders of a long list are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    /// `?`
+    Plain,
+    /// `$1`
+    Numbered,
+}
+
 /// One row of a result.
 pub(super) enum Row {
     Sqlite(SqliteRow),
@@ -190,6 +199,14 @@ impl Session {
         match self {
             Self::Sqlite(_) => "",
             Self::Postgres(_) => " FOR UPDATE",
+        }
+    }
+
+    /// `$1` is understood everywhere, but SQLite takes it for a name and searches all names for each value: quadratic in long lists.
+    pub fn marks(&self) -> Marks {
+        match self {
+            Self::Sqlite(_) => Marks::Plain,
+            Self::Postgres(_) => Marks::Numbered,
         }
     }
 
@@ -358,6 +375,7 @@ fn without_password(address: &str) -> String {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
 fn classify(error: sqlx::Error) -> CatalogError {
     let detail = error.to_string();
     match &error {

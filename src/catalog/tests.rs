@@ -6,7 +6,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::records::{
-    Bounds, Commit, CommitOutcome, Footer, NewPiece, NewPlace, Partition, PartitionChange, Place, Replace, SeenSource, UploadReceipt,
+    Bounds, Commit, CommitOutcome, Footer, NewPiece, NewPlace, Partition, PartitionChange, Place, Replace, SeenSource, StoredDefinition,
+    UploadReceipt,
 };
 use super::{Catalog, CatalogError};
 use crate::model::clock::ManualClock;
@@ -326,7 +327,7 @@ async fn a_source_is_listed_once() {
 #[tokio::test]
 async fn a_lease_is_held_by_one_until_it_ends() {
     for bench in Bench::all().await {
-        let length = std::time::Duration::from_secs(60);
+        let length = std::time::Duration::from_mins(1);
         let name = Uuid::now_v7().to_string();
         let acquire = async |holder: &str| bench.catalog.acquire_lease(&name, holder, length).await.unwrap();
         assert!(acquire("a").await);
@@ -377,4 +378,165 @@ async fn it_opens_again_and_remembers() {
     catalog.close().await;
     let again = Catalog::open(&address, clock).await.unwrap();
     assert_eq!(again.versions(person, &[heart_rate()]).await.unwrap(), [1]);
+}
+
+#[tokio::test]
+async fn a_sound_catalogue_has_no_complaints() {
+    for bench in Bench::all().await {
+        let person = person();
+        let piece = tail(b"some rows");
+        let dead = vec![(piece.id, record())];
+        bench
+            .catalog
+            .commit(one(PartitionChange {
+                dead,
+                ..change(person, 0, vec![piece, object("data/z.parquet")])
+            }))
+            .await
+            .unwrap();
+        assert_eq!(bench.catalog.complaints().await.unwrap(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn thousands_of_people_fit_into_one_commit() {
+    for bench in Bench::all().await {
+        let people: Vec<PersonId> = (0..1_500).map(|_| person()).collect();
+        for version in 0..2 {
+            let changes = people.iter().map(|person| change(*person, version, vec![tail(b"row")])).collect();
+            assert_eq!(
+                bench
+                    .catalog
+                    .commit(Commit {
+                        changes,
+                        ..Commit::default()
+                    })
+                    .await
+                    .unwrap(),
+                CommitOutcome::Done
+            );
+        }
+        for person in [people[0], people[1_499]] {
+            assert_eq!(bench.partition(person, &heart_rate()).await.records, 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_definition_changes_only_from_the_version_that_was_read() {
+    for bench in Bench::all().await {
+        let owner = person();
+        bench.catalog.ensure_person(owner, Some("Ada")).await.unwrap();
+        let now = Instant::from_micros(5);
+        let first = StoredDefinition {
+            id: Uuid::now_v7(),
+            person: owner,
+            base: "Event".to_owned(),
+            body: "{}".to_owned(),
+            version: 1,
+            deprecated: false,
+            created_at: now,
+            updated_at: now,
+        };
+        bench.catalog.insert_definition(&first).await.unwrap();
+        assert!(matches!(
+            bench.catalog.insert_definition(&first).await,
+            Err(CatalogError::Exists { .. })
+        ));
+        let second = StoredDefinition {
+            version: 2,
+            deprecated: true,
+            ..first.clone()
+        };
+        assert!(bench.catalog.update_definition(&second, 1).await.unwrap());
+        assert!(!bench.catalog.update_definition(&first, 1).await.unwrap());
+        assert_eq!(bench.catalog.definitions_of(owner).await.unwrap(), std::slice::from_ref(&second));
+        assert_eq!(bench.catalog.definition(first.id).await.unwrap(), Some(second));
+    }
+}
+
+#[tokio::test]
+async fn preferences_and_meta_are_kept() {
+    for bench in Bench::all().await {
+        let person = person();
+        assert!(matches!(
+            bench.catalog.set_preferences(person, "{}").await,
+            Err(CatalogError::Missing { .. })
+        ));
+        assert!(bench.catalog.ensure_person(person, Some("Ada")).await.unwrap());
+        assert!(!bench.catalog.ensure_person(person, Some("Bob")).await.unwrap());
+        bench.catalog.set_preferences(person, "{\"zone\":\"UTC\"}").await.unwrap();
+        let known = bench.catalog.person(person).await.unwrap().unwrap();
+        assert_eq!(
+            (known.name.as_deref(), known.preferences.as_deref()),
+            (Some("Ada"), Some("{\"zone\":\"UTC\"}"))
+        );
+        let name = Uuid::now_v7().to_string();
+        assert_eq!(bench.catalog.meta(&name).await.unwrap(), None);
+        bench.catalog.set_meta(&name, "1").await.unwrap();
+        assert_eq!(bench.catalog.meta(&name).await.unwrap().as_deref(), Some("1"));
+    }
+}
+
+#[tokio::test]
+async fn the_backlog_and_the_listing_of_objects_name_what_is_there() {
+    for bench in Bench::all().await {
+        let person = person();
+        bench
+            .catalog
+            .commit(one(change(
+                person,
+                0,
+                vec![tail(b"abc"), tail(b"de"), object("data/listed.parquet")],
+            )))
+            .await
+            .unwrap();
+        let backlog = bench.catalog.tail_backlog().await.unwrap();
+        let ours = backlog.iter().find(|backlog| backlog.person == person).unwrap();
+        assert_eq!((ours.pieces, ours.bytes, ours.oldest.micros()), (2, 5, 1_000 * MINUTE));
+        let mut paths = Vec::new();
+        let mut after = None;
+        loop {
+            let page = bench.catalog.object_paths(after.as_ref()).await.unwrap();
+            let Some(last) = page.last().cloned() else { break };
+            paths.extend(page.into_iter().map(|object| object.path));
+            after = Some(last);
+        }
+        assert!(paths.contains(&"data/listed.parquet".to_owned()));
+        let crowded = bench.catalog.compaction_candidates(3).await.unwrap();
+        assert!(crowded.contains(&(person, heart_rate())));
+    }
+}
+
+#[tokio::test]
+async fn a_newer_catalogue_is_refused() {
+    let Bench {
+        catalog,
+        clock,
+        address,
+        directory: _directory,
+    } = Bench::sqlite().await;
+    let mut session = catalog.database.write().await.unwrap();
+    session
+        .execute(
+            "INSERT INTO schema_versions (version, applied_at) VALUES (99, 0)".to_owned(),
+            Vec::new(),
+        )
+        .await
+        .unwrap();
+    session.commit().await.unwrap();
+    catalog.close().await;
+    assert!(matches!(
+        Catalog::open(&address, clock).await,
+        Err(CatalogError::TooNew { found: 99, .. })
+    ));
+}
+
+#[tokio::test]
+async fn an_address_that_names_no_database_is_refused_without_its_password() {
+    let refused = Catalog::open("mysql://me:secret@host/db", Arc::new(ManualClock::at(Instant::from_micros(0)))).await;
+    let Err(error @ CatalogError::Address { .. }) = refused else {
+        panic!("it was accepted")
+    };
+    assert!(!error.to_string().contains("secret"), "{error}");
 }
