@@ -31,8 +31,9 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let witness = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.id).next();
         let outcome = apply(&mut session, commit, self.clock.now()).await?;
-        if outcome == CommitOutcome::Done {
-            self.confirm(session, witness).await?;
+        match outcome {
+            CommitOutcome::Done => self.confirm(session, witness).await?,
+            CommitOutcome::Stale => session.rollback().await?,
         }
         Ok(outcome)
     }
