@@ -3,6 +3,7 @@
 //! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. Anybody who reads Parquet, be it the query engine or
 //! the search for predecessors, does so through its readers.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -170,7 +171,15 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
     reader.try_parse_sized(&footer, place.bytes).map_err(|error| damaged(&error))?;
     let metadata = reader.finish().map_err(|error| damaged(&error))?;
-    let parquet = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(|error| damaged(&error))?;
+    let metadata = Arc::new(metadata);
+    let open = |options: ArrowReaderOptions| ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(|error| damaged(&error));
+    // What the file says about itself is not part of the schema of its rows.
+    let rows = open(ArrowReaderOptions::new())?
+        .schema()
+        .as_ref()
+        .clone()
+        .with_metadata(HashMap::new());
+    let parquet = open(ArrowReaderOptions::new().with_schema(Arc::new(rows)))?;
     Ok(PieceFile {
         place: place.clone(),
         parquet,

@@ -4,6 +4,7 @@
 //! bounded. Only where a filter says "perhaps" the id column is read, and only where an id is found the whole row.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{AsArray as _, RecordBatch};
@@ -13,13 +14,13 @@ use moka::future::Cache;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::basic::Type as PhysicalType;
-use parquet::bloom_filter::Sbbf;
 use parquet::data_type::FixedLenByteArray;
 use parquet::file::statistics::Statistics;
 
 use super::arrange::{ID, KeyColumns};
 use super::errors::StoreError;
 use super::files::{ObjectPlace, PieceFile, PieceFiles};
+use super::filter::{Filter, HashedId};
 use super::snapshot::{Content, Snapshot, SnapshotPiece};
 use crate::model::ids::{PieceId, RecordId};
 
@@ -35,14 +36,14 @@ pub struct Predecessor {
 #[derive(Clone)]
 pub struct Finder {
     files: PieceFiles,
-    filters: Cache<(Arc<str>, usize), Arc<Sbbf>>,
+    filters: Cache<(Arc<str>, usize), Arc<Filter>>,
 }
 
 impl Finder {
     /// `memory`: how many bytes of bloom filters to keep. One of a full row group takes half a megabyte.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        let weigh = |_: &(Arc<str>, usize), filter: &Arc<Sbbf>| u32::try_from(filter.num_blocks() * 32).unwrap_or(u32::MAX);
+        let weigh = |_: &(Arc<str>, usize), filter: &Arc<Filter>| u32::try_from(filter.memory()).unwrap_or(u32::MAX);
         Self {
             files,
             filters: Cache::builder().max_capacity(memory).weigher(weigh).build(),
@@ -55,16 +56,16 @@ impl Finder {
         if ids.is_empty() {
             return Ok(found);
         }
-        let mut sorted = ids.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
+        let mut hashed: Vec<HashedId> = ids.iter().copied().map(HashedId::new).collect();
+        hashed.sort_unstable();
+        hashed.dedup();
         for piece in &snapshot.pieces {
             match &piece.content {
                 Content::Tail(rows) => {
-                    for id in &sorted {
-                        if let Some(row) = rows.row_of(*id)?.filter(|_| is_live(piece, *id)) {
+                    for HashedId { id, .. } in hashed.iter().copied() {
+                        if let Some(row) = rows.row_of(id)?.filter(|_| is_live(piece, id)) {
                             found.insert(
-                                *id,
+                                id,
                                 Predecessor {
                                     piece: piece.id,
                                     row: rows.batch().slice(row, 1),
@@ -73,7 +74,7 @@ impl Finder {
                         }
                     }
                 }
-                Content::Object(place) => self.search_object(piece, place, &sorted, &mut found).await?,
+                Content::Object(place) => self.search_object(piece, place, &hashed, &mut found).await?,
             }
         }
         Ok(found)
@@ -83,21 +84,21 @@ impl Finder {
         &self,
         piece: &SnapshotPiece,
         place: &ObjectPlace,
-        ids: &[RecordId],
+        ids: &[HashedId],
         found: &mut HashMap<RecordId, Predecessor>,
     ) -> Result<(), StoreError> {
         let file = self.files.open(place).await?;
         for group in 0..file.metadata().num_row_groups() {
-            let within = ids_within(&file, group, ids);
-            if within.is_empty() {
+            let range = id_range(&file, group);
+            let within = |id: RecordId| range.as_ref().is_none_or(|range| range.contains(&id));
+            // Ids made in order of time mostly are not between the least and the greatest of older rows; then the filter is not even read.
+            if !ids.iter().any(|hashed| within(hashed.id)) {
                 continue;
             }
             let filter = self.filter(&file, group).await?;
-            let suspects: Vec<RecordId> = within
-                .iter()
-                .copied()
-                .filter(|id| filter.check(id.as_bytes().as_slice()) && is_live(piece, *id))
-                .collect();
+            let mut suspects = filter.suspects(ids);
+            suspects.retain(|id| within(*id) && is_live(piece, *id));
+            suspects.sort_unstable();
             if suspects.is_empty() {
                 continue;
             }
@@ -119,7 +120,7 @@ impl Finder {
         Ok(())
     }
 
-    async fn filter(&self, file: &PieceFile, group: usize) -> Result<Arc<Sbbf>, StoreError> {
+    async fn filter(&self, file: &PieceFile, group: usize) -> Result<Arc<Filter>, StoreError> {
         let key = (Arc::clone(&file.place().path), group);
         if let Some(filter) = self.filters.get(&key).await {
             return Ok(filter);
@@ -133,7 +134,7 @@ impl Finder {
         let location = location.ok_or_else(|| damaged(&"there is none"))?;
         let bytes = self.files.read(file, std::slice::from_ref(&location)).await?;
         let filter = bytes.first().ok_or_else(|| damaged(&"it was not read"))?;
-        let filter = Arc::new(Sbbf::from_bytes(filter).map_err(|error| damaged(&error))?);
+        let filter = Arc::new(Filter::from_bytes(filter).map_err(|error| damaged(&error))?);
         self.filters.insert(key, Arc::clone(&filter)).await;
         Ok(filter)
     }
@@ -151,12 +152,15 @@ impl Finder {
             .try_collect()
             .await
             .map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let wanted = Wanted::of(ids);
         let mut base = 0;
         for batch in batches {
             let column = batch.column(0).as_fixed_size_binary_opt();
             let column = column.ok_or_else(|| StoreError::corrupt(format!("object {}: ids are no ids", file.place().path)))?;
             for (row, bytes) in column.iter().enumerate() {
-                let Some(id) = bytes.and_then(RecordId::from_slice) else { continue };
+                let Some(id) = bytes.filter(|bytes| wanted.may_hold(bytes)).and_then(RecordId::from_slice) else {
+                    continue;
+                };
                 if ids.binary_search(&id).is_ok() {
                     rows.insert(base + row, id);
                 }
@@ -197,6 +201,29 @@ impl Finder {
     }
 }
 
+/// The last two bytes of some ids, which are random in most kinds of them: tells most other ids apart with one look.
+struct Wanted(Vec<bool>);
+
+impl Wanted {
+    fn of(ids: &[RecordId]) -> Self {
+        let mut seen = vec![false; 1 << 16];
+        for id in ids {
+            if let Some(seen) = seen.get_mut(Self::place(id.as_bytes())) {
+                *seen = true;
+            }
+        }
+        Self(seen)
+    }
+
+    fn may_hold(&self, id: &[u8]) -> bool {
+        self.0.get(Self::place(id)).copied().unwrap_or(true)
+    }
+
+    fn place(id: &[u8]) -> usize {
+        id.last_chunk().map_or(0, |last| usize::from(u16::from_le_bytes(*last)))
+    }
+}
+
 fn is_live(piece: &SnapshotPiece, id: RecordId) -> bool {
     piece.dead.binary_search(&id).is_err()
 }
@@ -208,16 +235,18 @@ fn id_column(file: &PieceFile) -> Option<usize> {
     })
 }
 
-/// Those of the sorted `ids` that lie between the least and the greatest of a row group. Ids made in order of time mostly do not.
-fn ids_within<'i>(file: &PieceFile, group: usize, ids: &'i [RecordId]) -> &'i [RecordId] {
-    let statistics = id_column(file).and_then(|column| file.metadata().row_groups().get(group)?.columns().get(column)?.statistics());
-    let Some(Statistics::FixedLenByteArray(statistics)) = statistics else {
-        return ids;
+/// From the least to the greatest id of a row group, if the file says so.
+fn id_range(file: &PieceFile, group: usize) -> Option<RangeInclusive<RecordId>> {
+    let statistics = file
+        .metadata()
+        .row_groups()
+        .get(group)?
+        .columns()
+        .get(id_column(file)?)?
+        .statistics()?;
+    let Statistics::FixedLenByteArray(statistics) = statistics else {
+        return None;
     };
     let id = |bytes: Option<&FixedLenByteArray>| bytes.and_then(|bytes| RecordId::from_slice(bytes.data()));
-    let (Some(least), Some(greatest)) = (id(statistics.min_opt()), id(statistics.max_opt())) else {
-        return ids;
-    };
-    let (from, to) = (ids.partition_point(|id| *id < least), ids.partition_point(|id| *id <= greatest));
-    ids.get(from..to).unwrap_or(ids)
+    Some(id(statistics.min_opt())?..=id(statistics.max_opt())?)
 }

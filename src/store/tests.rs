@@ -2,6 +2,7 @@
 
 mod damage;
 mod finding;
+mod full;
 mod measured;
 mod objects;
 mod pieces;

@@ -1,7 +1,10 @@
 //! One flipped bit is an error and never a wrong answer.
 
+use std::fmt::Write as _;
+
 use super::super::files::PieceFiles;
 use super::super::piece::write_batch;
+use super::super::scrub::verify_object;
 use super::super::snapshot::{Content, Snapshot, Snapshots};
 use super::super::{StoreError, tail};
 use super::pieces::read_back;
@@ -80,7 +83,7 @@ fn everything(snapshots: &[Arc<Snapshot>]) -> String {
     let mut all = format!("{snapshots:?}");
     for piece in snapshots.iter().flat_map(|snapshot| &snapshot.pieces) {
         if let Content::Tail(rows) = &piece.content {
-            all.push_str(&format!("{:?}", rows.batch()));
+            write!(all, "{:?}", rows.batch()).unwrap();
         }
     }
     all
@@ -112,7 +115,7 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
         let mut all = String::new();
         for person in people {
             all.push_str(&everything(&snapshots.get(person, &types).await?));
-            all.push_str(&format!("{:?}", catalog.partitions_of(person).await?));
+            write!(all, "{:?}", catalog.partitions_of(person).await?).unwrap();
         }
         Ok::<_, StoreError>(all)
     };
@@ -139,4 +142,30 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
         std::fs::remove_file(&path).unwrap();
     }
     assert!(noticed > 20, "{noticed}");
+}
+
+#[tokio::test]
+async fn a_scrub_notices_an_object_that_is_not_what_was_written() {
+    let bench = Bench::new().await;
+    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(100, NEW_YEAR_2024))
+        .await
+        .unwrap()
+        .remove(0);
+    let NewPlace::Object { path, .. } = &piece.place else {
+        panic!("a tail piece")
+    };
+    verify_object(&bench.objects, path, piece.bytes, piece.checksum).await.unwrap();
+    let file = bench.directory.path().join("objects").join(path);
+    let mut damaged = std::fs::read(&file).unwrap();
+    damaged[1] ^= 1;
+    std::fs::write(&file, &damaged).unwrap();
+    assert!(matches!(
+        verify_object(&bench.objects, path, piece.bytes, piece.checksum).await,
+        Err(StoreError::Corrupt { .. })
+    ));
+    std::fs::remove_file(&file).unwrap();
+    assert!(matches!(
+        verify_object(&bench.objects, path, piece.bytes, piece.checksum).await,
+        Err(StoreError::Corrupt { .. })
+    ));
 }
