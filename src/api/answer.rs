@@ -161,25 +161,6 @@ impl From<QueryError> for ApiError {
     }
 }
 
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable { .. } | StoreError::Full { .. } => Self::unavailable(error, RETRY_AFTER),
-            StoreError::Catalog(error) => error.into(),
-            other => Self::internal(other),
-        }
-    }
-}
-
-impl From<CatalogError> for ApiError {
-    fn from(error: CatalogError) -> Self {
-        match error {
-            CatalogError::Unavailable { .. } | CatalogError::Full { .. } => Self::unavailable(error, RETRY_AFTER),
-            other => Self::internal(other),
-        }
-    }
-}
-
 impl From<TypesError> for ApiError {
     fn from(error: TypesError) -> Self {
         match error {

@@ -14,12 +14,6 @@ use crate::model::registry::DataType;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::types::Named;
 
-/// All metrics with their units and value columns.
-#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "catalogue", responses((status = 200, description = "Metric catalogue entries", body = Vec<Object>)))]
-pub async fn metrics_catalog(State(app): State<Shared>, _reader: Reader, _query: Checked<NoParams>) -> Json<Vec<Value>> {
-    Json(app.types.registry().types().iter().filter_map(|data_type| data_type.metric_entry()).collect())
-}
-
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", responses((status = 200, description = "Data types", body = Vec<Object>)))]
 pub async fn data_types(State(app): State<Shared>, reader: Reader, _query: Checked<NoParams>) -> Result<Json<Vec<Value>>, ApiError> {
