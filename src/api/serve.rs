@@ -25,10 +25,10 @@ mod stream;
 use stream::Impatient;
 
 /// Also how long an idle connection is kept: its next request has to begin within this time.
-const HEAD_LIMIT: Duration = Duration::from_secs(60);
+const HEAD_LIMIT: Duration = Duration::from_mins(1);
 
-/// Enough for a token, a long query and what proxies add.
-const LARGEST_HEAD: usize = 64 * 1024;
+/// Enough for a token, a long query and what proxies add. Parts of bodies are read and written through the same buffer.
+const LARGEST_HEAD: usize = 256 * 1024;
 
 /// Requests at work on one connection, where the protocol allows several.
 const STREAMS_PER_CONNECTION: u32 = 64;

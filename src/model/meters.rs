@@ -32,7 +32,7 @@ impl Meters {
     pub fn registered(registry: &mut Registry) -> Self {
         let meters = Self::default();
         meters.commits.register(registry.sub_registry_with_prefix("commit"));
-        meters.reads.register(registry.sub_registry_with_prefix("reads"));
+        meters.reads.register(registry.sub_registry_with_prefix("query_queue"));
         meters.queries.register(registry.sub_registry_with_prefix("query"));
         meters.store.register(registry.sub_registry_with_prefix("store"));
         meters.upkeep.register(registry.sub_registry_with_prefix("upkeep"));
@@ -69,7 +69,7 @@ impl Default for CommitMeters {
 
 impl CommitMeters {
     fn register(&self, registry: &mut Registry) {
-        registry.register("waiting_requests", "Requests waiting to be committed", self.waiting.clone());
+        registry.register("queue_waiting", "Requests waiting to be committed", self.waiting.clone());
         registry.register("requests", "Requests per group commit", self.requests.clone());
         registry.register("records", "Records per group commit", self.records.clone());
         registry.register("seconds", "Duration of group commits", self.seconds.clone());

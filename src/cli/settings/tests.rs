@@ -173,6 +173,26 @@ fn secrets_and_passwords_are_not_shown() {
 }
 
 #[test]
+fn what_nobody_sets_shows_what_follows_from_the_rest() {
+    let variable = |name: &str| (name == "ALMANAC_DATA_DIR").then(|| "/srv/almanac".to_owned());
+    let sayings = Sayings::gathered(&Sources {
+        flag: &none,
+        variable: &variable,
+        file: None,
+    })
+    .unwrap();
+    let settings = Settings::from_sayings(&sayings).unwrap();
+    let completed = sayings.completed(&settings);
+    let shown = |name| completed.said(name).map(|said| (said.shown(), said.place())).unwrap();
+    assert_eq!(
+        shown("database_url"),
+        ("sqlite:///srv/almanac/catalogue.db".to_owned(), "default, from data_dir".to_owned())
+    );
+    assert_eq!(shown("public_url").0, "http://127.0.0.1:8080");
+    assert_eq!(shown("jwks_url"), ("-".to_owned(), "default".to_owned()));
+}
+
+#[test]
 fn names_are_unique_and_flags_keep_secrets_out() {
     let mut names: Vec<&str> = table::SETTINGS.iter().map(|entry| entry.name).collect();
     names.sort_unstable();
