@@ -126,7 +126,7 @@ mod tests {
     async fn a_request_ends_the_watch_over_the_opening() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         theirs.write_all(b"POST").await.unwrap();
-        let mut connection = Impatient::new(ours, Duration::from_secs(60));
+        let mut connection = Impatient::new(ours, Duration::from_mins(1));
         connection.read_exact(&mut [0; 4]).await.unwrap();
         assert_eq!(connection.opening, None);
     }
