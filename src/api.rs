@@ -4,18 +4,19 @@
 //! room alone knows status codes. It knows no Parquet and no SQL.
 
 pub mod admission;
+pub mod answer;
 pub mod app;
 pub mod data;
 pub mod docs;
 pub mod extract;
 pub mod health;
+pub mod ingest;
+pub mod input;
 pub mod layers;
 pub mod metrics;
+mod paths;
 pub mod problem;
 pub mod query_params;
 pub mod routes;
 pub mod serve;
 pub mod settings;
-
-#[cfg(test)]
-mod tests;

@@ -3,6 +3,7 @@
 //! A body is cut into records (`body`), each is decoded and validated against its type (`decode`), tombstones and the older wrapped form have
 //! decoders of their own. Knows types, faults and Arrow; knows nothing of HTTP or of who is asking.
 
+pub mod accept;
 pub mod assemble;
 pub mod body;
 mod cells;
@@ -16,6 +17,7 @@ mod faults;
 mod general;
 pub mod intake;
 mod json;
+pub mod legacy;
 pub mod lines;
 mod memo;
 pub mod merge;
@@ -24,5 +26,6 @@ pub mod queue;
 mod row;
 mod scalar;
 mod scan;
+pub mod tombstone;
 mod units;
 pub mod upload;

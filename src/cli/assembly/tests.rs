@@ -1,5 +1,6 @@
 //! The frame around every route, over routes made for the purpose.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +10,30 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use axum::routing::get;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 use tower::ServiceExt;
 use utoipa_axum::router::OpenApiRouter;
 use uuid::Uuid;
 
-use crate::api::admission::Admission;
-use crate::api::app::{App, Shared};
+use super::{Assembly, Foundations, assemble};
+use crate::api::app::Shared;
 use crate::api::extract::{Checked, Owner};
 use crate::api::health::{NotReady, Readiness};
-use crate::api::metrics::Metrics;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::api::routes;
-use crate::api::settings::InterfaceSettings;
-use crate::auth::grants::Grants;
 use crate::auth::keys::SigningKey;
 use crate::auth::mint::{TokenOrder, mint};
-use crate::auth::settings::{IdentitySettings, Provider};
 use crate::auth::tokens::{Reader, Verifier};
 use crate::catalog::Catalog;
+use crate::cli::settings::Settings;
+use crate::cli::settings::said::{Sayings, Sources};
 use crate::model::clock::ManualClock;
-use crate::model::ids::{PersonId, SystemIds};
-use crate::model::registry::Registry;
+use crate::model::ids::PersonId;
 use crate::model::time::Instant;
-use crate::people::types::Types;
+use crate::store::objects::ObjectStorage;
 
-mod serving;
+const NOW: Instant = Instant::from_micros(1_700_000_000_000_000);
 
 const PERSON: PersonId = PersonId(Uuid::from_u128(1));
 
@@ -60,25 +59,39 @@ struct Service {
     app: Shared,
     router: Router,
     token: String,
+    computing: Option<Runtime>,
     _directory: tempfile::TempDir,
 }
 
-fn settings() -> InterfaceSettings {
-    InterfaceSettings {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        public_url: "http://127.0.0.1".to_owned(),
-        cors_origins: Vec::new(),
-        body_limit: 1024,
-        query_deadline: Duration::from_secs(1),
-        concurrent_queries: 1,
-        waiting_queries: 0,
-        queue_patience: Duration::from_secs(1),
-        cell_limit: 1000,
-        slow_client_limit: Duration::from_secs(10),
-        connection_limit: 16,
-        shutdown_limit: Duration::from_secs(10),
-        source_prefix: "com.almanac".to_owned(),
+impl Drop for Service {
+    fn drop(&mut self) {
+        // A runtime may not be waited for inside another one.
+        if let Some(computing) = self.computing.take() {
+            computing.shutdown_background();
+        }
     }
+}
+
+/// The settings of a service in `directory` with one place for questions and nobody waiting.
+fn settings(directory: &Path) -> Settings {
+    let flag = |name: &str| match name {
+        "data_dir" => Some(directory.display().to_string()),
+        "listen" => Some("127.0.0.1:0".to_owned()),
+        "concurrent_queries" => Some("1".to_owned()),
+        "waiting_queries" => Some("0".to_owned()),
+        "query_threads" => Some("1".to_owned()),
+        "token_leeway" => Some("0s".to_owned()),
+        _ => None,
+    };
+    Settings::from_sayings(
+        &Sayings::gathered(&Sources {
+            flag: &flag,
+            variable: &|_| None,
+            file: None,
+        })
+        .unwrap(),
+    )
+    .unwrap()
 }
 
 struct Wanted {
@@ -127,46 +140,35 @@ fn test_routes() -> OpenApiRouter<Shared> {
 
 impl Service {
     async fn start() -> Self {
-        Self::with(settings(), true).await
+        Self::with(&[], true).await
     }
 
-    async fn with(settings: InterfaceSettings, ready: bool) -> Self {
+    async fn with(origins: &[&str], ready: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::at(Instant::from_micros(1_700_000_000_000_000)));
+        let mut settings = settings(directory.path());
+        settings.interface.cors_origins = origins.iter().map(|origin| (*origin).to_owned()).collect();
+        let clock = Arc::new(ManualClock::at(NOW));
         let key = SigningKey::open_or_create(directory.path()).unwrap();
-        let identity = IdentitySettings {
-            provider: Provider::Embedded,
-            issuer: None,
-            audience: None,
-            user_claim: "svc_userid".to_owned(),
-            leeway: Duration::ZERO,
-        };
         let order = TokenOrder {
             person: PERSON,
             name: None,
             lifetime: Duration::from_hours(1),
         };
-        let token = mint(&key, &identity, &order, Uuid::nil(), Instant::from_micros(1_700_000_000_000_000)).unwrap();
-        let metrics = Metrics::new();
-        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
-        let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
-        let ids = Arc::new(SystemIds);
-        let app = Arc::new(App {
-            verifier: Verifier::embedded(&key, identity, clock.clone()),
-            grants: Grants::each_to_their_own(),
+        let token = mint(&key, &settings.identity, &order, Uuid::nil(), NOW).unwrap();
+        let foundations = Foundations {
+            catalog: Catalog::open(&settings.database_url, clock.clone()).await.unwrap(),
+            objects: ObjectStorage::open(&settings.objects).unwrap(),
+            verifier: Verifier::embedded(&key, settings.identity.clone(), clock.clone()),
             readiness: Box::new(Part { ready }),
-            types: Types::new(Arc::new(Registry::builtin().unwrap()), catalog, clock.clone(), ids.clone()),
-            queries: Admission::new(1, 0, Duration::from_secs(1), metrics.meters.reads.clone()),
             clock,
-            ids,
-            metrics,
-            settings,
-        });
+        };
+        let Assembly { app, computing, .. } = assemble(&settings, foundations).unwrap();
         let router = routes::assembled(Arc::clone(&app), routes::interface_routes().merge(test_routes())).unwrap();
         Self {
             app,
             router,
             token,
+            computing: Some(computing),
             _directory: directory,
         }
     }
@@ -404,14 +406,7 @@ async fn origins_are_allowed_only_where_they_are_named() {
         (StatusCode::UNAUTHORIZED, None)
     );
 
-    let open = Service::with(
-        InterfaceSettings {
-            cors_origins: vec!["https://app.example".to_owned()],
-            ..settings()
-        },
-        true,
-    )
-    .await;
+    let open = Service::with(&["https://app.example"], true).await;
     let reply = open.call(Method::OPTIONS, "/data/v0/metrics_catalog", &preflight).await;
     assert_eq!(
         (reply.status, reply.header("access-control-allow-origin")),
@@ -486,7 +481,7 @@ async fn the_document_lists_the_routes_and_the_pages_need_no_network() {
 
 #[tokio::test]
 async fn a_service_that_is_not_ready_says_so_and_not_why() {
-    let service = Service::with(settings(), false).await;
+    let service = Service::with(&[], false).await;
     let reply = service.get_by_nobody("/health/ready").await;
     assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(reply.header("retry-after").is_some() && !reply.text().contains("secret"));

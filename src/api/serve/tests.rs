@@ -6,9 +6,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 
-use super::settings;
-use crate::api::serve::{Ended, listen, serve};
+use super::{Ended, listen, serve};
 use crate::api::settings::InterfaceSettings;
+
+fn settings() -> InterfaceSettings {
+    InterfaceSettings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        public_url: "http://127.0.0.1".to_owned(),
+        cors_origins: Vec::new(),
+        body_limit: 1024,
+        query_deadline: std::time::Duration::from_secs(1),
+        concurrent_queries: 1,
+        waiting_queries: 0,
+        queue_patience: std::time::Duration::from_secs(1),
+        cell_limit: 1000,
+        slow_client_limit: std::time::Duration::from_secs(10),
+        connection_limit: 16,
+        shutdown_limit: std::time::Duration::from_secs(10),
+        source_prefix: "com.almanac".to_owned(),
+    }
+}
 
 /// A service whose only route says when it was entered and answers when it is let go.
 struct Gate {
