@@ -32,6 +32,9 @@ use crate::store::snapshot::Snapshots;
 use super::Failed;
 use super::settings::Settings;
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes of snapshots, footers and bloom filters that are kept in memory.
 const SNAPSHOT_MEMORY: u64 = 32 << 20;
 const FOOTER_MEMORY: u64 = 32 << 20;
