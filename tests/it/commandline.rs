@@ -10,7 +10,10 @@ use uuid::Uuid;
 use crate::harness::{Almanac, Backends, Setup, at, heart_rate, id, steps};
 
 fn output(output: &Output) -> (String, String) {
-    (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 #[test]
@@ -27,7 +30,14 @@ fn help_and_version_end_with_0() {
 #[test]
 fn wrong_usage_ends_with_2() {
     let almanac = Setup::default().prepare();
-    for arguments in [&["no-such-command"][..], &["token"], &["token", "--user", "not-a-uuid"], &["serve", "--no-such-flag"], &["backup"], &["token", "--user", &Uuid::new_v4().to_string(), "--days", "many"]] {
+    for arguments in [
+        &["no-such-command"][..],
+        &["token"],
+        &["token", "--user", "not-a-uuid"],
+        &["serve", "--no-such-flag"],
+        &["backup"],
+        &["token", "--user", &Uuid::new_v4().to_string(), "--days", "many"],
+    ] {
         let ended = almanac.run(arguments);
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {:?}", output(&ended));
         assert!(output(&ended).0.is_empty(), "{arguments:?} wrote to standard output");
@@ -38,7 +48,10 @@ fn wrong_usage_ends_with_2() {
 fn a_token_is_all_that_token_prints() {
     let almanac = Setup::default().prepare();
     let user = Uuid::new_v4().to_string();
-    for arguments in [&["token", "--user", &user][..], &["token", "--user", &user, "--name", "Ada", "--days", "2"]] {
+    for arguments in [
+        &["token", "--user", &user][..],
+        &["token", "--user", &user, "--name", "Ada", "--days", "2"],
+    ] {
         let ended = almanac.run(arguments);
         assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
         let (text, _) = output(&ended);
@@ -79,10 +92,34 @@ fn config_prints_every_setting_its_value_and_where_it_came_from() {
     let ended = almanac.run(&["config"]);
     assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
     let (text, _) = output(&ended);
-    let line = |name: &str| text.lines().find(|line| line.to_lowercase().replace(['-', '.'], "_").contains(name)).unwrap_or_else(|| panic!("no {name} in\n{text}"));
-    assert!(line("log_format").contains("json") && line("log_format").to_lowercase().contains("environment"), "{}", line("log_format"));
-    assert!(line("user_claim").contains("svc_userid") && line("user_claim").contains("default"), "{}", line("user_claim"));
-    for name in ["listen", "data_dir", "public_url", "database_url", "object_store", "jwks_url", "issuer", "audience", "cors_origins", "memory_limit", "source_prefix"] {
+    let line = |name: &str| {
+        text.lines()
+            .find(|line| line.to_lowercase().replace(['-', '.'], "_").contains(name))
+            .unwrap_or_else(|| panic!("no {name} in\n{text}"))
+    };
+    assert!(
+        line("log_format").contains("json") && line("log_format").to_lowercase().contains("environment"),
+        "{}",
+        line("log_format")
+    );
+    assert!(
+        line("user_claim").contains("svc_userid") && line("user_claim").contains("default"),
+        "{}",
+        line("user_claim")
+    );
+    for name in [
+        "listen",
+        "data_dir",
+        "public_url",
+        "database_url",
+        "object_store",
+        "jwks_url",
+        "issuer",
+        "audience",
+        "cors_origins",
+        "memory_limit",
+        "source_prefix",
+    ] {
         line(name);
     }
 }
@@ -91,7 +128,11 @@ fn config_prints_every_setting_its_value_and_where_it_came_from() {
 fn flags_beat_the_environment_and_the_environment_beats_the_file() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("settings.toml");
-    fs::write(&file, "log_format = \"json\"\nuser_claim = \"from_the_file\"\nsource_prefix = \"org.file\"\n").unwrap();
+    fs::write(
+        &file,
+        "log_format = \"json\"\nuser_claim = \"from_the_file\"\nsource_prefix = \"org.file\"\n",
+    )
+    .unwrap();
     let almanac = Setup::default().with("ALMANAC_SOURCE_PREFIX", "org.environment").prepare();
     let ended = almanac.run(&["config", "--config", file.to_str().unwrap()]);
     assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
@@ -102,11 +143,20 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
 
 #[test]
 fn a_setting_that_cannot_be_is_refused_at_the_start() {
-    for (name, value) in [("ALMANAC_LISTEN", "nowhere"), ("ALMANAC_DATABASE_URL", "mysql://localhost/x"), ("ALMANAC_OBJECT_STORE", "ftp://x"), ("ALMANAC_MEMORY_LIMIT", "a lot")] {
+    for (name, value) in [
+        ("ALMANAC_LISTEN", "nowhere"),
+        ("ALMANAC_DATABASE_URL", "mysql://localhost/x"),
+        ("ALMANAC_OBJECT_STORE", "ftp://x"),
+        ("ALMANAC_MEMORY_LIMIT", "a lot"),
+    ] {
         // The settings of the harness win over those of `with`, so that the value is given to the command itself.
         let ended = Setup::default().prepare().command(&["serve"]).env(name, value).output().unwrap();
         assert!(matches!(ended.status.code(), Some(1 | 2)), "{name}={value}: {:?}", output(&ended));
-        assert!(output(&ended).1.contains(value), "{name}={value} is not named: {:?}", output(&ended));
+        assert!(
+            output(&ended).1.contains(value),
+            "{name}={value} is not named: {:?}",
+            output(&ended)
+        );
     }
 }
 
@@ -116,7 +166,9 @@ async fn check_finds_nothing_wrong_with_what_was_written() {
         let almanac = Setup::default().busy_upkeep().on(backends).start();
         let person = almanac.person();
         for round in 0..5 {
-            let records: Vec<_> = (0..50).map(|n| heart_rate(id(round * 25 + n), &at("10:00"), f64::from(round))).collect();
+            let records: Vec<_> = (0..50)
+                .map(|n| heart_rate(id(round * 25 + n), &at("10:00"), f64::from(round)))
+                .collect();
             person.records("HeartRate", &records).await;
         }
         person.delete("HeartRate", id(3)).await;
@@ -138,7 +190,9 @@ async fn a_backup_made_while_people_write_can_be_served() {
     person.delete("HeartRate", id(7)).await;
     almanac.until_objects(1).await;
     let own_type = person.define("Event", &serde_json::json!({"name": "Tea"})).await;
-    person.records(&own_type, &[serde_json::json!({"id": id(1), "start_time": at("10:00")})]).await;
+    person
+        .records(&own_type, &[serde_json::json!({"id": id(1), "start_time": at("10:00")})])
+        .await;
 
     let home = TempDir::new().unwrap();
     let copy = home.path().join("copy");

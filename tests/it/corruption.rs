@@ -18,13 +18,20 @@ async fn with_rows(server: &Almanac) -> Person {
 }
 
 fn read(person: &Person) -> Call {
-    person.metric_samples("HeartRate", "2024-05-01", "2024-06-01").with("output", "ndjson")
+    person
+        .metric_samples("HeartRate", "2024-05-01", "2024-06-01")
+        .with("output", "ndjson")
 }
 
 /// Whether an answer holds all rows with their values.
 fn is_right(reply: &Reply) -> bool {
     let frame = Frame::read("ndjson", &reply.body);
-    frame.rows.len() == ROWS as usize && frame.rows.iter().zip(0..).all(|(row, n)| row["value"].as_f64() == Some(f64::from(n % 97)))
+    frame.rows.len() == ROWS as usize
+        && frame
+            .rows
+            .iter()
+            .zip(0..)
+            .all(|(row, n)| row["value"].as_f64() == Some(f64::from(n % 97)))
 }
 
 /// A clear refusal: a problem with an id, and nothing of the inside.
@@ -34,7 +41,10 @@ fn assert_clear(reply: Reply, server: &Almanac) {
     let shown = reply.to_string();
     let named = reply.header("x-request-id").expect("a request id").to_owned();
     let problem = reply.problem(status);
-    assert!(problem.to_string().contains(&named) || problem["instance"].is_string(), "nothing to look up: {shown}");
+    assert!(
+        problem.to_string().contains(&named) || problem["instance"].is_string(),
+        "nothing to look up: {shown}"
+    );
     for inside in ["parquet", "sqlite", ".rs:", "panicked", &server.data_dir().display().to_string()] {
         assert!(!problem.to_string().to_lowercase().contains(inside), "{inside} is shown: {problem}");
     }
@@ -49,7 +59,10 @@ fn flip(path: &Path, place: usize) {
 
 #[tokio::test]
 async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
-    let server = Setup::default().with("ALMANAC_FLUSH_AGE", "0.05").with("ALMANAC_UPKEEP_INTERVAL", "0.05").start();
+    let server = Setup::default()
+        .with("ALMANAC_FLUSH_AGE", "0.05")
+        .with("ALMANAC_UPKEEP_INTERVAL", "0.05")
+        .start();
     let person = with_rows(&server).await;
     server.until_objects(1).await;
     // What flushing began is finished by the end of the process.
@@ -63,7 +76,10 @@ async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
     let whole = fs::read(&object).unwrap();
     let length = whole.len();
     let mut refused = 0;
-    let places: Vec<usize> = (0..24).map(|n| length * n / 24).chain([4, 5, length - 5, length - 8, length - 9, length - 100]).collect();
+    let places: Vec<usize> = (0..24)
+        .map(|n| length * n / 24)
+        .chain([4, 5, length - 5, length - 8, length - 9, length - 100])
+        .collect();
     for place in &places {
         server.stop();
         fs::write(&object, &whole).unwrap();
@@ -79,15 +95,26 @@ async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
             }
         }
     }
-    assert!(refused * 2 > places.len(), "only {refused} of {} damages were noticed by a read", places.len());
+    assert!(
+        refused * 2 > places.len(),
+        "only {refused} of {} damages were noticed by a read",
+        places.len()
+    );
 
     server.stop();
     fs::write(&object, &whole).unwrap();
     flip(&object, length / 3);
     let checked = server.run(&["check"]);
-    let report = format!("{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    let report = format!(
+        "{}{}",
+        String::from_utf8_lossy(&checked.stdout),
+        String::from_utf8_lossy(&checked.stderr)
+    );
     assert_eq!(checked.status.code(), Some(1), "{report}");
-    assert!(report.contains(object.file_stem().unwrap().to_str().unwrap()), "the object is not named: {report}");
+    assert!(
+        report.contains(object.file_stem().unwrap().to_str().unwrap()),
+        "the object is not named: {report}"
+    );
 
     server.launch();
     drop(read(&person).attempt().await);
@@ -130,12 +157,20 @@ async fn a_missing_or_truncated_object_is_an_error() {
 
 /// Every cell of the catalogue's tables that holds bytes, text or numbers of some person's data, as (table, column, row).
 async fn cells(catalogue: &Path) -> Vec<(String, String)> {
-    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", catalogue.display())).await.unwrap();
-    let tables = connection.fetch_all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_sqlx%'").await.unwrap();
+    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", catalogue.display()))
+        .await
+        .unwrap();
+    let tables = connection
+        .fetch_all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_sqlx%'")
+        .await
+        .unwrap();
     let mut found = Vec::new();
     for table in tables {
         let table: String = table.get(0);
-        let columns = connection.fetch_all(sqlx::AssertSqlSafe(format!("SELECT name FROM pragma_table_info('{table}')"))).await.unwrap();
+        let columns = connection
+            .fetch_all(sqlx::AssertSqlSafe(format!("SELECT name FROM pragma_table_info('{table}')")))
+            .await
+            .unwrap();
         found.extend(columns.into_iter().map(|column| (table.clone(), column.get::<String, _>(0))));
     }
     found
@@ -144,14 +179,26 @@ async fn cells(catalogue: &Path) -> Vec<(String, String)> {
 fn catalogue_of(server: &Almanac) -> std::path::PathBuf {
     let is_database = |path: &Path| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3\0"));
     let files = fs::read_dir(server.data_dir()).unwrap().map(|entry| entry.unwrap().path());
-    files.into_iter().find(|path| path.is_file() && is_database(path)).expect("a catalogue")
+    files
+        .into_iter()
+        .find(|path| path.is_file() && is_database(path))
+        .expect("a catalogue")
 }
 
 #[tokio::test]
 async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer() {
     let server = Setup::default().no_upkeep().start();
     let person = with_rows(&server).await;
-    person.records("HeartRate", &[heart_rate(id(1), &instant(1), 1), heart_rate(id(1), &instant(1), 2), heart_rate(id(1), &instant(1), 1)]).await;
+    person
+        .records(
+            "HeartRate",
+            &[
+                heart_rate(id(1), &instant(1), 1),
+                heart_rate(id(1), &instant(1), 2),
+                heart_rate(id(1), &instant(1), 1),
+            ],
+        )
+        .await;
     server.stop();
     let catalogue = catalogue_of(&server);
     let whole = fs::read(&catalogue).unwrap();
@@ -168,7 +215,11 @@ async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer(
             Err(_) => refused.push((table, column)),
             Ok(reply) if reply.status == 200 => {
                 // A key that no longer names the person's rows hides them: that too is a wrong answer.
-                assert!(is_right(&reply), "{table}.{column}: a wrong answer of {} rows", Frame::read("ndjson", &reply.body).rows.len());
+                assert!(
+                    is_right(&reply),
+                    "{table}.{column}: a wrong answer of {} rows",
+                    Frame::read("ndjson", &reply.body).rows.len()
+                );
             }
             Ok(reply) => {
                 assert_clear(reply, &server);
@@ -177,12 +228,21 @@ async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer(
         }
         server.stop();
     }
-    assert!(refused.iter().any(|(table, column)| table == "blobs" && column == "blob"), "a damaged tail was read: {refused:?}");
+    assert!(
+        refused.iter().any(|(table, column)| table == "blobs" && column == "blob"),
+        "a damaged tail was read: {refused:?}"
+    );
     println!("{} columns whose damage a read refuses", refused.len());
     restore(&catalogue, &whole);
     assert!(damage(&catalogue, "blobs", "blob").await);
     let checked = server.run(&["check"]);
-    assert_eq!(checked.status.code(), Some(1), "{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    assert_eq!(
+        checked.status.code(),
+        Some(1),
+        "{}{}",
+        String::from_utf8_lossy(&checked.stdout),
+        String::from_utf8_lossy(&checked.stderr)
+    );
     server.launch();
     drop(read(&person).attempt().await);
     assert!(server.metrics().await.sum(&["corrupt"]) > 0.0, "no metric tells of it");
@@ -199,8 +259,15 @@ fn restore(catalogue: &Path, whole: &[u8]) {
 
 /// Changes one bit in a column of one row that belongs to the person; `false` when there is no such value.
 async fn damage(catalogue: &Path, table: &str, column: &str) -> bool {
-    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", catalogue.display())).await.unwrap();
-    let row = connection.fetch_optional(sqlx::AssertSqlSafe(format!("SELECT typeof({column}), {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1"))).await.unwrap();
+    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", catalogue.display()))
+        .await
+        .unwrap();
+    let row = connection
+        .fetch_optional(sqlx::AssertSqlSafe(format!(
+            "SELECT typeof({column}), {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1"
+        )))
+        .await
+        .unwrap();
     let Some(row) = row else { return false };
     let changed = match row.get::<String, _>(0).as_str() {
         "integer" => (row.get::<i64, _>(1) ^ 1).to_string(),
@@ -219,7 +286,9 @@ async fn damage(catalogue: &Path, table: &str, column: &str) -> bool {
         }
         _ => return false,
     };
-    let statement = format!("PRAGMA foreign_keys = OFF; UPDATE {table} SET {column} = {changed} WHERE {column} IS (SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1)");
+    let statement = format!(
+        "PRAGMA foreign_keys = OFF; UPDATE {table} SET {column} = {changed} WHERE {column} IS (SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"
+    );
     let done = connection.execute(sqlx::AssertSqlSafe(statement)).await.is_ok();
     connection.close().await.unwrap();
     done
@@ -237,13 +306,21 @@ async fn a_page_of_the_catalogue_overwritten_is_an_error_and_not_less_data() {
         let mut damaged = whole.clone();
         damaged[page * 4096..(page + 1) * 4096].fill(0);
         restore(&catalogue, &damaged);
-        let mut started = server.command(&["serve"]).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mut started = server
+            .command(&["serve"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
         // A server may refuse to start on it; one that starts must not show less than there is.
         let outcome = answer_or_exit(&person, &mut started).await;
         drop(started.kill());
         drop(started.wait());
         if let Some(reply) = outcome {
-            assert!(reply.status >= 500 || reply.status == 401 || is_right(&reply), "page {page} of {pages}: {reply}");
+            assert!(
+                reply.status >= 500 || reply.status == 401 || is_right(&reply),
+                "page {page} of {pages}: {reply}"
+            );
         }
     }
 }

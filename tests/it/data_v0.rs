@@ -15,16 +15,32 @@ async fn metrics_catalog_lists_every_metric_with_its_unit_and_column() {
             assert!(metric[name].is_string(), "{name} of {metric}");
         }
         assert!(metric["is_time_series"].is_boolean(), "{metric}");
-        assert!(matches!(metric["metric_kind"].as_str(), Some("cumulative" | "discrete") | None), "{metric}");
+        assert!(
+            matches!(metric["metric_kind"].as_str(), Some("cumulative" | "discrete") | None),
+            "{metric}"
+        );
     }
     let heart_rate = metrics.iter().find(|metric| metric["name"] == json!("HeartRate")).unwrap();
-    assert_eq!((&heart_rate["unit"], &heart_rate["value_column"], &heart_rate["metric_kind"]), (&json!("bpm"), &json!("heart_rate"), &json!("discrete")));
+    assert_eq!(
+        (&heart_rate["unit"], &heart_rate["value_column"], &heart_rate["metric_kind"]),
+        (&json!("bpm"), &json!("heart_rate"), &json!("discrete"))
+    );
     let mood = metrics.iter().find(|metric| metric["name"] == json!("ReportedMood")).unwrap();
     assert!(mood["metric_kind"].is_null(), "{mood}");
 }
 
-const SAMPLE_FIELDS: [&str; 10] =
-    ["uuid", "start_date", "end_date", "value", "unit", "count", "has_undetermined_duration", "extras", "source_properties", "device_properties"];
+const SAMPLE_FIELDS: [&str; 10] = [
+    "uuid",
+    "start_date",
+    "end_date",
+    "value",
+    "unit",
+    "count",
+    "has_undetermined_duration",
+    "extras",
+    "source_properties",
+    "device_properties",
+];
 
 fn full_sample() -> Value {
     json!({
@@ -38,14 +54,25 @@ fn full_sample() -> Value {
 #[tokio::test]
 async fn a_sample_has_the_published_shape() {
     let person = person();
-    person.records("HeartRate", &[full_sample(), heart_rate(id(2), &at("10:05"), 70)]).await;
+    person
+        .records("HeartRate", &[full_sample(), heart_rate(id(2), &at("10:05"), 70)])
+        .await;
     let samples = person.all_samples("HeartRate").await;
     for sample in &samples {
         let keys: Vec<&String> = sample.as_object().unwrap().keys().collect();
         assert_eq!(keys, SAMPLE_FIELDS);
     }
     let full = &samples[0];
-    for name in ["source_properties", "device_properties", "extras", "count", "value", "unit", "uuid", "has_undetermined_duration"] {
+    for name in [
+        "source_properties",
+        "device_properties",
+        "extras",
+        "count",
+        "value",
+        "unit",
+        "uuid",
+        "has_undetermined_duration",
+    ] {
         assert_eq!(full[name], full_sample()[name], "{name}");
     }
     assert!(samples[1]["device_properties"].is_null(), "{}", samples[1]);
@@ -54,11 +81,26 @@ async fn a_sample_has_the_published_shape() {
 #[tokio::test]
 async fn golden_m01_samples_that_intersect_are_in_range_and_touching_is_not_intersecting() {
     let person = person();
-    let spans = [("13:30", "14:30"), ("13:00", "14:00"), ("15:00", "15:30"), ("14:00", "14:00"), ("15:00", "15:00"), ("12:00", "16:00")];
-    let records: Vec<Value> = spans.iter().enumerate().map(|(n, (start, end))| steps(id(n as u32), &at(start), &at(end), 1)).collect();
+    let spans = [
+        ("13:30", "14:30"),
+        ("13:00", "14:00"),
+        ("15:00", "15:30"),
+        ("14:00", "14:00"),
+        ("15:00", "15:00"),
+        ("12:00", "16:00"),
+    ];
+    let records: Vec<Value> = spans
+        .iter()
+        .enumerate()
+        .map(|(n, (start, end))| steps(id(n as u32), &at(start), &at(end), 1))
+        .collect();
     person.records("StepCount", &records).await;
     let samples = person.samples("StepCount", &at("14:00"), &at("15:00")).await;
-    assert_eq!(texts(&samples, "uuid"), [5, 0, 3].map(|n| id(n).to_string()), "F, A, D in the order of their starts");
+    assert_eq!(
+        texts(&samples, "uuid"),
+        [5, 0, 3].map(|n| id(n).to_string()),
+        "F, A, D in the order of their starts"
+    );
 }
 
 #[tokio::test]
@@ -66,21 +108,35 @@ async fn rows_come_by_start_then_end_then_id() {
     let person = person();
     let mut records = Vec::new();
     for n in (0..40).rev() {
-        records.push(steps(id(n), &at(if n % 2 == 0 { "10:00" } else { "09:00" }), &at(if n % 3 == 0 { "12:00" } else { "11:00" }), 1));
+        records.push(steps(
+            id(n),
+            &at(if n % 2 == 0 { "10:00" } else { "09:00" }),
+            &at(if n % 3 == 0 { "12:00" } else { "11:00" }),
+            1,
+        ));
     }
     for half in records.chunks(7) {
         person.records("StepCount", half).await;
     }
     let samples = person.all_samples("StepCount").await;
-    let keys: Vec<(String, String, String)> = ["start_date", "end_date", "uuid"].map(|name| texts(&samples, name)).into_iter().fold(Vec::new(), |mut keys, column| {
-        if keys.is_empty() {
-            keys.resize(column.len(), (String::new(), String::new(), String::new()));
-        }
-        for (key, text) in keys.iter_mut().zip(column) {
-            if key.0.is_empty() { key.0 = text } else if key.1.is_empty() { key.1 = text } else { key.2 = text }
-        }
-        keys
-    });
+    let keys: Vec<(String, String, String)> = ["start_date", "end_date", "uuid"]
+        .map(|name| texts(&samples, name))
+        .into_iter()
+        .fold(Vec::new(), |mut keys, column| {
+            if keys.is_empty() {
+                keys.resize(column.len(), (String::new(), String::new(), String::new()));
+            }
+            for (key, text) in keys.iter_mut().zip(column) {
+                if key.0.is_empty() {
+                    key.0 = text
+                } else if key.1.is_empty() {
+                    key.1 = text
+                } else {
+                    key.2 = text
+                }
+            }
+            keys
+        });
     assert_eq!(keys.len(), 40);
     assert!(keys.is_sorted(), "{keys:?}");
 }
@@ -90,7 +146,11 @@ async fn no_data_is_an_empty_answer_in_every_method() {
     let person = person();
     assert!(person.samples("HeartRate", &at("10:00"), &at("11:00")).await.is_empty());
     for method in METHODS {
-        let reply = person.metric_samples("HeartRate", &at("10:00"), &at("11:00")).with("output", method).await.must_be(200);
+        let reply = person
+            .metric_samples("HeartRate", &at("10:00"), &at("11:00"))
+            .with("output", method)
+            .await
+            .must_be(200);
         if method == "ndjson" {
             assert!(reply.body.is_empty(), "{reply}");
         }
@@ -113,12 +173,30 @@ async fn missing_and_malformed_parameters_are_422_with_their_names() {
     let path = format!("/data/v0/{}/metric_samples", person.id);
     let whole = [("metric", "HeartRate"), ("start_time", "2024-05-01"), ("end_time", "2024-05-02")];
     for (missing, _) in whole {
-        let call = whole.iter().filter(|(name, _)| *name != missing).fold(person.get(&path), |call, (name, value)| call.with(name, value));
+        let call = whole
+            .iter()
+            .filter(|(name, _)| *name != missing)
+            .fold(person.get(&path), |call, (name, value)| call.with(name, value));
         let faults = call.await.faults();
-        assert!(faults.iter().any(|place| place == &format!("query.{missing}")), "{missing}: {faults:?}");
+        assert!(
+            faults.iter().any(|place| place == &format!("query.{missing}")),
+            "{missing}: {faults:?}"
+        );
     }
-    for value in ["1714557600", "yesterday", "2024-02-30", "2024-05-01T24:00:00Z", "2024-05-01T10:00:60Z", "2024-05-01T00:00:00 UTC", ""] {
-        let call = person.get(&path).with("metric", "HeartRate").with("start_time", value).with("end_time", "2030-01-01");
+    for value in [
+        "1714557600",
+        "yesterday",
+        "2024-02-30",
+        "2024-05-01T24:00:00Z",
+        "2024-05-01T10:00:60Z",
+        "2024-05-01T00:00:00 UTC",
+        "",
+    ] {
+        let call = person
+            .get(&path)
+            .with("metric", "HeartRate")
+            .with("start_time", value)
+            .with("end_time", "2030-01-01");
         let faults = call.await.faults();
         assert!(faults.iter().any(|place| place == "query.start_time"), "{value}: {faults:?}");
     }
@@ -128,7 +206,10 @@ async fn missing_and_malformed_parameters_are_422_with_their_names() {
 async fn every_spelling_of_a_moment_is_understood_in_a_query() {
     let person = person();
     person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    let path = format!("/data/v0/{}/metric_samples?metric=HeartRate&end_time=2024-05-01T10:00:01Z", person.id);
+    let path = format!(
+        "/data/v0/{}/metric_samples?metric=HeartRate&end_time=2024-05-01T10:00:01Z",
+        person.id
+    );
     for (spelling, found) in [
         ("2024-05-01T10:00:00Z", true),
         ("2024-05-01%2010:00:00%2B00:00", true),
@@ -155,7 +236,10 @@ async fn an_unknown_metric_is_refused() {
 
 #[tokio::test]
 async fn an_unknown_output_is_422_and_names_those_that_exist() {
-    let reply = person().metric_samples("HeartRate", &at("10:00"), &at("11:00")).with("output", "xml").await;
+    let reply = person()
+        .metric_samples("HeartRate", &at("10:00"), &at("11:00"))
+        .with("output", "xml")
+        .await;
     assert!(reply.faults().iter().any(|place| place == "query.output"), "{reply}");
     for method in METHODS {
         assert!(reply.text().contains(method), "{method} is not named: {reply}");
@@ -176,7 +260,9 @@ async fn a_watch_and_a_phone_both_appear() {
 
 /// Records that have every kind of value in them.
 async fn record_a_little_of_everything(person: &Person) -> usize {
-    let mut records: Vec<Value> = (0..200).map(|n| heart_rate(id(100 + n), &crate::harness::instant(36_001 + n), 60.5)).collect();
+    let mut records: Vec<Value> = (0..200)
+        .map(|n| heart_rate(id(100 + n), &crate::harness::instant(36_001 + n), 60.5))
+        .collect();
     records.push(full_sample());
     let mut awkward = heart_rate(id(2), &at("10:00"), 0.1 + 0.2);
     awkward["extras"] = json!({"note": "comma, \"quote\"\nline", "list": [1, null]});
@@ -193,13 +279,22 @@ async fn all_eight_output_methods_carry_the_same_rows() {
     let expected = person.all_samples("HeartRate").await;
     assert_eq!(expected.len(), count);
     for method in METHODS {
-        let reply = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", method).await.must_be(200);
+        let reply = person
+            .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+            .with("output", method)
+            .await
+            .must_be(200);
         let frame = Frame::read(method, &reply.body);
         assert_eq!(frame.columns, SAMPLE_FIELDS, "{method}");
         assert_eq!(frame.rows.len(), count, "{method}");
         for (row, expected) in frame.rows.iter().zip(&expected) {
             for name in SAMPLE_FIELDS {
-                assert!(same(&row[name], &expected[name]), "{method}: {name} is {} and not {}", row[name], expected[name]);
+                assert!(
+                    same(&row[name], &expected[name]),
+                    "{method}: {name} is {} and not {}",
+                    row[name],
+                    expected[name]
+                );
             }
         }
     }
@@ -215,9 +310,18 @@ fn same(cell: &Value, expected: &Value) -> bool {
         (Value::String(text), Value::Bool(_)) => text == &expected.to_string(),
         (Value::String(text), Value::Number(number)) => text.parse::<f64>().ok() == number.as_f64(),
         (Value::Number(cell), Value::Number(number)) => cell.as_f64() == number.as_f64(),
-        (Value::String(text), Value::Object(_) | Value::Array(_)) => serde_json::from_str::<Value>(text).is_ok_and(|cell| same(&cell, expected)),
-        (Value::String(cell), Value::String(text)) => cell.trim_end_matches('Z').trim_end_matches('0') == text.trim_end_matches('Z').trim_end_matches('0'),
-        (Value::Object(cell), Value::Object(object)) => cell.len() == object.len() && cell.iter().all(|(name, value)| object.get(name).is_some_and(|other| same(value, other))),
+        (Value::String(text), Value::Object(_) | Value::Array(_)) => {
+            serde_json::from_str::<Value>(text).is_ok_and(|cell| same(&cell, expected))
+        }
+        (Value::String(cell), Value::String(text)) => {
+            cell.trim_end_matches('Z').trim_end_matches('0') == text.trim_end_matches('Z').trim_end_matches('0')
+        }
+        (Value::Object(cell), Value::Object(object)) => {
+            cell.len() == object.len()
+                && cell
+                    .iter()
+                    .all(|(name, value)| object.get(name).is_some_and(|other| same(value, other)))
+        }
         _ => false,
     }
 }
@@ -228,7 +332,11 @@ async fn arrow_and_parquet_carry_real_types() {
     record_a_little_of_everything(&person).await;
     let moment = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     for method in ["arrow", "arrowraw", "parquet"] {
-        let reply = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", method).await.must_be(200);
+        let reply = person
+            .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+            .with("output", method)
+            .await
+            .must_be(200);
         let frame = Frame::read(method, &reply.body);
         assert_eq!(frame.data_type("start_date"), moment, "{method}");
         assert_eq!(frame.data_type("end_date"), moment, "{method}");
@@ -237,7 +345,11 @@ async fn arrow_and_parquet_carry_real_types() {
         assert!(frame.data_type("count").is_integer(), "{method}");
         assert_eq!(frame.data_type("has_undetermined_duration"), DataType::Boolean, "{method}");
         for nested in ["source_properties", "device_properties"] {
-            assert!(matches!(frame.data_type(nested), DataType::Struct(_)), "{method}: {nested} is {}", frame.data_type(nested));
+            assert!(
+                matches!(frame.data_type(nested), DataType::Struct(_)),
+                "{method}: {nested} is {}",
+                frame.data_type(nested)
+            );
         }
     }
 }
@@ -245,15 +357,28 @@ async fn arrow_and_parquet_carry_real_types() {
 #[tokio::test]
 async fn content_types_say_what_the_body_is() {
     let person = person();
-    for (method, expected) in [("jstable", "application/json"), ("jscolumns", "application/json"), ("csv", "text/csv"), ("quotecsv", "text/csv")] {
-        let reply = person.metric_samples("HeartRate", &at("10:00"), &at("11:00")).with("output", method).await.must_be(200);
+    for (method, expected) in [
+        ("jstable", "application/json"),
+        ("jscolumns", "application/json"),
+        ("csv", "text/csv"),
+        ("quotecsv", "text/csv"),
+    ] {
+        let reply = person
+            .metric_samples("HeartRate", &at("10:00"), &at("11:00"))
+            .with("output", method)
+            .await
+            .must_be(200);
         let given = reply.header("content-type").unwrap_or_default();
         assert!(given.starts_with(expected), "{method}: {given}");
     }
     let kinds: std::collections::BTreeSet<String> = {
         let mut kinds = std::collections::BTreeSet::new();
         for method in ["ndjson", "arrow", "arrowraw", "parquet"] {
-            let reply = person.metric_samples("HeartRate", &at("10:00"), &at("11:00")).with("output", method).await.must_be(200);
+            let reply = person
+                .metric_samples("HeartRate", &at("10:00"), &at("11:00"))
+                .with("output", method)
+                .await
+                .must_be(200);
             kinds.insert(reply.header("content-type").expect("a content type").to_owned());
         }
         kinds
@@ -265,10 +390,21 @@ async fn content_types_say_what_the_body_is() {
 async fn csv_quotes_where_needed_and_quotecsv_everywhere() {
     let person = person();
     record_a_little_of_everything(&person).await;
-    let csv = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", "csv").await.must_be(200);
+    let csv = person
+        .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+        .with("output", "csv")
+        .await
+        .must_be(200);
     assert!(csv.text().starts_with("uuid,start_date,end_date,value,"), "{csv}");
-    let quoted = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", "quotecsv").await.must_be(200);
-    assert!(quoted.text().starts_with("\"uuid\",\"start_date\",\"end_date\",\"value\","), "{quoted}");
+    let quoted = person
+        .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+        .with("output", "quotecsv")
+        .await
+        .must_be(200);
+    assert!(
+        quoted.text().starts_with("\"uuid\",\"start_date\",\"end_date\",\"value\","),
+        "{quoted}"
+    );
     let second = quoted.text().lines().nth(1).unwrap();
     assert!(second.starts_with('"') && second.contains("\",\""), "{second}");
 }
@@ -279,7 +415,11 @@ async fn rule_6_1_the_misspelt_names_serve_and_are_never_listed() {
     let metrics = person.get("/data/v0/metrics_catalog").await.must_be(200).rows();
     let names = texts(&metrics, "name");
     assert!(names.iter().all(|name| !name.contains("Incraese")), "a misspelt name is listed");
-    let misspelt: Vec<String> = names.iter().filter(|name| name.contains("Increase")).map(|name| name.replace("Increase", "Incraese")).collect();
+    let misspelt: Vec<String> = names
+        .iter()
+        .filter(|name| name.contains("Increase"))
+        .map(|name| name.replace("Increase", "Incraese"))
+        .collect();
     assert!(!misspelt.is_empty());
     for (alias, proper) in misspelt.iter().zip(names.iter().filter(|name| name.contains("Increase"))) {
         let record = json!({"uuid": Uuid::new_v4(), "start_date": at("10:00"), "end_date": at("10:01"), "value": 0});

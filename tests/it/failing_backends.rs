@@ -12,7 +12,10 @@ fn many(value: u32) -> Vec<Value> {
 
 async fn count(person: &Person, value: f64) -> usize {
     let samples = person.samples("HeartRate", "2024-05-01", "2024-06-01").await;
-    samples.iter().filter(|sample| crate::harness::number(sample, "value") == value).count()
+    samples
+        .iter()
+        .filter(|sample| crate::harness::number(sample, "value") == value)
+        .count()
 }
 
 /// Puts a file where the directory of the objects is, so that nothing can be written there; the way back is given.
@@ -64,16 +67,23 @@ async fn wired() -> Option<(Almanac, Forwarder, Forwarder)> {
     let database = Forwarder::to(address).await;
     let objects = Forwarder::to(endpoint.split_once("://").unwrap().1.trim_end_matches('/')).await;
     let backends = backends
-        .with("ALMANAC_DATABASE_URL", &database_url.replace(address, &format!("127.0.0.1:{}", database.port())))
+        .with(
+            "ALMANAC_DATABASE_URL",
+            &database_url.replace(address, &format!("127.0.0.1:{}", database.port())),
+        )
         .with("AWS_ENDPOINT_URL", &format!("http://127.0.0.1:{}", objects.port()));
     // Started aside, because the wires work on this runtime.
-    let server = tokio::task::spawn_blocking(move || Setup::default().no_upkeep().on(backends).start()).await.unwrap();
+    let server = tokio::task::spawn_blocking(move || Setup::default().no_upkeep().on(backends).start())
+        .await
+        .unwrap();
     Some((server, database, objects))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_lost_object_store_refuses_large_writes_and_forgets_nothing() {
-    let Some((server, _database, objects)) = wired().await else { return };
+    let Some((server, _database, objects)) = wired().await else {
+        return;
+    };
     let person = server.person();
     person.records("HeartRate", &many(1)).await;
     objects.cut();
@@ -93,7 +103,9 @@ async fn a_lost_object_store_refuses_large_writes_and_forgets_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_lost_catalogue_refuses_and_a_lost_acknowledgement_has_one_effect() {
-    let Some((server, database, _objects)) = wired().await else { return };
+    let Some((server, database, _objects)) = wired().await else {
+        return;
+    };
     let person = server.person();
     person.records("HeartRate", &[heart_rate(id(1), &instant(1), 1)]).await;
     let records = [heart_rate(id(2), &instant(2), 1)];
@@ -108,12 +120,19 @@ async fn a_lost_catalogue_refuses_and_a_lost_acknowledgement_has_one_effect() {
     until_ready(&server).await;
     // The commit may happen although its acknowledgement is lost; sent again with its key, it has one effect.
     database.lose_answers();
-    let lost = person.record("HeartRate", &serde_json::json!({"start_date": instant(3), "value": 1})).header("idempotency-key", "lost").await;
+    let lost = person
+        .record("HeartRate", &serde_json::json!({"start_date": instant(3), "value": 1}))
+        .header("idempotency-key", "lost")
+        .await;
     assert!((500..600).contains(&lost.status), "{lost}");
     database.mend();
     until_ready(&server).await;
     for _ in 0..2 {
-        person.record("HeartRate", &serde_json::json!({"start_date": instant(3), "value": 1})).header("idempotency-key", "lost").await.upload();
+        person
+            .record("HeartRate", &serde_json::json!({"start_date": instant(3), "value": 1}))
+            .header("idempotency-key", "lost")
+            .await
+            .upload();
     }
     person.lines("HeartRate", &records).header("idempotency-key", "k").await.upload();
     assert_eq!(count(&person, 1.0).await, 3);

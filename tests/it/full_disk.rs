@@ -15,11 +15,17 @@ impl SmallDisk {
     /// `None`, with a printed reason, where mounting is not allowed.
     fn mount(size: &str) -> Option<Self> {
         let directory = TempDir::new().unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(directory.path()).output();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(directory.path())
+            .output();
         match mounted {
             Ok(output) if output.status.success() => Some(Self(directory)),
             Ok(output) => {
-                println!("skipped: no disk can be mounted here: {}", String::from_utf8_lossy(&output.stderr).trim());
+                println!(
+                    "skipped: no disk can be mounted here: {}",
+                    String::from_utf8_lossy(&output.stderr).trim()
+                );
                 None
             }
             Err(error) => {
@@ -34,7 +40,11 @@ impl SmallDisk {
     }
 
     fn grow(&self, size: &str) {
-        let status = Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(self.path()).status().unwrap();
+        let status = Command::new("mount")
+            .args(["-o", &format!("remount,size={size}")])
+            .arg(self.path())
+            .status()
+            .unwrap();
         assert!(status.success());
     }
 }
@@ -58,18 +68,28 @@ fn large_records(round: u32) -> Vec<Value> {
         }
         text
     };
-    (0..100).map(|n| json!({"uuid": id(round * 100 + n), "start_date": instant(round * 100 + n), "value": 1, "extras": {"noise": noise()}})).collect()
+    (0..100)
+        .map(|n| json!({"uuid": id(round * 100 + n), "start_date": instant(round * 100 + n), "value": 1, "extras": {"noise": noise()}}))
+        .collect()
 }
 
 async fn ids(person: &Person) -> usize {
-    let reply = person.metric_samples("HeartRate", "2024-05-01", "2024-06-01").with("output", "csv").await.must_be(200);
+    let reply = person
+        .metric_samples("HeartRate", "2024-05-01", "2024-06-01")
+        .with("output", "csv")
+        .await
+        .must_be(200);
     crate::harness::Frame::read("csv", &reply.body).rows.len()
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_with_503_and_reads_go_on() {
     let Some(disk) = SmallDisk::mount("24m") else { return };
-    let server = Setup::default().in_dir(&disk.path().join("data")).with("ALMANAC_FLUSH_AGE", "0.2").with("ALMANAC_UPKEEP_INTERVAL", "0.1").start();
+    let server = Setup::default()
+        .in_dir(&disk.path().join("data"))
+        .with("ALMANAC_FLUSH_AGE", "0.2")
+        .with("ALMANAC_UPKEEP_INTERVAL", "0.1")
+        .start();
     let person = server.person();
     let mut accepted = 0;
     let mut refused = None;
@@ -96,7 +116,12 @@ async fn a_full_disk_refuses_writes_with_503_and_reads_go_on() {
 
     disk.grow("256m");
     for _ in 0..100 {
-        if person.lines("RestingHeartRate", &[heart_rate(id(1), &at("10:00"), 50)]).await.status == 201 {
+        if person
+            .lines("RestingHeartRate", &[heart_rate(id(1), &at("10:00"), 50)])
+            .await
+            .status
+            == 201
+        {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;

@@ -19,7 +19,10 @@ enum Step {
     /// Puts or replaces, the last of equal ids winning.
     Put(Vec<Sample>),
     /// Enough rows for an object of their own, overlapping the ids of the small ones.
-    PutMany { first: u32, value: u32 },
+    PutMany {
+        first: u32,
+        value: u32,
+    },
     Delete(Vec<u32>),
     DeleteOfAnotherType(u32),
     /// A body with a fault in it: no effect.
@@ -28,7 +31,10 @@ enum Step {
     Wait,
     Restart,
     Kill,
-    Read { from: u32, to: u32 },
+    Read {
+        from: u32,
+        to: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +74,23 @@ async fn take(server: &Almanac, person: &Person, model: &mut Model, step: &Step)
             model.extend(samples.iter().map(|sample| (sample.id, (sample.second, sample.value))));
         }
         Step::PutMany { first, value } => {
-            let samples: Vec<Sample> = (*first..first + MANY).map(|id| Sample { id, second: id, value: *value }).collect();
+            let samples: Vec<Sample> = (*first..first + MANY)
+                .map(|id| Sample {
+                    id,
+                    second: id,
+                    value: *value,
+                })
+                .collect();
             person.records("HeartRate", &records(&samples)).await;
             model.extend(samples.iter().map(|sample| (sample.id, (sample.second, sample.value))));
         }
         Step::Delete(ids) => {
-            let tombstones: Vec<Value> = ids.iter().map(|n| serde_json::json!({"deleted_id": id(*n), "deleted_type": "HeartRate"})).collect();
+            let tombstones: Vec<Value> = ids
+                .iter()
+                .map(|n| serde_json::json!({"deleted_id": id(*n), "deleted_type": "HeartRate"}))
+                .collect();
             person.records("DeletedRecord", &tombstones).await;
-            ids.iter().for_each(|id| drop(model.remove(id)));
+            model.retain(|id, _| !ids.contains(id));
         }
         Step::DeleteOfAnotherType(n) => drop(person.delete("StepCount", id(*n)).await),
         Step::Refused(samples) => {
@@ -91,7 +106,11 @@ async fn take(server: &Almanac, person: &Person, model: &mut Model, step: &Step)
         }
         Step::Read { from, to } => {
             let rows = person.samples("HeartRate", &instant(*from), &instant(*to)).await;
-            let within: Model = model.iter().filter(|(_, (second, _))| (from..to).contains(&second)).map(|(id, kept)| (*id, *kept)).collect();
+            let within: Model = model
+                .iter()
+                .filter(|(_, (second, _))| (from..to).contains(&second))
+                .map(|(id, kept)| (*id, *kept))
+                .collect();
             agree(&rows, &within)?;
         }
     }
@@ -99,7 +118,10 @@ async fn take(server: &Almanac, person: &Person, model: &mut Model, step: &Step)
 }
 
 fn records(samples: &[Sample]) -> Vec<Value> {
-    samples.iter().map(|sample| heart_rate(id(sample.id), &instant(sample.second), sample.value)).collect()
+    samples
+        .iter()
+        .map(|sample| heart_rate(id(sample.id), &instant(sample.second), sample.value))
+        .collect()
 }
 
 /// Every row once, with its last value, and in the order of (start, id).
@@ -108,10 +130,17 @@ fn agree(rows: &[Value], model: &Model) -> Result<(), TestCaseError> {
         .iter()
         .map(|row| {
             let moment = row["start_date"].as_str().unwrap().to_owned();
-            (moment, Uuid::parse_str(row["uuid"].as_str().unwrap()).unwrap(), number(row, "value") as u32)
+            (
+                moment,
+                Uuid::parse_str(row["uuid"].as_str().unwrap()).unwrap(),
+                number(row, "value") as u32,
+            )
         })
         .collect();
-    let mut expected: Vec<(String, Uuid, u32)> = model.iter().map(|(n, (second, value))| (instant(*second), id(*n), *value)).collect();
+    let mut expected: Vec<(String, Uuid, u32)> = model
+        .iter()
+        .map(|(n, (second, value))| (instant(*second), id(*n), *value))
+        .collect();
     expected.sort();
     prop_assert_eq!(shown, expected);
     Ok(())
@@ -119,7 +148,12 @@ fn agree(rows: &[Value], model: &Model) -> Result<(), TestCaseError> {
 
 fn holds_on(backends: Backends) {
     let server = Setup::default().busy_upkeep().on(backends).start();
-    let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, max_shrink_iters: 40, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: CASES,
+        failure_persistence: None,
+        max_shrink_iters: 40,
+        ..Config::default()
+    });
     let steps = prop::collection::vec(step(), 5..30);
     let outcome = runner.run(&steps, |steps| {
         // A runtime for each case: its connections end with it, as the server may.
@@ -139,7 +173,13 @@ fn holds_on(backends: Backends) {
         panic!("{error}");
     }
     let checked = server.run(&["check"]);
-    assert_eq!(checked.status.code(), Some(0), "{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    assert_eq!(
+        checked.status.code(),
+        Some(0),
+        "{}{}",
+        String::from_utf8_lossy(&checked.stdout),
+        String::from_utf8_lossy(&checked.stderr)
+    );
 }
 
 #[test]

@@ -18,7 +18,12 @@ async fn with_a_million_rows(server: &Almanac) -> Person {
     let person = server.person();
     for part in 0..10 {
         let samples: Vec<Value> = (0..ROWS / 10).map(|n| sample(part * (ROWS / 10) + n)).collect();
-        person.ingest("HeartRate").header("content-type", "application/x-jsonl").body(jsonl(&samples)).await.upload();
+        person
+            .ingest("HeartRate")
+            .header("content-type", "application/x-jsonl")
+            .body(jsonl(&samples))
+            .await
+            .upload();
     }
     server.restart();
     person
@@ -32,7 +37,9 @@ fn sample(n: u32) -> Value {
 }
 
 fn whole_month(person: &Person, method: &str) -> Call {
-    person.metric_samples("HeartRate", "2024-05-01", "2024-06-01").with("output", method)
+    person
+        .metric_samples("HeartRate", "2024-05-01", "2024-06-01")
+        .with("output", method)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,7 +61,10 @@ async fn a_million_rows_in_every_method_in_flat_memory() {
             lines += chunk.iter().filter(|byte| **byte == b'\n').count();
         }
         let peak = server.peak_memory();
-        println!("{method}: {bytes} bytes in {:?}, the first after {first_byte:?}, peak {peak} MiB", began.elapsed());
+        println!(
+            "{method}: {bytes} bytes in {:?}, the first after {first_byte:?}, peak {peak} MiB",
+            began.elapsed()
+        );
         assert!(peak < MEMORY_LIMIT, "{method}: {peak} MiB");
         match method {
             "ndjson" => assert_eq!(lines, ROWS as usize),
@@ -71,7 +81,10 @@ fn assert_in_order(frame: &Frame) {
     assert_eq!(frame.rows.len(), ROWS as usize);
     for (n, row) in frame.rows.iter().enumerate() {
         let n = n as u32;
-        assert!(row["uuid"].is_string() && row["value"].as_f64() == Some(f64::from(n % 113) + 0.25), "row {n} is {row}");
+        assert!(
+            row["uuid"].is_string() && row["value"].as_f64() == Some(f64::from(n % 113) + 0.25),
+            "row {n} is {row}"
+        );
     }
 }
 
@@ -100,8 +113,13 @@ async fn clients_that_do_not_read_or_go_away_cost_nothing_that_lasts() {
         idle.push(ask_and_not_read(&server, &person, method).await);
     }
     for _ in 0..20 {
-        let reply = person.metric_samples("HeartRate", "2024-05-01T00:00:00Z", "2024-05-01T00:01:00Z").attempt();
-        let reply = tokio::time::timeout(Duration::from_secs(10), reply).await.expect("others wait for a client that does not read").unwrap();
+        let reply = person
+            .metric_samples("HeartRate", "2024-05-01T00:00:00Z", "2024-05-01T00:01:00Z")
+            .attempt();
+        let reply = tokio::time::timeout(Duration::from_secs(10), reply)
+            .await
+            .expect("others wait for a client that does not read")
+            .unwrap();
         assert_eq!(reply.must_be(200).rows().len(), 60);
     }
     let peak = server.peak_memory();

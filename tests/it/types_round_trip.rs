@@ -11,12 +11,19 @@ fn class_of(entry: &Value) -> &'static str {
 
 async fn recordable_types(person: &Person) -> Vec<Value> {
     let entries = person.get("/data/v1/catalog").await.must_be(200).rows();
-    entries.into_iter().filter(|entry| entry["recordable"] == json!(true) && entry["class"] != json!("tombstone")).collect()
+    entries
+        .into_iter()
+        .filter(|entry| entry["recordable"] == json!(true) && entry["class"] != json!("tombstone"))
+        .collect()
 }
 
 async fn examples(person: &Person, entry: &Value) -> Vec<Value> {
     let (id, version) = (entry["id"].as_str().unwrap(), entry["api_version"].as_str().unwrap());
-    let schema = person.get(&format!("/data/v1/catalog/{id}/{version}/schema")).await.must_be(200).json();
+    let schema = person
+        .get(&format!("/data/v1/catalog/{id}/{version}/schema"))
+        .await
+        .must_be(200)
+        .json();
     schema["examples"].as_array().cloned().unwrap_or_default()
 }
 
@@ -32,7 +39,12 @@ async fn what_is_read_can_be_written_back_and_is_no_change() {
             owner.record(&id, example).await.upload();
         }
         let rows = owner.rows(class_of(&entry), &id).await;
-        assert!(!rows.is_empty() && rows.len() <= examples.len(), "{id}: {} rows of {} examples", rows.len(), examples.len());
+        assert!(
+            !rows.is_empty() && rows.len() <= examples.len(),
+            "{id}: {} rows of {} examples",
+            rows.len(),
+            examples.len()
+        );
         for example in &examples {
             assert!(rows.iter().any(|row| shows(row, example)), "{id}: {example} is not among {rows:?}");
         }
@@ -54,9 +66,17 @@ async fn what_is_read_can_be_written_back_and_is_no_change() {
 
 /// Whether a row shows what the example said: the members that it had and that are no times, ids or units.
 fn shows(row: &Value, example: &Value) -> bool {
-    let told = example.as_object().unwrap().iter().filter(|(_, value)| value.is_number() || value.is_boolean());
+    let told = example
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, value)| value.is_number() || value.is_boolean());
     told.into_iter().all(|(name, value)| match (row[name].as_f64(), value.as_f64()) {
-        (Some(shown), Some(given)) => (shown - given).abs() <= 1e-9 * given.abs() || row["extras"].to_string().contains(name) || row["extras"].to_string().contains("unit"),
+        (Some(shown), Some(given)) => {
+            (shown - given).abs() <= 1e-9 * given.abs()
+                || row["extras"].to_string().contains(name)
+                || row["extras"].to_string().contains("unit")
+        }
         _ => &row[name] == value || row["extras"][name] == *value,
     })
 }
@@ -80,7 +100,11 @@ async fn every_type_reads_back_in_csv_too() {
 #[tokio::test]
 async fn every_metric_reads_back_as_raw_samples() {
     let person = person();
-    for entry in recordable_types(&person).await.iter().filter(|entry| entry["class"] == json!("metric") && entry["api_version"] == json!("v0")) {
+    for entry in recordable_types(&person)
+        .await
+        .iter()
+        .filter(|entry| entry["class"] == json!("metric") && entry["api_version"] == json!("v0"))
+    {
         let id = entry["id"].as_str().unwrap();
         person.records(id, &examples(&person, entry).await).await;
         let samples = person.samples(id, ALL_TIME.0, ALL_TIME.1).await;

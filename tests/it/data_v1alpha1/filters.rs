@@ -19,7 +19,9 @@ async fn golden_rows() -> Person {
 }
 
 async fn found(person: &Person, filters: &[&str]) -> Vec<String> {
-    let call = filters.iter().fold(person.read("metric", "NumericAnnotation"), |call, filter| call.with("filter", filter));
+    let call = filters.iter().fold(person.read("metric", "NumericAnnotation"), |call, filter| {
+        call.with("filter", filter)
+    });
     texts(&call.await.must_be(200).rows(), "id")
 }
 
@@ -73,22 +75,39 @@ async fn every_operator_compares_in_the_fields_type() {
 #[tokio::test]
 async fn more_than_20_filters_or_very_long_ones_are_422() {
     let person = golden_rows().await;
-    let many = (0..21).fold(person.read("metric", "NumericAnnotation"), |call, n| call.with("filter", &format!("value>={n}")));
+    let many = (0..21).fold(person.read("metric", "NumericAnnotation"), |call, n| {
+        call.with("filter", &format!("value>={n}"))
+    });
     many.await.faults();
-    person.read("metric", "NumericAnnotation").with("filter", &format!("note:{}", "x".repeat(2000))).await.faults();
+    person
+        .read("metric", "NumericAnnotation")
+        .with("filter", &format!("note:{}", "x".repeat(2000)))
+        .await
+        .faults();
 }
 
 #[tokio::test]
 async fn fields_of_own_types_filter_too() {
     let person = person();
     let schema = json!({"properties": {"kind": {"type": "string"}, "cups": {"type": "integer"}, "when": {"type": "string", "format": "date-time"}, "hot": {"type": "boolean"}}});
-    let own = person.define("Event", &json!({"name": "Tea", "record_spec": {"schema": schema}})).await;
-    for (n, (kind, cups, hot)) in [("oolong", 1, true), ("green", 2, false), ("black", 10, true)].into_iter().enumerate() {
+    let own = person
+        .define("Event", &json!({"name": "Tea", "record_spec": {"schema": schema}}))
+        .await;
+    for (n, (kind, cups, hot)) in [("oolong", 1, true), ("green", 2, false), ("black", 10, true)]
+        .into_iter()
+        .enumerate()
+    {
         let n = n as u32;
-        let cup = json!({"id": id(n), "start_time": crate::harness::instant(n), "kind": kind, "cups": cups, "hot": hot, "when": at("10:00")});
+        let cup =
+            json!({"id": id(n), "start_time": crate::harness::instant(n), "kind": kind, "cups": cups, "hot": hot, "when": at("10:00")});
         person.record(&own, &cup).await.upload();
     }
-    for (filter, expected) in [("kind:green", &[1][..]), ("cups>=2", &[1, 2]), ("hot:true", &[0, 2]), ("when>2024-05-01T09:00:00Z", &[0, 1, 2])] {
+    for (filter, expected) in [
+        ("kind:green", &[1][..]),
+        ("cups>=2", &[1, 2]),
+        ("hot:true", &[0, 2]),
+        ("when>2024-05-01T09:00:00Z", &[0, 1, 2]),
+    ] {
         let rows = person.read("event", &own).with("filter", filter).await.must_be(200).rows();
         let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
         assert_eq!(texts(&rows, "id"), expected, "{filter}");

@@ -37,7 +37,10 @@ impl Backends {
         let given = |name: &str, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.to_owned());
         settings.insert("AWS_ENDPOINT_URL".to_owned(), given("ALMANAC_TEST_S3_ENDPOINT", ""));
         settings.insert("AWS_ACCESS_KEY_ID".to_owned(), given("ALMANAC_TEST_S3_ACCESS_KEY_ID", "test"));
-        settings.insert("AWS_SECRET_ACCESS_KEY".to_owned(), given("ALMANAC_TEST_S3_SECRET_ACCESS_KEY", "testsecret"));
+        settings.insert(
+            "AWS_SECRET_ACCESS_KEY".to_owned(),
+            given("ALMANAC_TEST_S3_SECRET_ACCESS_KEY", "testsecret"),
+        );
         settings.insert("AWS_REGION".to_owned(), given("ALMANAC_TEST_S3_REGION", "us-east-1"));
         settings.insert("AWS_ALLOW_HTTP".to_owned(), "true".to_owned());
         Some(Self { settings })
@@ -67,9 +70,14 @@ fn create_database(url: &str, name: &str) -> String {
     let (url_of_admin, made) = (url.to_owned(), format!("{server}/{name}{parameters}"));
     // A thread of its own: the caller may be inside a runtime already, or in none.
     let created = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         runtime.block_on(async {
-            let mut connection = sqlx::PgConnection::connect(&url_of_admin).await.expect("the PostgreSQL server answers");
+            let mut connection = sqlx::PgConnection::connect(&url_of_admin)
+                .await
+                .expect("the PostgreSQL server answers");
             connection.execute(sqlx::AssertSqlSafe(statement)).await.expect("a new database");
         });
     });

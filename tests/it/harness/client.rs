@@ -22,16 +22,29 @@ pub struct Person {
 
 impl Person {
     pub fn new(url: &str, id: Uuid, token: String) -> Self {
-        Self { id, url: url.to_owned(), token: Some(token), client: client() }
+        Self {
+            id,
+            url: url.to_owned(),
+            token: Some(token),
+            client: client(),
+        }
     }
 
     pub fn without_token(url: &str) -> Self {
-        Self { id: Uuid::nil(), url: url.to_owned(), token: None, client: client() }
+        Self {
+            id: Uuid::nil(),
+            url: url.to_owned(),
+            token: None,
+            client: client(),
+        }
     }
 
     /// The same person showing another token.
     pub fn showing(&self, token: impl Into<String>) -> Self {
-        Self { token: Some(token.into()), ..self.clone() }
+        Self {
+            token: Some(token.into()),
+            ..self.clone()
+        }
     }
 
     pub fn token(&self) -> &str {
@@ -43,7 +56,10 @@ impl Person {
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        Call { request, asked: format!("{method} {path}") }
+        Call {
+            request,
+            asked: format!("{method} {path}"),
+        }
     }
 
     pub fn get(&self, path: &str) -> Call {
@@ -51,11 +67,15 @@ impl Person {
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Call {
-        self.call(Method::POST, path).header("content-type", "application/json").body(body.to_string())
+        self.call(Method::POST, path)
+            .header("content-type", "application/json")
+            .body(body.to_string())
     }
 
     pub fn put(&self, path: &str, body: &Value) -> Call {
-        self.call(Method::PUT, path).header("content-type", "application/json").body(body.to_string())
+        self.call(Method::PUT, path)
+            .header("content-type", "application/json")
+            .body(body.to_string())
     }
 
     /// An ingest request that has its type and token, and no body yet.
@@ -65,12 +85,16 @@ impl Person {
 
     /// Records one record.
     pub fn record(&self, data_type: &str, record: &Value) -> Call {
-        self.ingest(data_type).header("content-type", "application/json").body(record.to_string())
+        self.ingest(data_type)
+            .header("content-type", "application/json")
+            .body(record.to_string())
     }
 
     /// Records many.
     pub fn lines(&self, data_type: &str, records: &[Value]) -> Call {
-        self.ingest(data_type).header("content-type", "application/x-jsonl").body(jsonl(records))
+        self.ingest(data_type)
+            .header("content-type", "application/x-jsonl")
+            .body(jsonl(records))
     }
 
     /// Records many that must be accepted; the upload's id.
@@ -79,12 +103,17 @@ impl Person {
     }
 
     pub async fn delete(&self, data_type: &str, record: Uuid) -> Uuid {
-        self.record("DeletedRecord", &json!({"deleted_id": record, "deleted_type": data_type})).await.upload()
+        self.record("DeletedRecord", &json!({"deleted_id": record, "deleted_type": data_type}))
+            .await
+            .upload()
     }
 
     pub fn metric_samples(&self, metric: &str, start: &str, end: &str) -> Call {
         let path = format!("/data/v0/{}/metric_samples", self.id);
-        self.get(&path).with("metric", metric).with("start_time", start).with("end_time", end)
+        self.get(&path)
+            .with("metric", metric)
+            .with("start_time", start)
+            .with("end_time", end)
     }
 
     /// The raw samples of a metric in a range.
@@ -98,7 +127,9 @@ impl Person {
 
     /// `/data/v1alpha1/event/…` or `/metric/…` over all time.
     pub fn read(&self, class: &str, data_type: &str) -> Call {
-        self.get(&format!("/data/v1alpha1/{class}/{data_type}")).with("start_time", ALL_TIME.0).with("end_time", ALL_TIME.1)
+        self.get(&format!("/data/v1alpha1/{class}/{data_type}"))
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1)
     }
 
     pub async fn rows(&self, class: &str, data_type: &str) -> Vec<Value> {
@@ -112,7 +143,12 @@ impl Person {
     }
 
     pub async fn all_updates(&self) -> Value {
-        let reply = self.get("/data/v1/updates").with("start_time", "2020-01-01T00:00:00Z").with("end_time", ALL_TIME.1).await.must_be(200);
+        let reply = self
+            .get("/data/v1/updates")
+            .with("start_time", "2020-01-01T00:00:00Z")
+            .with("end_time", ALL_TIME.1)
+            .await
+            .must_be(200);
         reply.json()["data_types"].clone()
     }
 
@@ -147,7 +183,11 @@ impl Call {
 
     /// A header, in place of an earlier one of that name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.asked = if name == "content-type" { self.asked } else { format!("{} [{name}: {value}]", self.asked) };
+        self.asked = if name == "content-type" {
+            self.asked
+        } else {
+            format!("{} [{name}: {value}]", self.asked)
+        };
         let mut headers = HeaderMap::new();
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a header name");
         headers.insert(name, HeaderValue::from_str(value).expect("a header value"));
@@ -170,7 +210,12 @@ impl Call {
         let asked = self.asked;
         let response = self.request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Reply { asked, status, headers, body: response.bytes().await? })
+        Ok(Reply {
+            asked,
+            status,
+            headers,
+            body: response.bytes().await?,
+        })
     }
 }
 
@@ -231,7 +276,10 @@ impl Reply {
     #[track_caller]
     pub fn upload(&self) -> Uuid {
         assert_eq!(self.status, 201, "{self}");
-        self.json()["upload_id"].as_str().and_then(|id| Uuid::parse_str(id).ok()).unwrap_or_else(|| panic!("no upload id: {self}"))
+        self.json()["upload_id"]
+            .as_str()
+            .and_then(|id| Uuid::parse_str(id).ok())
+            .unwrap_or_else(|| panic!("no upload id: {self}"))
     }
 
     /// A refusal with places: `{detail: [{loc, msg, type}]}`; the places, joined by dots.
@@ -242,10 +290,16 @@ impl Reply {
         let detail = body["detail"].as_array().unwrap_or_else(|| panic!("no list of faults: {self}"));
         assert!(!detail.is_empty(), "an empty list of faults: {self}");
         let fault = |fault: &Value| {
-            assert!(fault["msg"].as_str().is_some_and(|text| !text.is_empty()), "a fault without a message: {self}");
+            assert!(
+                fault["msg"].as_str().is_some_and(|text| !text.is_empty()),
+                "a fault without a message: {self}"
+            );
             assert!(fault["type"].is_string(), "a fault without a type: {self}");
             let places = fault["loc"].as_array().unwrap_or_else(|| panic!("a fault without a place: {self}"));
-            let names: Vec<&str> = places.iter().map(|part| part.as_str().unwrap_or_else(|| panic!("a place that is no text: {self}"))).collect();
+            let names: Vec<&str> = places
+                .iter()
+                .map(|part| part.as_str().unwrap_or_else(|| panic!("a place that is no text: {self}")))
+                .collect();
             names.join(".")
         };
         detail.iter().map(fault).collect()

@@ -26,7 +26,11 @@ impl Forwarder {
     pub async fn to(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let wire = Arc::new(Wire { open: AtomicBool::new(true), mute: AtomicBool::new(false), connections: AtomicU64::new(0) });
+        let wire = Arc::new(Wire {
+            open: AtomicBool::new(true),
+            mute: AtomicBool::new(false),
+            connections: AtomicU64::new(0),
+        });
         tokio::spawn(accept(listener, target.to_owned(), Arc::clone(&wire)));
         Self { port, wire }
     }

@@ -49,24 +49,52 @@ impl Frame {
     }
 
     fn of_rows(rows: Vec<Value>) -> Self {
-        let columns = rows.first().map_or_else(Vec::new, |row| row.as_object().expect("a row").keys().cloned().collect());
-        Self { columns, rows, schema: None }
+        let columns = rows
+            .first()
+            .map_or_else(Vec::new, |row| row.as_object().expect("a row").keys().cloned().collect());
+        Self {
+            columns,
+            rows,
+            schema: None,
+        }
     }
 
     fn of_columns(columns: &Map<String, Value>) -> Self {
         let lengths: Vec<usize> = columns.values().map(|values| values.as_array().expect("a column").len()).collect();
         let length = lengths.first().copied().unwrap_or(0);
         assert!(lengths.iter().all(|other| *other == length), "columns of the lengths {lengths:?}");
-        let row = |place: usize| columns.iter().map(|(name, values)| (name.clone(), values[place].clone())).collect::<Map<_, _>>();
-        Self { columns: columns.keys().cloned().collect(), rows: (0..length).map(|place| Value::Object(row(place))).collect(), schema: None }
+        let row = |place: usize| {
+            columns
+                .iter()
+                .map(|(name, values)| (name.clone(), values[place].clone()))
+                .collect::<Map<_, _>>()
+        };
+        Self {
+            columns: columns.keys().cloned().collect(),
+            rows: (0..length).map(|place| Value::Object(row(place))).collect(),
+            schema: None,
+        }
     }
 
     fn of_csv(body: &Bytes) -> Self {
         let mut reader = csv::ReaderBuilder::new().from_reader(Cursor::new(body.clone()));
         let columns: Vec<String> = reader.headers().expect("a header").iter().map(str::to_owned).collect();
-        let row = |record: csv::StringRecord| columns.iter().cloned().zip(record.iter().map(|field| json!(field))).collect::<Map<_, _>>();
-        let rows = reader.records().map(|record| Value::Object(row(record.expect("a record of as many fields as the header")))).collect();
-        Self { columns, rows, schema: None }
+        let row = |record: csv::StringRecord| {
+            columns
+                .iter()
+                .cloned()
+                .zip(record.iter().map(|field| json!(field)))
+                .collect::<Map<_, _>>()
+        };
+        let rows = reader
+            .records()
+            .map(|record| Value::Object(row(record.expect("a record of as many fields as the header"))))
+            .collect();
+        Self {
+            columns,
+            rows,
+            schema: None,
+        }
     }
 
     fn of_batches(schema: SchemaRef, batches: impl Iterator<Item = RecordBatch>) -> Self {
@@ -75,7 +103,11 @@ impl Frame {
             let batch = StructArray::from(batch);
             rows.extend((0..batch.len()).map(|row| cell(&batch, row)));
         }
-        Self { columns: names(&schema), rows, schema: Some(schema) }
+        Self {
+            columns: names(&schema),
+            rows,
+            schema: Some(schema),
+        }
     }
 
     /// The stored type of a column.
@@ -86,11 +118,6 @@ impl Frame {
             DataType::Dictionary(_, value) => value.as_ref().clone(),
             plain => plain.clone(),
         }
-    }
-
-    /// One column's values.
-    pub fn column(&self, name: &str) -> Vec<Value> {
-        self.rows.iter().map(|row| row[name].clone()).collect()
     }
 }
 
@@ -119,7 +146,10 @@ fn cell(array: &dyn Array, row: usize) -> Value {
         let fields = structure.fields().iter().zip(structure.columns());
         return Value::Object(fields.map(|(field, column)| (field.name().clone(), cell(column, row))).collect());
     }
-    let shown = ArrayFormatter::try_new(array, &FormatOptions::default()).expect("a formatter").value(row).to_string();
+    let shown = ArrayFormatter::try_new(array, &FormatOptions::default())
+        .expect("a formatter")
+        .value(row)
+        .to_string();
     match array.data_type() {
         DataType::Boolean => json!(shown == "true"),
         data_type if data_type.is_integer() => json!(shown.parse::<i64>().expect("an integer")),

@@ -56,7 +56,10 @@ impl IdentityProvider {
 
 /// A token signed with the key called `name`, whether any provider publishes it or not.
 pub fn sign(name: &str, claims: &Value) -> String {
-    let header = Header { kid: Some(name.to_owned()), ..Header::new(Algorithm::ES256) };
+    let header = Header {
+        kid: Some(name.to_owned()),
+        ..Header::new(Algorithm::ES256)
+    };
     jsonwebtoken::encode(&header, claims, &key(name)).expect("a signed token")
 }
 
@@ -70,7 +73,9 @@ pub fn now() -> u64 {
 }
 
 fn key_set(names: &[&str]) -> JwkSet {
-    JwkSet { keys: names.iter().map(|name| public_key(name)).collect() }
+    JwkSet {
+        keys: names.iter().map(|name| public_key(name)).collect(),
+    }
 }
 
 fn public_key(name: &str) -> Jwk {
@@ -82,8 +87,8 @@ fn public_key(name: &str) -> Jwk {
 /// A P-256 key made from a name: nothing worth keeping secret, the same in every run.
 fn key(name: &str) -> EncodingKey {
     const BEFORE_THE_SCALAR: [u8; 35] = [
-        0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d,
-        0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20,
+        0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
+        0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20,
     ];
     let mut scalar = [1_u8; 32];
     for (place, letter) in scalar.iter_mut().zip(name.bytes()) {

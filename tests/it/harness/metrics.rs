@@ -12,7 +12,9 @@ impl Metrics {
             let (name, value) = line.rsplit_once(' ')?;
             Some((name.to_owned(), value.parse().ok()?))
         });
-        Self { samples: samples.collect() }
+        Self {
+            samples: samples.collect(),
+        }
     }
 
     /// The sum of all samples whose name, with its labels, contains every one of `parts`.

@@ -71,7 +71,13 @@ impl Setup {
         settings.insert("ALMANAC_LISTEN".to_owned(), format!("127.0.0.1:{port}"));
         settings.insert("ALMANAC_DATA_DIR".to_owned(), data_dir.display().to_string());
         settings.extend(self.backends.settings());
-        Almanac { port, data_dir, settings, running: Mutex::new(None), home: Arc::new(home) }
+        Almanac {
+            port,
+            data_dir,
+            settings,
+            running: Mutex::new(None),
+            home: Arc::new(home),
+        }
     }
 }
 
@@ -129,7 +135,11 @@ impl Almanac {
         while !is_ready(self.port) {
             if let Some(status) = running.child.try_wait().expect("the state of the server") {
                 // Another process may have taken the port since it was found free, or the old one may not have left it yet.
-                assert!(self.log().contains("in use") && Instant::now() < deadline, "the server ended with {status}:\n{}", self.log());
+                assert!(
+                    self.log().contains("in use") && Instant::now() < deadline,
+                    "the server ended with {status}:\n{}",
+                    self.log()
+                );
                 release(&mut running);
                 running = self.spawn();
             }
@@ -142,7 +152,13 @@ impl Almanac {
     fn spawn(&self) -> Running {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("a log file");
         let errors = log.try_clone().expect("a second handle");
-        let child = self.command(&["serve"]).stdin(Stdio::null()).stdout(log).stderr(errors).spawn().expect("the server starts");
+        let child = self
+            .command(&["serve"])
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .expect("the server starts");
         let guard = Command::new("sh")
             .args(["-c", "cat >/dev/null; kill -9 $0 2>/dev/null; rm -rf \"$1\""])
             .arg(child.id().to_string())
@@ -188,7 +204,10 @@ impl Almanac {
 
     /// Asks the process to end and does not wait.
     pub fn ask_to_stop(&self) {
-        signal(&self.running.lock().expect("lock").as_ref().expect("a running server").child, "TERM");
+        signal(
+            &self.running.lock().expect("lock").as_ref().expect("a running server").child,
+            "TERM",
+        );
     }
 
     pub fn restart(&self) {
@@ -207,7 +226,11 @@ impl Almanac {
 
     pub fn token(&self, person: Uuid) -> String {
         let output = self.run(&["token", "--user", &person.to_string()]);
-        assert!(output.status.success(), "almanac token: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "almanac token: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).expect("a token is text").trim().to_owned()
     }
 
@@ -236,7 +259,12 @@ impl Almanac {
             if objects.len() >= count {
                 return objects;
             }
-            assert!(Instant::now() < deadline, "{} of {count} objects were written:\n{}", objects.len(), self.log());
+            assert!(
+                Instant::now() < deadline,
+                "{} of {count} objects were written:\n{}",
+                objects.len(),
+                self.log()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -245,7 +273,11 @@ impl Almanac {
     pub fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the status of the process");
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
-        let kilobytes: u64 = line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number");
+        let kilobytes: u64 = line
+            .split_whitespace()
+            .nth(1)
+            .and_then(|number| number.parse().ok())
+            .expect("a number");
         kilobytes / 1024
     }
 
@@ -264,7 +296,10 @@ impl Drop for Almanac {
             // Shown only for tests that fail, where it is what one wants to see.
             let log = self.log();
             let lines: Vec<&str> = log.lines().collect();
-            eprintln!("--- end of the server's log\n{}", lines[lines.len().saturating_sub(30)..].join("\n"));
+            eprintln!(
+                "--- end of the server's log\n{}",
+                lines[lines.len().saturating_sub(30)..].join("\n")
+            );
         }
     }
 }
@@ -277,7 +312,11 @@ fn release(running: &mut Running) {
 }
 
 fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().expect("kill runs");
+    let status = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(child.id().to_string())
+        .status()
+        .expect("kill runs");
     assert!(status.success(), "the signal was delivered");
 }
 
@@ -294,9 +333,14 @@ fn free_port() -> u16 {
 }
 
 fn is_ready(port: u16) -> bool {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+        return false;
+    };
     drop(stream.set_read_timeout(Some(Duration::from_secs(5))));
-    if stream.write_all(b"GET /health/ready HTTP/1.1\r\nHost: almanac\r\nConnection: close\r\n\r\n").is_err() {
+    if stream
+        .write_all(b"GET /health/ready HTTP/1.1\r\nHost: almanac\r\nConnection: close\r\n\r\n")
+        .is_err()
+    {
         return false;
     }
     let mut answer = [0_u8; 12];

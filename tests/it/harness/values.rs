@@ -10,7 +10,11 @@ pub fn id(n: u32) -> Uuid {
 
 /// A moment on the first of May 2024: `10:00` or `10:00:05`.
 pub fn at(time: &str) -> String {
-    if time.len() == 5 { format!("2024-05-01T{time}:00Z") } else { format!("2024-05-01T{time}Z") }
+    if time.len() == 5 {
+        format!("2024-05-01T{time}:00Z")
+    } else {
+        format!("2024-05-01T{time}Z")
+    }
 }
 
 /// The `second`th second from the first of May 2024 on.
@@ -39,7 +43,9 @@ pub fn jsonl(records: &[Value]) -> String {
 /// One text member of each row.
 #[track_caller]
 pub fn texts(rows: &[Value], name: &str) -> Vec<String> {
-    rows.iter().map(|row| row[name].as_str().unwrap_or_else(|| panic!("no text {name} in {row}")).to_owned()).collect()
+    rows.iter()
+        .map(|row| row[name].as_str().unwrap_or_else(|| panic!("no text {name} in {row}")).to_owned())
+        .collect()
 }
 
 /// A number of one row.

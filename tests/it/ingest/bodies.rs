@@ -26,10 +26,23 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn every_name_of_the_media_types_is_understood() {
     let person = person();
-    let types = ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/x-jsonl", "application/jsonl", "application/x-ndjson", "application/x-jsonl;charset=UTF-8"];
+    let types = [
+        "application/json",
+        "application/json; charset=utf-8",
+        "APPLICATION/JSON",
+        "application/x-jsonl",
+        "application/jsonl",
+        "application/x-ndjson",
+        "application/x-jsonl;charset=UTF-8",
+    ];
     for (n, media_type) in types.iter().enumerate() {
         let body = heart_rate(id(n as u32), &at("10:00"), 60).to_string();
-        person.ingest("HeartRate").header("content-type", media_type).body(body).await.upload();
+        person
+            .ingest("HeartRate")
+            .header("content-type", media_type)
+            .body(body)
+            .await
+            .upload();
     }
     assert_eq!(person.all_samples("HeartRate").await.len(), types.len());
 }
@@ -39,7 +52,12 @@ async fn lines_may_end_in_any_way() {
     let person = person();
     let line = |n: u32| heart_rate(id(n), &at("10:00"), 60).to_string();
     let body = format!("{}\r\n{}\n\n{}\n", line(1), line(2), line(3)).trim_end().to_owned();
-    person.ingest("HeartRate").header("content-type", "application/x-jsonl").body(body).await.upload();
+    person
+        .ingest("HeartRate")
+        .header("content-type", "application/x-jsonl")
+        .body(body)
+        .await
+        .upload();
     assert_eq!(person.all_samples("HeartRate").await.len(), 3);
 }
 
@@ -47,8 +65,15 @@ async fn lines_may_end_in_any_way() {
 async fn gzip_and_zstd_bodies_are_understood() {
     let person = person();
     let lines = |n: u32| jsonl(&(n..n + 500).map(|n| heart_rate(id(n), &at("10:00"), 60)).collect::<Vec<_>>());
-    for (coding, body) in [("gzip", gzip(lines(0).as_bytes())), ("zstd", zstd(lines(500).as_bytes())), ("identity", lines(1000).into_bytes())] {
-        let call = person.ingest("HeartRate").header("content-type", "application/x-jsonl").header("content-encoding", coding);
+    for (coding, body) in [
+        ("gzip", gzip(lines(0).as_bytes())),
+        ("zstd", zstd(lines(500).as_bytes())),
+        ("identity", lines(1000).into_bytes()),
+    ] {
+        let call = person
+            .ingest("HeartRate")
+            .header("content-type", "application/x-jsonl")
+            .header("content-encoding", coding);
         call.body(body).await.upload();
     }
     assert_eq!(person.all_samples("HeartRate").await.len(), 1500);
@@ -65,8 +90,19 @@ async fn damaged_or_unknown_compression_is_refused_and_nothing_stored() {
     flipped[place] ^= 1;
     let zstd_cut = zstd(lines.as_bytes());
     let zstd_cut = zstd_cut[..zstd_cut.len() / 2].to_vec();
-    for (coding, body) in [("gzip", cut), ("gzip", flipped), ("gzip", lines.clone().into_bytes()), ("zstd", zstd_cut), ("zstd", whole.clone()), ("br", whole), ("rubbish", lines.into_bytes())] {
-        let call = person.ingest("HeartRate").header("content-type", "application/x-jsonl").header("content-encoding", coding);
+    for (coding, body) in [
+        ("gzip", cut),
+        ("gzip", flipped),
+        ("gzip", lines.clone().into_bytes()),
+        ("zstd", zstd_cut),
+        ("zstd", whole.clone()),
+        ("br", whole),
+        ("rubbish", lines.into_bytes()),
+    ] {
+        let call = person
+            .ingest("HeartRate")
+            .header("content-type", "application/x-jsonl")
+            .header("content-encoding", coding);
         let reply = call.body(body).await;
         assert!(matches!(reply.status, 400 | 415 | 422), "{coding}: {reply}");
     }
@@ -78,7 +114,11 @@ async fn no_content_length_is_411() {
     let person = person();
     let text = heart_rate(id(1), &at("10:00"), 60).to_string();
     let pieces = stream::iter([Ok::<_, std::io::Error>(Bytes::from(text))]);
-    let reply = person.ingest("HeartRate").header("content-type", "application/json").body(Body::wrap_stream(pieces)).await;
+    let reply = person
+        .ingest("HeartRate")
+        .header("content-type", "application/json")
+        .body(Body::wrap_stream(pieces))
+        .await;
     reply.problem(411);
     assert!(person.all_samples("HeartRate").await.is_empty());
 }
@@ -113,7 +153,12 @@ async fn a_body_over_the_limit_is_413_before_memory_grows() {
     let filler = json!({"start_date": at("10:00"), "value": 60, "extras": {"filler": "x".repeat(1 << 20)}}).to_string() + "\n";
     let lines = filler.repeat(80);
     // 80 MiB as they are; 80 MiB and 2 GiB that travel as a few kilobytes.
-    let plain = person.ingest("HeartRate").header("content-type", "application/x-jsonl").body(lines.clone()).attempt().await;
+    let plain = person
+        .ingest("HeartRate")
+        .header("content-type", "application/x-jsonl")
+        .body(lines.clone())
+        .attempt()
+        .await;
     match plain {
         Ok(reply) => drop(reply.problem(413)),
         Err(error) => assert!(error.is_request(), "the server may close the connection early, but {error:?}"),
@@ -123,7 +168,10 @@ async fn a_body_over_the_limit_is_413_before_memory_grows() {
     for (coding, body) in [("gzip", gzip(lines.as_bytes())), ("zstd", zstd(lines.as_bytes())), ("zstd", bomb)] {
         assert!(body.len() < 8 * MEBIBYTE);
         for media_type in ["application/x-jsonl", "application/json"] {
-            let call = person.ingest("HeartRate").header("content-type", media_type).header("content-encoding", coding);
+            let call = person
+                .ingest("HeartRate")
+                .header("content-type", media_type)
+                .header("content-encoding", coding);
             call.body(body.clone()).await.problem(413);
         }
     }
@@ -137,7 +185,12 @@ async fn a_body_just_below_the_limit_is_accepted() {
     let person = person();
     let filler = json!({"start_date": at("10:00"), "value": 60, "extras": {"filler": "x".repeat(MEBIBYTE)}}).to_string() + "\n";
     let lines = filler.repeat(63);
-    person.ingest("HeartRate").header("content-type", "application/x-jsonl").body(lines).await.upload();
+    person
+        .ingest("HeartRate")
+        .header("content-type", "application/x-jsonl")
+        .body(lines)
+        .await
+        .upload();
     assert_eq!(person.read("metric", "HeartRate").await.must_be(200).rows().len(), 63);
 }
 
@@ -152,11 +205,20 @@ async fn a_million_lines_are_accepted_in_bounded_memory_and_all_come_back() {
         writeln!(body, "{{\"start_date\":\"{}\",\"value\":{}}}", crate::harness::instant(n), n % 100).unwrap();
     }
     assert!(body.len() < 64 * MEBIBYTE);
-    person.ingest("HeartRate").header("content-type", "application/x-jsonl").body(body).await.upload();
+    person
+        .ingest("HeartRate")
+        .header("content-type", "application/x-jsonl")
+        .body(body)
+        .await
+        .upload();
     let peak = server.peak_memory();
     println!("peak while accepting a million lines: {peak} MiB");
     assert!(peak < MEMORY_LIMIT, "{peak} MiB");
-    let reply = person.metric_samples("HeartRate", "2024-05-01", "2024-06-01").with("output", "csv").await.must_be(200);
+    let reply = person
+        .metric_samples("HeartRate", "2024-05-01", "2024-06-01")
+        .with("output", "csv")
+        .await
+        .must_be(200);
     assert_eq!(reply.text().lines().count(), 1_000_001);
     assert_eq!(person.updates("HeartRate").await, 1_000_000);
     let day = person.samples("HeartRate", "2024-05-12T13:46:38Z", "2024-05-12T13:46:41Z").await;
@@ -169,9 +231,16 @@ async fn large_and_small_bodies_replace_each_others_records() {
     let person = person();
     let day = |value: u32| -> Vec<_> { (0..20_000).map(|n| heart_rate(id(n), &crate::harness::instant(n), value)).collect() };
     person.records("HeartRate", &day(1)).await;
-    person.records("HeartRate", &[heart_rate(id(19_999), &crate::harness::instant(0), 5)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(19_999), &crate::harness::instant(0), 5)])
+        .await;
     person.delete("HeartRate", id(7)).await;
-    let count = |samples: &[serde_json::Value], value: f64| samples.iter().filter(|sample| crate::harness::number(sample, "value") == value).count();
+    let count = |samples: &[serde_json::Value], value: f64| {
+        samples
+            .iter()
+            .filter(|sample| crate::harness::number(sample, "value") == value)
+            .count()
+    };
     let samples = person.all_samples("HeartRate").await;
     assert_eq!((samples.len(), count(&samples, 1.0), count(&samples, 5.0)), (19_999, 19_998, 1));
     person.records("HeartRate", &day(2)).await;

@@ -9,7 +9,12 @@ use crate::harness::{at, heart_rate, id, number, person, steps, texts};
 async fn rule_8_1_the_callers_id_is_kept_under_either_name() {
     let person = person();
     person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    person.records("HeartRate", &[json!({"id": id(2), "start_date": at("10:01"), "end_date": at("10:01"), "value": 61})]).await;
+    person
+        .records(
+            "HeartRate",
+            &[json!({"id": id(2), "start_date": at("10:01"), "end_date": at("10:01"), "value": 61})],
+        )
+        .await;
     let samples = person.all_samples("HeartRate").await;
     assert_eq!(texts(&samples, "uuid"), [id(1).to_string(), id(2).to_string()]);
 }
@@ -19,7 +24,12 @@ async fn rule_8_1_an_id_in_capitals_is_the_same_id() {
     let person = person();
     person.records("HeartRate", &[heart_rate(id(0xabc), &at("10:00"), 60)]).await;
     let shouted = id(0xabc).to_string().to_uppercase();
-    person.records("HeartRate", &[json!({"uuid": shouted, "start_date": at("10:00"), "end_date": at("10:00"), "value": 61})]).await;
+    person
+        .records(
+            "HeartRate",
+            &[json!({"uuid": shouted, "start_date": at("10:00"), "end_date": at("10:00"), "value": 61})],
+        )
+        .await;
     let samples = person.all_samples("HeartRate").await;
     assert_eq!(samples.len(), 1);
     assert_eq!(samples[0]["uuid"], json!(id(0xabc)));
@@ -76,12 +86,23 @@ async fn rule_8_2_other_content_replaces_wholly() {
     record["source_properties"] = json!({"name": "Watch"});
     person.records("HeartRate", &[record]).await;
     person.records("HeartRate", &[heart_rate(id(1), &at("12:00"), 70)]).await;
-    assert!(person.samples("HeartRate", &at("09:00"), &at("11:00")).await.is_empty(), "the old moment still shows it");
+    assert!(
+        person.samples("HeartRate", &at("09:00"), &at("11:00")).await.is_empty(),
+        "the old moment still shows it"
+    );
     let samples = person.all_samples("HeartRate").await;
     assert_eq!(samples.len(), 1);
     assert_eq!(number(&samples[0], "value"), 70.0);
-    assert!(samples[0]["source_properties"].is_null() || samples[0]["source_properties"]["name"].is_null(), "{}", samples[0]);
-    assert!(samples[0]["extras"].is_null() || samples[0]["extras"] == json!({}), "{}", samples[0]);
+    assert!(
+        samples[0]["source_properties"].is_null() || samples[0]["source_properties"]["name"].is_null(),
+        "{}",
+        samples[0]
+    );
+    assert!(
+        samples[0]["extras"].is_null() || samples[0]["extras"] == json!({}),
+        "{}",
+        samples[0]
+    );
 }
 
 #[tokio::test]
@@ -97,9 +118,17 @@ async fn rule_8_2_inside_one_body_the_last_line_wins() {
 #[tokio::test]
 async fn rule_8_2_a_replacement_reaches_every_kind_of_read() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)]).await;
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+        )
+        .await;
     person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 99)]).await;
-    for reply in [person.read("metric", "HeartRate").await, person.metric_samples("HeartRate", &at("00:00"), &at("23:00")).await] {
+    for reply in [
+        person.read("metric", "HeartRate").await,
+        person.metric_samples("HeartRate", &at("00:00"), &at("23:00")).await,
+    ] {
         let values: Vec<f64> = reply.rows().iter().map(|row| number(row, "value")).collect();
         assert_eq!(values, [99.0, 61.0], "{reply}");
     }
@@ -130,7 +159,9 @@ async fn rule_8_8_the_worked_example_of_uploads_and_updates() {
 async fn rule_8_5_late_data_appears_in_old_ranges() {
     let person = person();
     person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    person.records("HeartRate", &[heart_rate(id(2), "1999-12-31T23:59:59.999999Z", 61)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(2), "1999-12-31T23:59:59.999999Z", 61)])
+        .await;
     let old = person.samples("HeartRate", "1999-01-01", "2000-01-01").await;
     assert_eq!(texts(&old, "uuid"), [id(2).to_string()]);
 }

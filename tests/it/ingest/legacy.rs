@@ -28,12 +28,19 @@ async fn a_wrapped_record_is_recorded_under_its_metadatas_id() {
 #[tokio::test]
 async fn the_metadatas_moment_serves_where_the_record_has_none() {
     let person = person();
-    let mut record = wrapped(1, 60.0, &json!({"data_type": "MomentAnnotation", "recorded_at": at("11:30"), "tags": ["a"], "source": ["com.almanac.annotation.x"]}));
+    let mut record = wrapped(
+        1,
+        60.0,
+        &json!({"data_type": "MomentAnnotation", "recorded_at": at("11:30"), "tags": ["a"], "source": ["com.almanac.annotation.x"]}),
+    );
     record["data"] = json!(json!({"note": "tea"}).to_string());
     person.post("/ingest/v1/record", &record).await.upload();
     let row = &person.rows("event", "MomentAnnotation").await[0];
     assert!(row["recorded_at"].as_str().unwrap().starts_with("2024-05-01T11:30:00"), "{row}");
-    assert_eq!((&row["note"], &row["tags"], &row["sources"]), (&json!("tea"), &json!(["a"]), &json!(["com.almanac.annotation.x"])));
+    assert_eq!(
+        (&row["note"], &row["tags"], &row["sources"]),
+        (&json!("tea"), &json!(["a"]), &json!(["com.almanac.annotation.x"]))
+    );
 }
 
 #[tokio::test]
@@ -52,7 +59,9 @@ async fn what_a_wrapped_record_lacks_is_422_with_its_place() {
     record["data"] = json!(json!({"start_date": at("10:00"), "value": "fast"}).to_string());
     let faults = person.post("/ingest/v1/record", &record).await.faults();
     assert!(faults[0].ends_with("value"), "{faults:?}");
-    let reply = person.post("/ingest/v1/record", &wrapped(1, 60.0, &json!({"data_type": "NoSuchType"}))).await;
+    let reply = person
+        .post("/ingest/v1/record", &wrapped(1, 60.0, &json!({"data_type": "NoSuchType"})))
+        .await;
     assert!(matches!(reply.status, 404 | 422), "{reply}");
     assert!(person.all_samples("HeartRate").await.is_empty());
 }
@@ -61,7 +70,9 @@ async fn what_a_wrapped_record_lacks_is_422_with_its_place() {
 async fn a_batch_is_accepted_whole_or_not_at_all() {
     let person = person();
     let send = |records: &[Value]| {
-        let call = person.call(reqwest::Method::POST, "/ingest/v1/record/batch").header("content-type", "application/x-jsonl");
+        let call = person
+            .call(reqwest::Method::POST, "/ingest/v1/record/batch")
+            .header("content-type", "application/x-jsonl");
         call.body(jsonl(records))
     };
     let mut records: Vec<Value> = (0..20).map(|n| wrapped(n, f64::from(n), &json!({}))).collect();

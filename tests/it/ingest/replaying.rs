@@ -3,7 +3,10 @@
 use crate::harness::{Person, Reply, at, heart_rate, id, number, person};
 
 async fn keyed(person: &Person, key: &str, value: u32) -> Reply {
-    person.record("HeartRate", &heart_rate(id(1), &at("10:00"), value)).header("idempotency-key", key).await
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), value))
+        .header("idempotency-key", key)
+        .await
 }
 
 #[tokio::test]
@@ -48,7 +51,10 @@ async fn a_key_with_another_request_is_refused_and_changes_nothing() {
 #[tokio::test]
 async fn a_refused_request_leaves_its_key_free() {
     let person = person();
-    let bad = person.record("HeartRate", &serde_json::json!({"value": 1})).header("idempotency-key", "again").await;
+    let bad = person
+        .record("HeartRate", &serde_json::json!({"value": 1}))
+        .header("idempotency-key", "again")
+        .await;
     bad.faults();
     keyed(&person, "again", 60).await.upload();
 }
@@ -74,6 +80,9 @@ async fn a_key_survives_a_restart() {
     let first = person.record("HeartRate", &record).header("idempotency-key", "kept").await.upload();
     server.kill();
     server.launch();
-    assert_eq!(person.record("HeartRate", &record).header("idempotency-key", "kept").await.upload(), first);
+    assert_eq!(
+        person.record("HeartRate", &record).header("idempotency-key", "kept").await.upload(),
+        first
+    );
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }

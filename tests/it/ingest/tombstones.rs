@@ -7,7 +7,12 @@ use crate::harness::{at, heart_rate, id, number, person, shared, texts};
 #[tokio::test]
 async fn rule_8_3_a_deleted_record_is_gone_from_every_read() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)]).await;
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+        )
+        .await;
     person.delete("HeartRate", id(1)).await;
     assert_eq!(texts(&person.all_samples("HeartRate").await, "uuid"), [id(2).to_string()]);
     assert_eq!(person.rows("metric", "HeartRate").await.len(), 1);
@@ -16,9 +21,20 @@ async fn rule_8_3_a_deleted_record_is_gone_from_every_read() {
 #[tokio::test]
 async fn rule_8_3_the_other_names_of_the_fields_and_of_the_type() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)]).await;
-    person.record("DeletedRecord", &json!({"record_id": id(1), "data_type": "HeartRate"})).await.upload();
-    person.record("Tombstone", &json!({"deleted_id": id(2), "deleted_type": "HeartRate"})).await.upload();
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+        )
+        .await;
+    person
+        .record("DeletedRecord", &json!({"record_id": id(1), "data_type": "HeartRate"}))
+        .await
+        .upload();
+    person
+        .record("Tombstone", &json!({"deleted_id": id(2), "deleted_type": "HeartRate"}))
+        .await
+        .upload();
     assert!(person.all_samples("HeartRate").await.is_empty());
 }
 
@@ -28,7 +44,11 @@ async fn rule_8_3_an_unknown_id_is_ignored() {
     let before = person.updates("HeartRate").await;
     person.delete("HeartRate", id(1)).await;
     assert!(person.all_samples("HeartRate").await.is_empty());
-    assert_eq!(person.updates("HeartRate").await, before, "nothing was deleted, so nothing is counted");
+    assert_eq!(
+        person.updates("HeartRate").await,
+        before,
+        "nothing was deleted, so nothing is counted"
+    );
 }
 
 #[tokio::test]
@@ -73,18 +93,39 @@ async fn rule_8_3_a_base_and_its_own_type_both_name_the_target() {
     person.records(&own, &[cup(1), cup(2), cup(3)]).await;
     person.records("Event", &[cup(4)]).await;
 
-    person.record("DeletedRecord", &json!({"deleted_id": id(1), "deleted_type": own})).await.upload();
-    person.record("DeletedRecord", &json!({"deleted_id": id(2), "deleted_type": "Event"})).await.upload();
-    person.record("DeletedRecord", &json!({"deleted_id": id(3), "deleted_type": own.to_uppercase().replace("EVENT", "Event")})).await.upload();
+    person
+        .record("DeletedRecord", &json!({"deleted_id": id(1), "deleted_type": own}))
+        .await
+        .upload();
+    person
+        .record("DeletedRecord", &json!({"deleted_id": id(2), "deleted_type": "Event"}))
+        .await
+        .upload();
+    person
+        .record(
+            "DeletedRecord",
+            &json!({"deleted_id": id(3), "deleted_type": own.to_uppercase().replace("EVENT", "Event")}),
+        )
+        .await
+        .upload();
     assert!(person.rows("event", &own).await.is_empty());
-    person.record("DeletedRecord", &json!({"deleted_id": id(4), "deleted_type": "Event"})).await.upload();
+    person
+        .record("DeletedRecord", &json!({"deleted_id": id(4), "deleted_type": "Event"}))
+        .await
+        .upload();
     assert!(person.rows("event", "Event").await.is_empty());
 }
 
 #[tokio::test]
 async fn a_tombstone_without_a_target_is_422() {
     let person = person();
-    for record in [json!({}), json!({"deleted_id": id(1)}), json!({"deleted_type": "HeartRate"}), json!({"deleted_id": "x", "deleted_type": "HeartRate"}), json!({"deleted_id": id(1), "deleted_type": 5})] {
+    for record in [
+        json!({}),
+        json!({"deleted_id": id(1)}),
+        json!({"deleted_type": "HeartRate"}),
+        json!({"deleted_id": "x", "deleted_type": "HeartRate"}),
+        json!({"deleted_id": id(1), "deleted_type": 5}),
+    ] {
         person.record("DeletedRecord", &record).await.faults();
     }
 }
@@ -93,7 +134,10 @@ async fn a_tombstone_without_a_target_is_422() {
 async fn rule_8_4_a_bad_tombstone_among_good_ones_deletes_nothing() {
     let person = person();
     person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    let lines = [json!({"deleted_id": id(1), "deleted_type": "HeartRate"}), json!({"deleted_id": "rubbish", "deleted_type": "HeartRate"})];
+    let lines = [
+        json!({"deleted_id": id(1), "deleted_type": "HeartRate"}),
+        json!({"deleted_id": "rubbish", "deleted_type": "HeartRate"}),
+    ];
     let faults = person.lines("DeletedRecord", &lines).await.faults();
     assert!(faults[0].starts_with("body.1."), "{faults:?}");
     assert_eq!(number(&person.all_samples("HeartRate").await[0], "value"), 60.0);

@@ -28,10 +28,16 @@ async fn rule_8_7_values_are_converted_exactly() {
         person.records(metric, &[sample(value, Some(unit))]).await;
         let stored = &person.all_samples(metric).await[0];
         let got = number(stored, "value");
-        assert!((got - expected).abs() <= 1e-9 * expected.abs(), "{metric}: {value} {unit} became {got}, not {expected}");
+        assert!(
+            (got - expected).abs() <= 1e-9 * expected.abs(),
+            "{metric}: {value} {unit} became {got}, not {expected}"
+        );
         assert_eq!(stored["unit"], json!(expected_unit), "{metric}");
         let original = stored["extras"].to_string();
-        assert!(original.contains(&format!("{value}")) && original.contains(unit), "{metric}: the original is not kept: {stored}");
+        assert!(
+            original.contains(&format!("{value}")) && original.contains(unit),
+            "{metric}: the original is not kept: {stored}"
+        );
     }
 }
 
@@ -41,7 +47,10 @@ async fn rule_8_7_without_a_unit_it_is_the_catalogues() {
     person.records("Weight", &[sample(176.5, None)]).await;
     let stored = &person.all_samples("Weight").await[0];
     assert_eq!((number(stored, "value"), &stored["unit"]), (176.5, &json!("lb")));
-    assert!(stored["extras"].is_null() || stored["extras"] == json!({}), "nothing was converted: {stored}");
+    assert!(
+        stored["extras"].is_null() || stored["extras"] == json!({}),
+        "nothing was converted: {stored}"
+    );
 }
 
 #[tokio::test]
@@ -50,13 +59,22 @@ async fn rule_8_7_the_catalogues_unit_is_no_conversion() {
     person.records("Weight", &[sample(0.1 + 0.2, Some("lb"))]).await;
     let stored = &person.all_samples("Weight").await[0];
     assert_eq!(number(stored, "value"), 0.1 + 0.2);
-    assert!(stored["extras"].is_null() || stored["extras"] == json!({}), "nothing was converted: {stored}");
+    assert!(
+        stored["extras"].is_null() || stored["extras"] == json!({}),
+        "nothing was converted: {stored}"
+    );
 }
 
 #[tokio::test]
 async fn rule_8_7_the_wrong_dimension_and_unknown_units_are_422() {
     let person = person();
-    for (metric, unit) in [("StepCount", "kg"), ("Weight", "km"), ("HeartRate", "furlong"), ("BodyTemperature", "mg/dL"), ("Weight", "")] {
+    for (metric, unit) in [
+        ("StepCount", "kg"),
+        ("Weight", "km"),
+        ("HeartRate", "furlong"),
+        ("BodyTemperature", "mg/dL"),
+        ("Weight", ""),
+    ] {
         let faults = person.record(metric, &sample(10.0, Some(unit))).await.faults();
         assert!(faults[0].ends_with("unit"), "{metric} in {unit}: {faults:?}");
         assert!(person.all_samples(metric).await.is_empty());

@@ -17,7 +17,10 @@ fn reads(person: &Person) -> Vec<Call> {
         person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", "parquet"),
         person.read("metric", "HeartRate"),
         person.read("metric", "HeartRate").with("format", "csv"),
-        person.get("/data/v1alpha1/data_available").with("start_time", ALL_TIME.0).with("end_time", ALL_TIME.1),
+        person
+            .get("/data/v1alpha1/data_available")
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1),
     ]
 }
 
@@ -83,11 +86,23 @@ async fn text_is_compressed_when_asked_for() {
         for coding in ["gzip", "zstd"] {
             let packed = read(method).header("accept-encoding", coding).await.must_be(200);
             assert_eq!(packed.header("content-encoding"), Some(coding), "{method}");
-            assert!(packed.header("vary").is_some_and(|vary| vary.to_lowercase().contains("accept-encoding")), "{method}");
-            assert!(packed.body.len() * 2 < plain.body.len(), "{method}: {} of {}", packed.body.len(), plain.body.len());
+            assert!(
+                packed
+                    .header("vary")
+                    .is_some_and(|vary| vary.to_lowercase().contains("accept-encoding")),
+                "{method}"
+            );
+            assert!(
+                packed.body.len() * 2 < plain.body.len(),
+                "{method}: {} of {}",
+                packed.body.len(),
+                plain.body.len()
+            );
             let mut unpacked = Vec::new();
             if coding == "gzip" {
-                flate2::read::MultiGzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
+                flate2::read::MultiGzDecoder::new(&packed.body[..])
+                    .read_to_end(&mut unpacked)
+                    .unwrap();
             } else {
                 unpacked = zstd::decode_all(&packed.body[..]).unwrap();
             }
@@ -100,7 +115,11 @@ async fn text_is_compressed_when_asked_for() {
 async fn arrow_and_parquet_compress_themselves() {
     let person = with_samples(2000).await;
     for method in ["arrow", "arrowraw", "parquet"] {
-        let reply = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", method).header("accept-encoding", "gzip, zstd").await;
+        let reply = person
+            .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+            .with("output", method)
+            .header("accept-encoding", "gzip, zstd")
+            .await;
         assert_eq!(reply.must_be(200).header("content-encoding"), None, "{method}");
     }
 }
