@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod faults;
 pub mod ids;
+pub mod meters;
 pub mod permit;
 pub mod registry;
 pub mod sleep;

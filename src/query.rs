@@ -4,4 +4,6 @@
 //! one person, one type and the windows that may be seen. Knows Arrow, DataFusion and the store's snapshots; knows nothing of HTTP, tokens or bodies.
 
 pub mod engine;
+pub mod files;
+pub mod filter;
 pub mod shape;

@@ -41,7 +41,10 @@ impl Grants {
 
     /// The windows of `range` in which `reader` may read `owner`'s rows of `data_type`.
     // Asking for shares will wait for the catalogue; callers already await the answer.
-    #[expect(clippy::unused_async, reason = "a decision that looks up shares is asynchronous, and callers are not to change for it")]
+    #[expect(
+        clippy::unused_async,
+        reason = "a decision that looks up shares is asynchronous, and callers are not to change for it"
+    )]
     pub async fn windows(&self, reader: &Reader, owner: PersonId, data_type: &TypeId, range: TimeRange) -> Result<Readable, Refused> {
         if reader.person() != owner {
             return Err(Refused);
@@ -50,7 +53,10 @@ impl Grants {
     }
 
     /// What of `owner` a listing over `range` may show to `reader`.
-    #[expect(clippy::unused_async, reason = "a decision that looks up shares is asynchronous, and callers are not to change for it")]
+    #[expect(
+        clippy::unused_async,
+        reason = "a decision that looks up shares is asynchronous, and callers are not to change for it"
+    )]
     pub async fn readable_types(&self, reader: &Reader, owner: PersonId, range: TimeRange) -> Result<ReadableTypes, Refused> {
         if reader.person() != owner {
             return Err(Refused);
@@ -80,7 +86,10 @@ mod tests {
     async fn a_person_reads_the_whole_range_of_their_own() {
         let person = PersonId(Uuid::from_u128(1));
         let reader = Reader::for_tests(person);
-        let permit = Grants::each_to_their_own().windows(&reader, person, &heart_rate(), range()).await.unwrap();
+        let permit = Grants::each_to_their_own()
+            .windows(&reader, person, &heart_rate(), range())
+            .await
+            .unwrap();
         assert_eq!(permit.owner(), person);
         assert_eq!(permit.data_type(), &heart_rate());
         assert_eq!(permit.windows().as_slice(), [range()]);
@@ -98,7 +107,10 @@ mod tests {
     #[tokio::test]
     async fn a_listing_of_ones_own_shows_every_type() {
         let person = PersonId(Uuid::from_u128(1));
-        let permit = Grants::each_to_their_own().readable_types(&Reader::for_tests(person), person, range()).await.unwrap();
+        let permit = Grants::each_to_their_own()
+            .readable_types(&Reader::for_tests(person), person, range())
+            .await
+            .unwrap();
         assert_eq!(permit.windows_of(&heart_rate()).map(Windows::as_slice), Some([range()].as_slice()));
     }
 }

@@ -68,15 +68,28 @@ pub struct Jwks {
 
 impl Jwks {
     pub fn new(provider: OutsideProvider, clock: Arc<dyn Clock>) -> Result<Self, JwksError> {
-        let address = |reason: String| JwksError::Address { url: provider.jwks_url.clone(), reason };
+        let address = |reason: String| JwksError::Address {
+            url: provider.jwks_url.clone(),
+            reason,
+        };
         let url = reqwest::Url::parse(&provider.jwks_url).map_err(|error| address(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(address("expected http:// or https://".to_owned()));
         }
         // A redirect could lead from the address that the operator vouches for to one that nobody does. Proxies are no setting of ours.
-        let client = reqwest::Client::builder().timeout(FETCH_LIMIT).redirect(reqwest::redirect::Policy::none()).no_proxy().build();
+        let client = reqwest::Client::builder()
+            .timeout(FETCH_LIMIT)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build();
         let client = client.map_err(|error| address(error.to_string()))?;
-        Ok(Self { provider, client, clock, held: RwLock::new(None), attempts: Mutex::default() })
+        Ok(Self {
+            provider,
+            client,
+            clock,
+            held: RwLock::new(None),
+            attempts: Mutex::default(),
+        })
     }
 
     pub(super) fn allows(&self, algorithm: Algorithm) -> bool {
@@ -130,7 +143,11 @@ impl Jwks {
     }
 
     fn usable(&self, held: Held) -> Result<Arc<KeySet>, JwksError> {
-        if self.age(held.fetched_at) < STALE_LIMIT { Ok(held.keys) } else { Err(JwksError::Waiting) }
+        if self.age(held.fetched_at) < STALE_LIMIT {
+            Ok(held.keys)
+        } else {
+            Err(JwksError::Waiting)
+        }
     }
 
     async fn fetch_if_due(&self, attempts: &mut Attempts) -> Result<Arc<KeySet>, JwksError> {
@@ -142,8 +159,14 @@ impl Jwks {
         let keys = document::verifying_keys(&document, &self.provider.algorithms)?;
         // Equal documents still get a new generation: the only price is that remembered tokens are verified once more.
         attempts.generation += 1;
-        let keys = Arc::new(KeySet { generation: attempts.generation, keys });
-        let held = Held { keys: Arc::clone(&keys), fetched_at: self.clock.now() };
+        let keys = Arc::new(KeySet {
+            generation: attempts.generation,
+            keys,
+        });
+        let held = Held {
+            keys: Arc::clone(&keys),
+            fetched_at: self.clock.now(),
+        };
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
         Ok(keys)
     }

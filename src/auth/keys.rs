@@ -19,7 +19,9 @@ const LEAST_BYTES: usize = 32;
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("the signing key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 {path}`, or delete it to have a new one made")]
+    #[error(
+        "the signing key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 {path}`, or delete it to have a new one made"
+    )]
     Exposed { path: PathBuf, mode: u32 },
     #[error("{path} is no signing key: expected at least {expected} bytes in hexadecimal digits; delete it to have a new one made", expected = LEAST_BYTES)]
     Malformed { path: PathBuf },
@@ -37,7 +39,10 @@ impl SigningKey {
         let path = directory.join(FILE_NAME);
         match read(&path) {
             Err(KeyError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                create(directory, &path).map_err(|source| KeyError::Io { path: path.clone(), source })?;
+                create(directory, &path).map_err(|source| KeyError::Io {
+                    path: path.clone(),
+                    source,
+                })?;
                 read(&path)
             }
             other => other,
@@ -65,11 +70,17 @@ impl fmt::Debug for SigningKey {
 }
 
 fn read(path: &Path) -> Result<SigningKey, KeyError> {
-    let failed = |source| KeyError::Io { path: path.to_owned(), source };
+    let failed = |source| KeyError::Io {
+        path: path.to_owned(),
+        source,
+    };
     let mut file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode() & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(KeyError::Exposed { path: path.to_owned(), mode });
+        return Err(KeyError::Exposed {
+            path: path.to_owned(),
+            mode,
+        });
     }
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
@@ -112,7 +123,10 @@ fn new_secret() -> String {
 }
 
 fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).and_then(|value| u8::try_from(value).ok())).collect();
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .map(|digit| digit.to_digit(16).and_then(|value| u8::try_from(value).ok()))
+        .collect();
     let digits = digits?;
     let (pairs, rest) = digits.as_chunks::<2>();
     rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
@@ -131,7 +145,10 @@ mod tests {
         assert_eq!(first.0.len(), 48);
         let mode = std::fs::metadata(directory.path().join(FILE_NAME)).unwrap().mode() & 0o7777;
         assert_eq!(mode, 0o600);
-        let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(names, [FILE_NAME]);
     }
 
@@ -139,7 +156,9 @@ mod tests {
     fn two_makers_end_with_one_key() {
         let directory = tempfile::tempdir().unwrap();
         let keys: Vec<Vec<u8>> = std::thread::scope(|scope| {
-            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| SigningKey::open_or_create(directory.path()).unwrap().0)).collect();
+            let makers: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| SigningKey::open_or_create(directory.path()).unwrap().0))
+                .collect();
             makers.into_iter().map(|maker| maker.join().unwrap()).collect()
         });
         assert!(keys.windows(2).all(|pair| pair[0] == pair[1]));
@@ -151,15 +170,25 @@ mod tests {
         SigningKey::open_or_create(directory.path()).unwrap();
         let path = directory.path().join(FILE_NAME);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(SigningKey::open_or_create(directory.path()), Err(KeyError::Exposed { mode: 0o640, .. })));
+        assert!(matches!(
+            SigningKey::open_or_create(directory.path()),
+            Err(KeyError::Exposed { mode: 0o640, .. })
+        ));
     }
 
     #[test]
     fn a_short_or_garbled_key_is_refused() {
-        for text in ["", "00ff", "not hexadecimal at all, but long enough to be a key of thirty-two bytes"] {
+        for text in [
+            "",
+            "00ff",
+            "not hexadecimal at all, but long enough to be a key of thirty-two bytes",
+        ] {
             let directory = tempfile::tempdir().unwrap();
             write_private(&directory.path().join(FILE_NAME), text).unwrap();
-            assert!(matches!(SigningKey::open_or_create(directory.path()), Err(KeyError::Malformed { .. })), "{text:?}");
+            assert!(
+                matches!(SigningKey::open_or_create(directory.path()), Err(KeyError::Malformed { .. })),
+                "{text:?}"
+            );
         }
     }
 

@@ -48,5 +48,9 @@ pub fn mint(key: &SigningKey, settings: &IdentitySettings, order: &TokenOrder, i
     claims.insert("iat".to_owned(), json!(issued));
     claims.insert("exp".to_owned(), json!(expires));
     claims.insert("jti".to_owned(), json!(id));
-    Ok(jsonwebtoken::encode(&Header::new(Algorithm::HS256), &Value::Object(claims), &key.encoding())?)
+    Ok(jsonwebtoken::encode(
+        &Header::new(Algorithm::HS256),
+        &Value::Object(claims),
+        &key.encoding(),
+    )?)
 }

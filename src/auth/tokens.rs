@@ -56,7 +56,11 @@ impl Reader {
 
     #[cfg(test)]
     pub(crate) fn for_tests(person: PersonId) -> Self {
-        Self { person, name: None, expires: Instant::from_micros(i64::MAX) }
+        Self {
+            person,
+            name: None,
+            expires: Instant::from_micros(i64::MAX),
+        }
     }
 }
 
@@ -142,8 +146,19 @@ impl Verifier {
     /// Believes tokens that were signed with `key`.
     #[must_use]
     pub fn embedded(key: &SigningKey, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
-        let own = VerifyingKey { id: None, algorithm: Algorithm::HS256, key: key.decoding() };
-        Self::new(Keys::Own(Arc::new(KeySet { generation: 0, keys: vec![own] })), settings, clock)
+        let own = VerifyingKey {
+            id: None,
+            algorithm: Algorithm::HS256,
+            key: key.decoding(),
+        };
+        Self::new(
+            Keys::Own(Arc::new(KeySet {
+                generation: 0,
+                keys: vec![own],
+            })),
+            settings,
+            clock,
+        )
     }
 
     /// Believes tokens that were signed with a key published at `jwks`.
@@ -157,7 +172,12 @@ impl Verifier {
             .max_capacity(REMEMBERED_BYTES)
             .weigher(|token: &Box<str>, _| u32::try_from(token.len()).unwrap_or(u32::MAX))
             .build();
-        Self { keys, settings, clock, remembered }
+        Self {
+            keys,
+            settings,
+            clock,
+            remembered,
+        }
     }
 
     /// The reader whose token the `authorization` header carries.
@@ -173,7 +193,13 @@ impl Verifier {
             return Ok(known.reader);
         }
         let (reader, generation) = self.judge(token, keys, now).await?;
-        self.remembered.insert(token.into(), Remembered { reader: reader.clone(), generation });
+        self.remembered.insert(
+            token.into(),
+            Remembered {
+                reader: reader.clone(),
+                generation,
+            },
+        );
         Ok(reader)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Knows snapshots and pieces; knows nothing of queues or requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
@@ -13,8 +13,8 @@ use crate::catalog::records::PartitionChange;
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
-use crate::store::find::{self, Predecessor};
-use crate::store::piece;
+use crate::store::arrange::{sort_rows, without_null_columns};
+use crate::store::find::{Finder, Predecessor};
 use crate::store::snapshot::{Snapshot, Snapshots};
 use crate::store::tail;
 
@@ -30,15 +30,36 @@ pub enum AssembleError {
     Rows(#[from] ArrowError),
 }
 
+/// Where stored rows are looked up.
+#[derive(Clone)]
+pub struct Stores {
+    pub snapshots: Snapshots,
+    pub finder: Finder,
+}
+
+impl Stores {
+    /// One partition, as it is now.
+    pub async fn snapshot(&self, person: PersonId, data_type: &TypeId) -> Result<Arc<Snapshot>, StoreError> {
+        let mut snapshots = self.snapshots.get(person, std::slice::from_ref(data_type)).await?;
+        snapshots.pop().ok_or_else(|| StoreError::corrupt(format!("partition {data_type} was not read")))
+    }
+}
+
+/// A change of a partition, with the rows that it adds to the tail.
+pub struct Assembled {
+    pub change: PartitionChange,
+    pub rows: Vec<Option<RecordBatch>>,
+}
+
 /// What `changes` do to a partition; `None` when they change nothing.
 pub async fn small(
-    snapshots: &Snapshots,
+    stores: &Stores,
     piece: PieceId,
     person: PersonId,
     data_type: TypeId,
     layout: &Arc<Layout>,
     changes: &[Change],
-) -> Result<Option<PartitionChange>, AssembleError> {
+) -> Result<Option<Assembled>, AssembleError> {
     let ids = merge::ids_to_look_up(changes);
     let schema = &layout.storage;
     let changes = in_schema(schema, changes)?;
@@ -46,19 +67,22 @@ pub async fn small(
     let (expected_version, stored) = if ids.is_empty() {
         (None, HashMap::new())
     } else {
-        let snapshot = snapshots.get_one(person, &data_type).await?;
-        let found = find::predecessors(snapshots, &snapshot, &ids, |_| true).await?;
+        let snapshot = stores.snapshot(person, &data_type).await?;
+        let found = stores.finder.predecessors(&snapshot, &ids).await?;
         (Some(snapshot.version), stored_rows(schema, found)?)
     };
     let outcome = merge::merge(schema, &changes, &stored)?;
     if outcome.add.is_none() && outcome.dead.is_empty() {
         return Ok(None);
     }
-    let add = match &outcome.add {
-        Some(rows) => vec![tail::new_piece(piece, &piece::sort_rows(rows)?, layout.version)?],
-        None => Vec::new(),
-    };
-    Ok(Some(PartitionChange {
+    let mut add = Vec::new();
+    let mut rows = Vec::new();
+    if let Some(added) = &outcome.add {
+        let sorted = sort_rows(added)?;
+        add.push(tail::piece(piece, &sorted, layout.version)?);
+        rows.push(Some(without_null_columns(&sorted)?));
+    }
+    let change = PartitionChange {
         person,
         data_type,
         expected_version,
@@ -66,22 +90,24 @@ pub async fn small(
         dead: outcome.dead,
         records_delta: outcome.records_delta,
         updates: outcome.updates,
-    }))
+    };
+    Ok(Some(Assembled { change, rows }))
 }
 
 /// What rows that stand in objects do to their partition, as it is now.
-pub async fn written(snapshots: &Snapshots, person: PersonId, written: &WrittenRows) -> Result<PartitionChange, AssembleError> {
-    let snapshot = snapshots.get_one(person, &written.data_type).await?;
+pub async fn written(stores: &Stores, person: PersonId, written: &WrittenRows) -> Result<Assembled, AssembleError> {
+    let snapshot = stores.snapshot(person, &written.data_type).await?;
     let mut dead = still_replaced(written, &snapshot);
     if snapshot.version != written.base.version {
-        let known: std::collections::HashSet<PieceId> = written.base.piece_ids().collect();
+        let known: HashSet<PieceId> = written.base.pieces.iter().map(|piece| piece.id).collect();
         let ids: Vec<RecordId> = written.given.keys().copied().collect();
-        let found = find::predecessors(snapshots, &snapshot, &ids, |piece| !known.contains(&piece)).await?;
+        let since = Snapshot { pieces: snapshot.pieces.iter().filter(|piece| !known.contains(&piece.id)).cloned().collect(), ..(*snapshot).clone() };
+        let found = stores.finder.predecessors(&since, &ids).await?;
         dead.extend(found.into_iter().map(|(id, predecessor)| (predecessor.piece, id)));
     }
     let replaced = dead.len() as i64;
     dead.extend_from_slice(&written.superseded);
-    Ok(PartitionChange {
+    let change = PartitionChange {
         person,
         data_type: written.data_type.clone(),
         expected_version: Some(snapshot.version),
@@ -89,12 +115,15 @@ pub async fn written(snapshots: &Snapshots, person: PersonId, written: &WrittenR
         dead,
         records_delta: written.live() - replaced,
         updates: written.live(),
-    })
+    };
+    Ok(Assembled { change, rows: Vec::new() })
 }
 
 /// The rows found while the body was read that are alive where they were found.
 fn still_replaced(written: &WrittenRows, snapshot: &Snapshot) -> Vec<(PieceId, RecordId)> {
-    written.replaced.iter().copied().filter(|(piece, id)| snapshot.dead_in(*piece).is_some_and(|dead| dead.binary_search(id).is_err())).collect()
+    let dead: HashMap<PieceId, &[RecordId]> = snapshot.pieces.iter().map(|piece| (piece.id, piece.dead.as_ref())).collect();
+    let lives = |(piece, id): &(PieceId, RecordId)| dead.get(piece).is_some_and(|dead| dead.binary_search(id).is_err());
+    written.replaced.iter().copied().filter(lives).collect()
 }
 
 fn stored_rows(schema: &SchemaRef, found: HashMap<RecordId, Predecessor>) -> Result<HashMap<RecordId, Stored>, ArrowError> {

@@ -10,7 +10,7 @@ use arrow::array::{Array, BooleanArray, FixedSizeBinaryArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::row::{OwnedRow, RowConverter, SortField};
+use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 
 use crate::model::ids::{PieceId, RecordId};
 
@@ -163,18 +163,22 @@ fn id_column(rows: &RecordBatch) -> Option<&FixedSizeBinaryArray> {
 }
 
 /// Compares whole rows, whatever their columns hold.
-struct Content {
+pub struct Content {
     converter: RowConverter,
 }
 
 impl Content {
-    fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
+    pub fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
         let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
         Ok(Self { converter: RowConverter::new(fields)? })
     }
 
+    /// Rows in a form in which equal rows are equal.
+    pub fn rows(&self, rows: &RecordBatch) -> Result<Rows, ArrowError> {
+        self.converter.convert_columns(rows.columns())
+    }
+
     fn of(&self, rows: &RecordBatch, row: usize) -> Result<OwnedRow, ArrowError> {
-        let one = rows.slice(row, 1);
-        Ok(self.converter.convert_columns(one.columns())?.row(0).owned())
+        Ok(self.rows(&rows.slice(row, 1))?.row(0).owned())
     }
 }

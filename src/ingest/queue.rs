@@ -12,17 +12,14 @@ use std::time::{Duration, Instant as Moment};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
-use crate::catalog::errors::CatalogError;
-use crate::catalog::records::{Commit, CommitOutcome, PartitionChange, UploadReceipt};
-use crate::catalog::Catalog;
+use crate::catalog::records::{Commit, CommitOutcome, UploadReceipt};
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::{IdSource, PersonId, PieceId, UploadId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
-use crate::store::snapshot::Snapshots;
 
-use super::assemble::{self, AssembleError};
+use super::assemble::{self, AssembleError, Assembled, Stores};
 use super::merge::Change;
 use super::upload::{Upload, Work};
 
@@ -91,8 +88,8 @@ struct Waiting {
 
 /// What the committing task works with.
 pub struct Committer {
-    pub catalog: Arc<Catalog>,
-    pub snapshots: Arc<Snapshots>,
+    pub catalog: Catalog,
+    pub stores: Stores,
     pub ids: Arc<dyn IdSource>,
     pub report: Box<dyn Fn(GroupReport) + Send + Sync>,
 }
@@ -168,10 +165,10 @@ impl Committer {
             }
             attempt += 1;
             let outcome = match self.assemble(&uploads, &open).await {
-                Ok(commit) => {
+                Ok((commit, added)) => {
                     rows = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.rows).sum();
                     bytes = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.bytes).sum();
-                    self.catalog.commit(commit).await.map_err(CommitError::from)
+                    self.commit(commit, added).await
                 }
                 Err(error) => Err(error),
             };
@@ -214,8 +211,19 @@ impl Committer {
         }
     }
 
-    async fn assemble(&self, uploads: &[Upload], open: &[usize]) -> Result<Commit, CommitError> {
+    async fn commit(&self, commit: Commit, added: Vec<Assembled>) -> Result<CommitOutcome, CommitError> {
+        let outcome = self.catalog.commit(commit).await?;
+        if outcome == CommitOutcome::Done {
+            for Assembled { change, rows } in added {
+                self.stores.snapshots.committed(&change, rows);
+            }
+        }
+        Ok(outcome)
+    }
+
+    async fn assemble(&self, uploads: &[Upload], open: &[usize]) -> Result<(Commit, Vec<Assembled>), CommitError> {
         let mut commit = Commit::default();
+        let mut added = Vec::new();
         let mut small: Vec<((PersonId, TypeId), (Arc<Layout>, Vec<Change>))> = Vec::new();
         let mut place: HashMap<(PersonId, TypeId), usize> = HashMap::new();
         for upload in open.iter().map(|index| &uploads[*index]) {
@@ -238,19 +246,18 @@ impl Committer {
                     }
                 }
                 Work::Written(written) => {
-                    let change = assemble::written(&self.snapshots, upload.person, written).await?;
-                    commit.changes.push(change);
+                    added.push(assemble::written(&self.stores, upload.person, written).await?);
                 }
             }
         }
         for ((person, data_type), (layout, changes)) in small {
             let piece = PieceId(self.ids.next());
-            let change: Option<PartitionChange> = assemble::small(&self.snapshots, piece, person, data_type, &layout, &changes).await?;
-            commit.changes.extend(change);
+            added.extend(assemble::small(&self.stores, piece, person, data_type, &layout, &changes).await?);
         }
         let mut known = std::collections::HashSet::new();
         commit.sources.retain(|source| known.insert(source.clone()));
-        Ok(commit)
+        commit.changes = added.iter().map(|added| added.change.clone()).collect();
+        Ok((commit, added))
     }
 }
 
@@ -295,13 +302,6 @@ fn groups(arrived: Vec<Waiting>) -> Vec<Vec<Waiting>> {
         groups.push(current);
     }
     groups
-}
-
-/// The id that stands for an upload that had nothing to do.
-#[must_use]
-pub fn upload_id(ids: &dyn IdSource) -> UploadId {
-    let id: Uuid = ids.next();
-    UploadId(id)
 }
 
 impl From<CatalogError> for CommitError {

@@ -49,7 +49,10 @@ impl Windows {
     #[must_use]
     pub fn contain(&self, moment: Instant) -> bool {
         let after = self.0.partition_point(|window| window.start() <= moment);
-        after.checked_sub(1).and_then(|index| self.0.get(index)).is_some_and(|window| moment < window.end())
+        after
+            .checked_sub(1)
+            .and_then(|index| self.0.get(index))
+            .is_some_and(|window| moment < window.end())
     }
 }
 
@@ -65,7 +68,12 @@ impl<Authority> ReadPermit<Authority> {
     /// A permit given by `_authority`. Holding the authority is what entitles to decide.
     #[must_use]
     pub fn given(_authority: &Authority, owner: PersonId, data_type: TypeId, windows: Windows) -> Self {
-        Self { owner, data_type, windows, given_by: PhantomData }
+        Self {
+            owner,
+            data_type,
+            windows,
+            given_by: PhantomData,
+        }
     }
 
     #[must_use]
@@ -113,7 +121,11 @@ impl<Authority> ListPermit<Authority> {
     /// A permit given by `_authority`.
     #[must_use]
     pub fn given(_authority: &Authority, owner: PersonId, visible: Visible) -> Self {
-        Self { owner, visible, given_by: PhantomData }
+        Self {
+            owner,
+            visible,
+            given_by: PhantomData,
+        }
     }
 
     #[must_use]
@@ -132,7 +144,11 @@ impl<Authority> ListPermit<Authority> {
 
 impl<Authority> fmt::Debug for ListPermit<Authority> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ListPermit").field("owner", &self.owner).field("visible", &self.visible).finish()
+        formatter
+            .debug_struct("ListPermit")
+            .field("owner", &self.owner)
+            .field("visible", &self.visible)
+            .finish()
     }
 }
 
@@ -153,7 +169,9 @@ mod tests {
     #[test]
     fn a_window_contains_its_start_and_not_its_end() {
         let windows = Windows::new([range(0, 10), range(20, 30)]);
-        let inside: Vec<bool> = [-1, 0, 9, 10, 20, 30].map(|micros| windows.contain(Instant::from_micros(micros))).into();
+        let inside: Vec<bool> = [-1, 0, 9, 10, 20, 30]
+            .map(|micros| windows.contain(Instant::from_micros(micros)))
+            .into();
         assert_eq!(inside, [false, true, true, false, true, false]);
     }
 }

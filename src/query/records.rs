@@ -14,6 +14,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -27,7 +28,7 @@ use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::engine::Engine;
 use super::filter::{self, Condition, FilterError};
-use super::scan::{self, KEY_COLUMNS, Scan};
+use super::scan::{KEY_COLUMNS, Scan};
 use super::shape::{self, IdForm};
 
 /// Which way time runs in an answer.
@@ -116,7 +117,7 @@ impl<Authority> Archive<Authority> {
         for ((source, condition), snapshot) in filters.iter().zip(&snapshots) {
             plans.push(self.one(permit, source, condition.as_ref(), snapshot, spec)?);
         }
-        let plan = self.together(plans, spec)?;
+        let plan = together(plans, spec)?;
         Ok(Prepared { schema: plan.schema(), plan, versions })
     }
 
@@ -145,14 +146,62 @@ impl<Authority> Archive<Authority> {
             plan = Arc::new(FilterExec::try_new(condition, plan)?);
         }
         if spec.order == Order::Descending || spec.limit.is_some() {
-            plan = sorted(plan, spec)?;
+            let order = key_order(&plan.schema(), spec.order)?;
+            plan = Arc::new(SortExec::new(order, plan).with_fetch(spec.limit));
         }
-        Ok(plan)
+        Ok(shape::project(plan, layout, spec.ids)?)
     }
+}
 
-    /// One plan out of several, with the columns of all.
-    fn together(&self, plans: Vec<Arc<dyn ExecutionPlan>>, _spec: &RecordsSpec) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let _ = &plans;
-        todo!()
+/// One plan out of several, with the columns of all: a column that one lacks is null there, and one that they hold differently is text.
+fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+    if plans.len() == 1 {
+        return Ok(plans.remove(0));
     }
+    let schema = common_schema(&plans);
+    if plans.is_empty() {
+        return Ok(Arc::new(EmptyExec::new(schema)));
+    }
+    let aligned = plans.into_iter().map(|plan| align(plan, &schema)).collect::<Result<Vec<_>, _>>()?;
+    let order = key_order(&schema, spec.order)?;
+    Ok(Arc::new(SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit)))
+}
+
+fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
+    let mut fields: Vec<Field> = Vec::new();
+    for field in plans.iter().flat_map(|plan| plan.schema().fields().iter().cloned().collect::<Vec<_>>()) {
+        match fields.iter_mut().find(|known| known.name() == field.name()) {
+            None => fields.push(field.as_ref().clone().with_nullable(true)),
+            Some(known) if known.data_type() != field.data_type() => *known = Field::new(field.name(), ArrowType::Utf8, true),
+            Some(_) => {}
+        }
+    }
+    Arc::new(Schema::new(fields))
+}
+
+fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+    let own = plan.schema();
+    let expressions = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            let expr: Arc<dyn PhysicalExpr> = match own.column_with_name(field.name()) {
+                Some((index, held)) if held.data_type() == field.data_type() => Arc::new(Column::new(field.name(), index)),
+                Some((index, _)) => Arc::new(CastExpr::new(Arc::new(Column::new(field.name(), index)), field.data_type().clone(), None)),
+                None => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
+            };
+            Ok(ProjectionExpr { expr, alias: field.name().clone() })
+        })
+        .collect::<Result<Vec<_>, DataFusionError>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+}
+
+/// (start, end, id), whichever way.
+fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionError> {
+    let options = SortOptions { descending: order == Order::Descending, nulls_first: false };
+    let keys = ["start_time", "end_time", "id"]
+        .into_iter()
+        .map(|name| Ok(PhysicalSortExpr::new(Arc::new(Column::new(name, schema.index_of(name)?)), options)))
+        .collect::<Result<Vec<_>, DataFusionError>>()?;
+    LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }

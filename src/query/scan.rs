@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::compute::{SortOptions, concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::object_store::ObjectStoreUrl;
@@ -27,7 +28,12 @@ use datafusion::physical_plan::union::UnionExec;
 use crate::catalog::records::Bounds;
 use crate::model::ids::RecordId;
 use crate::model::time::{Instant, TimeRange};
-use crate::store::snapshot::{ObjectPiece, Snapshot};
+use crate::store::StoreError;
+use crate::store::arrange::{KeyColumns, sort_rows, with_columns};
+use crate::store::files::ObjectPlace;
+use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+
+use super::files;
 
 /// Columns every scan yields first, because order and identity need them.
 pub const KEY_COLUMNS: [&str; 3] = ["id", "start_time", "end_time"];
@@ -61,18 +67,18 @@ impl Scan<'_> {
     }
 
     /// Objects that may hold selected rows, in chains: inside a chain each begins after the one before ends.
-    fn chains(&self) -> Vec<Vec<&ObjectPiece>> {
-        let mut pieces: Vec<&ObjectPiece> = self.snapshot.objects().filter(|piece| self.may_hold(piece.bounds)).collect();
-        pieces.sort_by_key(|piece| piece.bounds.min_start);
-        let mut chains: Vec<Vec<&ObjectPiece>> = Vec::new();
-        for piece in pieces {
+    fn chains(&self) -> Vec<Vec<(&SnapshotPiece, &ObjectPlace)>> {
+        let mut chains: Vec<Vec<(&SnapshotPiece, &ObjectPlace)>> = Vec::new();
+        // The pieces of a snapshot come in the order of their first starts.
+        for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
+            let Content::Object(place) = &piece.content else { continue };
             // A piece with dead rows is read by itself: an id that is dead in one piece is alive in another.
-            let follows = |chain: &Vec<&ObjectPiece>| {
-                chain.last().is_some_and(|last| piece.dead.is_empty() && last.dead.is_empty() && last.bounds.max_start < piece.bounds.min_start)
+            let follows = |chain: &Vec<(&SnapshotPiece, &ObjectPlace)>| {
+                chain.last().is_some_and(|(last, _)| piece.dead.is_empty() && last.dead.is_empty() && last.bounds.max_start < piece.bounds.min_start)
             };
             match chains.iter_mut().find(|chain| follows(chain)) {
-                Some(chain) => chain.push(piece),
-                None => chains.push(vec![piece]),
+                Some(chain) => chain.push((piece, place)),
+                None => chains.push(vec![(piece, place)]),
             }
         }
         chains
@@ -91,20 +97,17 @@ impl Scan<'_> {
 
     fn objects(
         &self,
-        chain: &[&ObjectPiece],
+        chain: &[(&SnapshotPiece, &ObjectPlace)],
         schema: &SchemaRef,
         reader: &Arc<dyn ParquetFileReaderFactory>,
         objects: &ObjectStoreUrl,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all = chain.iter().all(|piece| self.holds_all(piece.bounds));
+        let all = chain.iter().all(|(piece, _)| self.holds_all(piece.bounds));
         let mut source = ParquetSource::new(Arc::clone(self.storage)).with_parquet_file_reader_factory(Arc::clone(reader)).with_enable_page_index(true);
         if !all {
             source = source.with_predicate(selected(self.windows, self.storage)?);
         }
-        let files: Vec<PartitionedFile> = chain
-            .iter()
-            .map(|piece| PartitionedFile::new(piece.path.clone(), piece.bytes).with_metadata_size_hint(piece.footer.bytes as usize))
-            .collect();
+        let files: Vec<PartitionedFile> = chain.iter().map(|(_, place)| files::partitioned(place)).collect();
         let config = FileScanConfigBuilder::new(objects.clone(), Arc::new(source))
             .with_file_group(FileGroup::new(files))
             .with_projection_indices(Some(self.columns.clone()))?
@@ -115,16 +118,39 @@ impl Scan<'_> {
             plan = Arc::new(FilterExec::try_new(selected(self.windows, schema)?, plan)?);
         }
         match chain {
-            [piece] if !piece.dead.is_empty() => Ok(Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?)),
+            [(piece, _)] if !piece.dead.is_empty() => Ok(Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?)),
             _ => Ok(plan),
         }
     }
 
     fn tail(&self, schema: &SchemaRef) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(rows) = self.snapshot.tail_rows(self.storage)? else { return Ok(None) };
-        let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(self.storage), Some(self.columns.clone()))?;
+        let mut batches = Vec::new();
+        for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
+            let Content::Tail(rows) = &piece.content else { continue };
+            let rows = with_columns(rows.batch(), schema).map_err(outside)?;
+            batches.push(living(&rows, &piece.dead)?);
+        }
+        if batches.is_empty() {
+            return Ok(None);
+        }
+        let rows = sort_rows(&concat_batches(schema, &batches)?).map_err(outside)?;
+        let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(schema), None)?;
         Ok(Some(Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?)))
     }
+}
+
+/// `rows` without those that are dead.
+fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
+    if dead.is_empty() {
+        return Ok(rows.clone());
+    }
+    let keys = KeyColumns::of(rows).map_err(outside)?;
+    let keep: BooleanArray = (0..keys.len()).map(|row| Some(dead.binary_search(&keys.id(row)).is_err())).collect();
+    Ok(filter_record_batch(rows, &keep)?)
+}
+
+fn outside(error: StoreError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
 }
 
 /// The order of rows that is part of every answer.

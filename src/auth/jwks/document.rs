@@ -20,7 +20,12 @@ pub(super) fn verifying_keys(document: &[u8], allowed: &[PublicAlgorithm]) -> Re
 
 fn verifying_key(entry: &Value, allowed: &[PublicAlgorithm]) -> Option<VerifyingKey> {
     let jwk: Jwk = serde_json::from_value(entry.clone()).ok()?;
-    if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
+    if jwk
+        .common
+        .public_key_use
+        .as_ref()
+        .is_some_and(|purpose| *purpose != PublicKeyUse::Signature)
+    {
         return None;
     }
     let algorithm = algorithm_of(&jwk)?;
@@ -30,7 +35,11 @@ fn verifying_key(entry: &Value, allowed: &[PublicAlgorithm]) -> Option<Verifying
         return None;
     }
     let key = DecodingKey::from_jwk(&jwk).ok()?;
-    Some(VerifyingKey { id: jwk.common.key_id, algorithm: library_name(algorithm), key })
+    Some(VerifyingKey {
+        id: jwk.common.key_id,
+        algorithm: library_name(algorithm),
+        key,
+    })
 }
 
 /// The kind of key decides, so that no public key is ever used as a shared secret.

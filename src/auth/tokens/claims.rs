@@ -44,7 +44,10 @@ pub(super) fn reader(claims: &Map<String, Value>, settings: &IdentitySettings, n
 /// The configured claim decides where it is present; a person must not be able to hide it behind a `sub` of their choice.
 fn person(claims: &Map<String, Value>, user_claim: &str) -> Result<PersonId, Refusal> {
     let claim = claims.get(user_claim).or_else(|| claims.get("sub")).and_then(Value::as_str);
-    claim.and_then(|text| Uuid::parse_str(text).ok()).map(PersonId).ok_or(Refusal::NoPerson)
+    claim
+        .and_then(|text| Uuid::parse_str(text).ok())
+        .map(PersonId)
+        .ok_or(Refusal::NoPerson)
 }
 
 /// A claim in seconds since 1970, which may have a fraction.
