@@ -282,7 +282,8 @@ async fn damage(catalogue: &Path, table: &str, column: &str) -> bool {
             let middle = bytes.len() / 2;
             let Some(place) = bytes.get_mut(middle) else { return false };
             *place ^= 1;
-            format!("x'{}'", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("x'{}'", digits.concat())
         }
         _ => return false,
     };

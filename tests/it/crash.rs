@@ -62,14 +62,14 @@ impl Writer {
                 (self.person.lines("HeartRate", &records), after)
             }
             1..=3 => {
-                let ids: Vec<u32> = (0..self.random.below(15) + 1).map(|_| self.random.below(300)).collect();
+                let ids: Vec<u32> = (0..=self.random.below(15)).map(|_| self.random.below(300)).collect();
                 let tombstone = |n: &u32| json!({"deleted_id": id(self.first + n), "deleted_type": "HeartRate"});
                 let call = self.person.lines("DeletedRecord", &ids.iter().map(tombstone).collect::<Vec<_>>());
                 after.retain(|n, _| !ids.contains(n));
                 (call, after)
             }
             _ => {
-                let ids: Vec<u32> = (0..self.random.below(20) + 1).map(|_| self.random.below(300)).collect();
+                let ids: Vec<u32> = (0..=self.random.below(20)).map(|_| self.random.below(300)).collect();
                 let records: Vec<Value> = ids.iter().map(|n| self.sample(*n, value)).collect();
                 after.extend(ids.iter().map(|n| (*n, value)));
                 (self.person.lines("HeartRate", &records), after)

@@ -119,24 +119,8 @@ async fn rows_come_by_start_then_end_then_id() {
         person.records("StepCount", half).await;
     }
     let samples = person.all_samples("StepCount").await;
-    let keys: Vec<(String, String, String)> = ["start_date", "end_date", "uuid"]
-        .map(|name| texts(&samples, name))
-        .into_iter()
-        .fold(Vec::new(), |mut keys, column| {
-            if keys.is_empty() {
-                keys.resize(column.len(), (String::new(), String::new(), String::new()));
-            }
-            for (key, text) in keys.iter_mut().zip(column) {
-                if key.0.is_empty() {
-                    key.0 = text
-                } else if key.1.is_empty() {
-                    key.1 = text
-                } else {
-                    key.2 = text
-                }
-            }
-            keys
-        });
+    let key = |row: &Value| ["start_date", "end_date", "uuid"].map(|name| row[name].as_str().unwrap().to_owned());
+    let keys: Vec<[String; 3]> = samples.iter().map(key).collect();
     assert_eq!(keys.len(), 40);
     assert!(keys.is_sorted(), "{keys:?}");
 }

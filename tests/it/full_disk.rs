@@ -59,14 +59,14 @@ impl Drop for SmallDisk {
 fn large_records(round: u32) -> Vec<Value> {
     let mut state = u64::from(round) << 32 | 0x9E37_79B9;
     let mut noise = || {
-        let mut text = String::new();
-        while text.len() < 2000 {
+        let mut text = Vec::new();
+        for _ in 0..125 {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            text.push_str(&format!("{state:016x}"));
+            text.push(format!("{state:016x}"));
         }
-        text
+        text.concat()
     };
     (0..100)
         .map(|n| json!({"uuid": id(round * 100 + n), "start_date": instant(round * 100 + n), "value": 1, "extras": {"noise": noise()}}))

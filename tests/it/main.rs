@@ -6,6 +6,7 @@
     clippy::print_stderr,
     reason = "a test says what it skipped, and shows the log of a server that failed"
 )]
+#![expect(clippy::float_cmp, reason = "values come back exactly as they were sent, or not at all")]
 
 mod harness;
 

@@ -52,14 +52,12 @@ impl Person {
     }
 
     pub fn call(&self, method: Method, path: &str) -> Call {
-        let mut request = self.client.request(method.clone(), format!("{}{path}", self.url));
+        let asked = format!("{method} {path}");
+        let mut request = self.client.request(method, format!("{}{path}", self.url));
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        Call {
-            request,
-            asked: format!("{method} {path}"),
-        }
+        Call { request, asked }
     }
 
     pub fn get(&self, path: &str) -> Call {

@@ -18,7 +18,7 @@ use super::{Backends, Metrics, Person};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_almanac");
 /// Generous: a loaded machine that runs every test at once.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +30,8 @@ pub struct Setup {
 
 impl Setup {
     /// One setting by its environment name.
-    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
-        self.settings.insert(name.to_owned(), value.to_string());
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.settings.insert(name.to_owned(), value.to_owned());
         self
     }
 
