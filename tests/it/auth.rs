@@ -202,6 +202,7 @@ fn trusting(provider: &IdentityProvider) -> Setup {
         .with("ALMANAC_JWKS_URL", provider.url())
         .with("ALMANAC_ISSUER", ISSUER)
         .with("ALMANAC_AUDIENCE", AUDIENCE)
+        .with("ALMANAC_JWKS_INTERVAL", "200ms")
 }
 
 fn outsider(server: &Almanac, id: Uuid, token: String) -> Person {

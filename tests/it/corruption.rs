@@ -59,10 +59,7 @@ fn flip(path: &Path, place: usize) {
 
 #[tokio::test]
 async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
-    let server = Setup::default()
-        .with("ALMANAC_FLUSH_AGE", "0.05")
-        .with("ALMANAC_UPKEEP_INTERVAL", "0.05")
-        .start();
+    let server = Setup::default().busy_upkeep().start();
     let person = with_rows(&server).await;
     server.until_objects(1).await;
     // What flushing began is finished by the end of the process.

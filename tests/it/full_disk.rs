@@ -87,8 +87,8 @@ async fn a_full_disk_refuses_writes_with_503_and_reads_go_on() {
     let Some(disk) = SmallDisk::mount("24m") else { return };
     let server = Setup::default()
         .in_dir(&disk.path().join("data"))
-        .with("ALMANAC_FLUSH_AGE", "0.2")
-        .with("ALMANAC_UPKEEP_INTERVAL", "0.1")
+        .with("ALMANAC_FLUSH_AGE", "200ms")
+        .with("ALMANAC_UPKEEP_INTERVAL", "100ms")
         .start();
     let person = server.person();
     let mut accepted = 0;

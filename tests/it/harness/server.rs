@@ -42,12 +42,14 @@ impl Setup {
 
     /// Upkeep that never rests, so that flushing, compaction and collection happen while a test looks.
     pub fn busy_upkeep(self) -> Self {
-        self.with("ALMANAC_FLUSH_AGE", "0.05").with("ALMANAC_UPKEEP_INTERVAL", "0.05")
+        self.with("ALMANAC_FLUSH_AGE", "50ms")
+            .with("ALMANAC_UPKEEP_INTERVAL", "50ms")
+            .with("ALMANAC_GRACE_PERIOD", "1s")
     }
 
     /// Upkeep that does not come, so that what is accepted stays in the tail.
     pub fn no_upkeep(self) -> Self {
-        self.with("ALMANAC_FLUSH_AGE", "86400").with("ALMANAC_UPKEEP_INTERVAL", "86400")
+        self.with("ALMANAC_UPKEEP", "false")
     }
 
     /// A data directory that outlives the server.
