@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Output;
+use std::process::{Child, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -149,8 +151,15 @@ fn a_setting_that_cannot_be_is_refused_at_the_start() {
         ("ALMANAC_OBJECT_STORE", "ftp://x"),
         ("ALMANAC_MEMORY_LIMIT", "a lot"),
     ] {
-        // The settings of the harness win over those of `with`, so that the value is given to the command itself.
-        let ended = Setup::default().prepare().command(&["serve"]).env(name, value).output().unwrap();
+        // Given to the command itself: what it would serve on must not matter.
+        let almanac = Setup::default().prepare();
+        let mut started = almanac.command(&["serve"]);
+        let started = started
+            .env(name, value)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let ended = ends_soon(started.spawn().unwrap()).unwrap_or_else(|| panic!("{name}={value} is served"));
         assert!(matches!(ended.status.code(), Some(1 | 2)), "{name}={value}: {:?}", output(&ended));
         assert!(
             output(&ended).1.contains(value),
@@ -158,6 +167,20 @@ fn a_setting_that_cannot_be_is_refused_at_the_start() {
             output(&ended)
         );
     }
+}
+
+/// What a command that has no reason to go on ended with; `None`, and it is killed, when it goes on.
+fn ends_soon(mut child: Child) -> Option<Output> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < deadline {
+        if child.try_wait().unwrap().is_some() {
+            return child.wait_with_output().ok();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    None
 }
 
 #[tokio::test]
