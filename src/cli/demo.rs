@@ -1,0 +1,82 @@
+//! The sample person: two weeks of one life, recorded like anybody's records, for those who want to ask something at once.
+//!
+//! Loading goes the way of every request and repeats without effect, because every record carries its id.
+
+use uuid::Uuid;
+
+use crate::api::app::App;
+use crate::ingest::accept::{Acceptance, Accepted};
+use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
+use crate::ingest::decode::DecodeContext;
+use crate::ingest::decompress::ContentEncoding;
+use crate::ingest::upload::{Upload, Work};
+use crate::model::ids::{PersonId, UploadId};
+
+use super::Failed;
+
+/// Sam Sample.
+pub const PERSON: PersonId = PersonId(Uuid::from_u128(0x5a3d_1e00_0000_4000_8000_0000_0000_0001));
+pub const NAME: &str = "Sam Sample";
+
+macro_rules! sample {
+    ($($data_type:literal),* $(,)?) => {
+        [$(($data_type, include_bytes!(concat!("../../data/sample/", $data_type, ".jsonl.gz")).as_slice())),*]
+    };
+}
+
+const RECORDS: [(&str, &[u8]); 14] = sample![
+    "ActiveCaloriesBurned",
+    "Calendar",
+    "CalendarEvent",
+    "HeartRate",
+    "HeartRateVariabilitySDNN",
+    "MomentAnnotation",
+    "NumericAnnotation",
+    "PlatformLocationUpdate",
+    "PlatformLocationVisit",
+    "PlatformWorkout",
+    "RestingHeartRate",
+    "SleepStage",
+    "StepCount",
+    "Weight",
+];
+
+/// Records the sample person's life.
+pub async fn load(app: &App) -> Result<(), Failed> {
+    app.catalog.ensure_person(PERSON, Some(NAME)).await.map_err(Failed::from_error)?;
+    for (data_type, body) in RECORDS {
+        let failed = |error: &dyn std::fmt::Display| Failed::because(format!("the sample {data_type} records could not be loaded: {error}"));
+        record(app, data_type, body).await.map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+async fn record(app: &App, data_type: &str, body: &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let named = app.types.find(PERSON, data_type).await?;
+    let compiled = app.compiled.get(&named.data_type)?;
+    let context = DecodeContext { now: app.clock.now(), ids: app.ids.clone(), source_prefix: app.settings.source_prefix.as_str().into() };
+    let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context)?;
+    let limits = BodyLimits { body: app.settings.body_limit as u64, line: app.settings.body_limit };
+    let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Gzip, limits)?;
+    acceptance.feed(&mut reader, body).await?;
+    let (work, sources) = match acceptance.finish(reader).await? {
+        Accepted::Rows { work, sources } => (work, sources),
+        Accepted::Deletions(_) => (Work::Small(Vec::new()), Vec::new()),
+    };
+    app.commits.commit(Upload { person: PERSON, upload: UploadId(app.ids.next()), key: None, work, sources }).await?;
+    Ok(())
+}
+
+/// What a newcomer can try.
+#[must_use]
+pub fn invitation(url: &str, token: &str) -> String {
+    let range = "start_time=2024-06-03T00:00:00Z&end_time=2024-06-04T00:00:00Z";
+    format!(
+        "The sample person is {PERSON} ({NAME}); the records are from 3 to 16 June 2024.\n\n\
+         TOKEN={token}\n\n\
+         curl -H \"Authorization: Bearer $TOKEN\" \"{url}/data/v0/{PERSON}/metric_samples?metric=HeartRate&{range}&output=csv\"\n\
+         curl -H \"Authorization: Bearer $TOKEN\" \"{url}/data/v1alpha1/event/MomentAnnotation?{range}\"\n\
+         curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d '{{\"start_date\":\"2024-06-03T12:00:00Z\",\"value\":71}}' \"{url}/ingest/v1/record/HeartRate\"\n\n\
+         The whole interface: {url}/docs\n"
+    )
+}
