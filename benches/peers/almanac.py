@@ -97,8 +97,14 @@ class Almanac:
         """(size, seconds to the first byte), and the body when it is kept."""
         connection, headers = self.connection(person)
         begin = time.monotonic()
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
+        try:
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # The connection was idle while the others had their turn, and was closed for it.
+            connection.close()
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
         buffer, size, first, kept = bytearray(1 << 18), 0, None, []
         while count := answer.readinto(buffer):
             first = first or time.monotonic() - begin

@@ -32,7 +32,7 @@ class DuckDB:
     def raw(self, form, start, end, wide):
         query = duckdb_select(WIDE if wide else NARROW, start, end)
         if form == "arrow":
-            return self.connection.execute(query).to_arrow_table().nbytes
+            return self.connection.sql(query).to_arrow_table().nbytes
         options = "FORMAT csv, HEADER" if form == "csv" else "FORMAT json"
         self.connection.execute(f"COPY ({query}) TO '/dev/null' ({options})")
         return 0
@@ -40,10 +40,10 @@ class DuckDB:
     def answer(self, start, end):
         from dataset import answer_of
 
-        return answer_of(self.connection.execute(duckdb_select(NARROW, start, end)).to_arrow_table())
+        return answer_of(self.connection.sql(duckdb_select(NARROW, start, end)).to_arrow_table())
 
     def types(self, person):
-        query = "SELECT data_type, min(start_date), max(start_date), count(*) FROM people WHERE person = ? GROUP BY data_type"
+        query = "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) FROM people WHERE person = ? GROUP BY data_type"
         return [[data_type, count] for data_type, _, _, count in sorted(self.connection.execute(query, [person]).fetchall())]
 
 

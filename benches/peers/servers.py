@@ -84,7 +84,7 @@ class FastApi(HttpServer):
     ready = "/openapi.json"
 
     def launch(self):
-        command = [sys.executable, "-m", "uvicorn", "fastapi_peer:app", "--app-dir", HERE, "--port", str(self.port), "--log-level", "warning"]
+        command = [sys.executable, "-m", "uvicorn", "fastapi_peer:app", "--app-dir", HERE, "--port", str(self.port), "--log-level", "warning", "--timeout-keep-alive", "3600"]
         self.run(command, os.environ | {"PEER_DIRECTORY": str(self.directory)})
 
 
