@@ -1,3 +1,74 @@
-//! The SQL catalogue: the only truth about what exists. (room being built)
+//! The SQL catalogue: the only truth about what exists.
+//!
+//! SQLite embedded, or PostgreSQL shared by several nodes; the same statements for both. It knows people, partitions and the pieces they are made of,
+//! and holds the bytes of the youngest pieces itself. Every row carries a checksum, and the rows that belong together a digest, so that damage is an
+//! error and never a wrong answer. Knows neither Parquet nor Arrow, and nothing of what a record means. Lives as long as the process.
 
+mod committing;
+mod database;
+mod definitions;
+mod errors;
+mod export;
+mod jobs;
+mod migrations;
+mod people;
+mod reading;
 pub mod records;
+mod replacing;
+mod rows;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use database::{Database, Session};
+pub use errors::CatalogError;
+pub use jobs::ObjectCursor;
+
+use crate::model::clock::Clock;
+use crate::model::ids::PieceId;
+
+/// The catalogue. Cheap to clone; all clones share their connections.
+#[derive(Clone)]
+pub struct Catalog {
+    database: Database,
+    clock: Arc<dyn Clock>,
+}
+
+impl Catalog {
+    /// Opens the catalogue at `sqlite://PATH` or `postgres://…`, creating it if there is none, and brings its tables up to date.
+    pub async fn open(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
+        let database = Database::open(address).await?;
+        migrations::run(&database, clock.now()).await?;
+        Ok(Self { database, clock })
+    }
+
+    /// Whether the catalogue answers.
+    pub async fn ping(&self) -> Result<(), CatalogError> {
+        self.database.fetch("SELECT 1".to_owned(), Vec::new()).await.map(drop)
+    }
+
+    /// Waits for running statements and closes the connections.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+
+    /// Commits. If the database's answer is lost, a piece that the transaction added tells whether it happened.
+    async fn confirm(&self, session: Session, witness: Option<PieceId>) -> Result<(), CatalogError> {
+        match (session.commit().await, witness) {
+            (Err(CatalogError::Unavailable { detail }), Some(piece)) => {
+                let found = self
+                    .database
+                    .select(&tables::PIECES, "WHERE piece = $1", vec![rows::id(piece.0)])
+                    .await?;
+                if found.is_empty() {
+                    Err(CatalogError::Unavailable { detail })
+                } else {
+                    Ok(())
+                }
+            }
+            (outcome, _) => outcome,
+        }
+    }
+}

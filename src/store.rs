@@ -1,1 +1,14 @@
-//! (room being built)
+//! How rows become durable bytes and come back: the object store, the Parquet layout of pieces, the tail's blobs, snapshots of both.
+//!
+//! Stands on the catalogue, which says what exists. Knows nothing of HTTP, JSON bodies or plans.
+
+pub mod arrange;
+mod checksums;
+mod encoding;
+mod errors;
+pub mod local;
+pub mod objects;
+pub mod piece;
+pub mod tail;
+
+pub use errors::StoreError;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::TypeId;
@@ -33,7 +34,8 @@ pub struct Piece {
     /// CRC-32 of the blob or of the whole object.
     pub checksum: u32,
     pub place: Place,
-    /// Rows of this piece that were replaced or deleted since it was written.
+    /// Ids whose row in this piece, if it has one, was replaced or deleted since the piece was written. Sorted. May name ids that are in another piece of
+    /// the partition instead, so its length says nothing about the number of live rows.
     pub dead: Arc<[RecordId]>,
     pub created_at: Instant,
 }
@@ -46,12 +48,31 @@ pub struct Bounds {
     pub max_end: Instant,
 }
 
+impl Bounds {
+    /// The smallest bounds that hold both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self {
+            min_start: self.min_start.min(other.min_start),
+            max_start: self.max_start.max(other.max_start),
+            max_end: self.max_end.max(other.max_end),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Place {
     /// In the catalogue itself. `blob` is `None` when the caller said that it holds this piece already.
     Tail { blob: Option<Bytes> },
     /// A Parquet object.
-    Object { path: String, footer_bytes: u32 },
+    Object { path: String, footer: Footer },
+}
+
+/// The last bytes of an object: the Parquet metadata with its length and magic. Its own checksum lets a reader trust it without reading the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footer {
+    pub bytes: u32,
+    pub checksum: u32,
 }
 
 /// A piece about to be registered.
@@ -69,7 +90,7 @@ pub struct NewPiece {
 #[derive(Clone, Debug)]
 pub enum NewPlace {
     Tail { blob: Bytes },
-    Object { path: String, footer_bytes: u32 },
+    Object { path: String, footer: Footer },
 }
 
 /// Everything one group commit does, for any number of people. All of it happens, or nothing.
@@ -85,8 +106,9 @@ pub struct Commit {
 pub struct PartitionChange {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// The version that was looked at. If the partition has another one by now, the whole commit is refused as stale.
-    pub expected_version: i64,
+    /// The version that was looked at. If the partition has another one by now, the whole commit is refused as stale. `None`: nothing was looked at,
+    /// because the change only adds rows under ids that are new, which is right whatever else happened.
+    pub expected_version: Option<i64>,
     pub add: Vec<NewPiece>,
     /// Rows that die: replaced or deleted, each in the piece that holds it (which may be one of `add`).
     pub dead: Vec<(PieceId, RecordId)>,
@@ -112,6 +134,76 @@ pub struct SeenSource {
     /// The source's identity inside the person, as rule 1.4e defines it.
     pub key: String,
     pub name: Option<String>,
+}
+
+/// Other pieces with the same rows: tail pieces flushed into an object, or several objects compacted into one.
+#[derive(Clone, Debug)]
+pub struct Replace {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    /// The pieces that were read. If one of them is gone by now, the replacement is refused as stale.
+    pub inputs: Vec<PieceId>,
+    /// Dead rows that were left out when the output was written. Those that died since then are dead in the output.
+    pub applied: Vec<(PieceId, RecordId)>,
+    /// May be empty, when every row was dead.
+    pub output: Vec<NewPiece>,
+}
+
+/// What is stored of one data type, without its pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionSummary {
+    pub data_type: TypeId,
+    pub version: i64,
+    /// Live records.
+    pub records: i64,
+    pub pieces: i64,
+    pub bytes: i64,
+    /// The extremes of the rows in the pieces, dead ones included until compaction drops them. `None` without pieces.
+    pub bounds: Option<Bounds>,
+    pub changed_at: Instant,
+}
+
+/// The tail of one partition, as far as it waits to become an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TailBacklog {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub pieces: i64,
+    pub bytes: i64,
+    pub oldest: Instant,
+}
+
+/// A source as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownSource {
+    pub id: Uuid,
+    pub key: String,
+    pub name: Option<String>,
+    pub added_at: Instant,
+}
+
+/// A data type that a person defined. The body is JSON text that only its owner understands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDefinition {
+    pub id: Uuid,
+    pub person: PersonId,
+    pub base: String,
+    pub body: String,
+    /// Grows with every change of the definition, from 1.
+    pub version: i64,
+    pub deprecated: bool,
+    pub created_at: Instant,
+    pub updated_at: Instant,
+}
+
+/// A person as the catalogue knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownPerson {
+    pub id: PersonId,
+    pub name: Option<String>,
+    /// JSON text.
+    pub preferences: Option<String>,
+    pub created_at: Instant,
 }
 
 /// How a commit ended.

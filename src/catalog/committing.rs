@@ -1,0 +1,277 @@
+//! The one way in which records get into the catalogue.
+//!
+//! A commit locks the people it touches in the order of their ids, compares the versions of the partitions it changes, and writes everything with a
+//! handful of statements, however many people and partitions there are. All of it happens, or nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource};
+use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
+use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
+
+const MINUTE: i64 = 60_000_000;
+
+impl Catalog {
+    /// Makes everything in `commit` durable and visible to every node, or nothing of it. People who are new are created.
+    ///
+    /// On `Stale` and on an error nothing happened, except that the connection may break while the database confirms: then the new pieces are looked
+    /// for, and only where that is impossible too is the outcome unknown behind `Unavailable`.
+    pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
+        let mut session = self.database.write().await?;
+        let witness = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.id).next();
+        let outcome = apply(&mut session, commit, self.clock.now()).await?;
+        if outcome == CommitOutcome::Done {
+            self.confirm(session, witness).await?;
+        }
+        Ok(outcome)
+    }
+}
+
+async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<CommitOutcome, CatalogError> {
+    let mut people = BTreeSet::new();
+    people.extend(commit.changes.iter().map(|change| change.person));
+    people.extend(commit.uploads.iter().map(|upload| upload.person));
+    people.extend(commit.sources.iter().map(|source| source.person));
+    let mut ledgers = lock_people(session, &people, now).await?;
+
+    let mut partitions = current_partitions(session, &commit.changes, now).await?;
+    if partitions.len() < commit.changes.len() {
+        return Err(CatalogError::Refused {
+            detail: "a commit changes the same partition twice".to_owned(),
+        });
+    }
+    let unchanged = |change: &PartitionChange| {
+        partitions
+            .get(&(change.person, change.data_type.clone()))
+            .is_some_and(|(row, _)| change.expected_version.is_none_or(|expected| row.version == expected))
+    };
+    if !commit.changes.iter().all(unchanged) {
+        return Ok(CommitOutcome::Stale);
+    }
+
+    for ledger in ledgers.values_mut() {
+        ledger.sequence += 1;
+    }
+    let sequence_of = |person: PersonId| ledgers.get(&person).map_or(0, |ledger| ledger.sequence);
+    let mut pieces = Vec::new();
+    let mut dead = Vec::new();
+    let mut blobs = Vec::new();
+    let mut updates: BTreeMap<(PersonId, TypeId), i64> = BTreeMap::new();
+    for change in &commit.changes {
+        let sequence = sequence_of(change.person);
+        for piece in &change.add {
+            pieces.push(piece_values(change.person, &change.data_type, piece, sequence, now));
+            if let NewPlace::Tail { blob } = &piece.place {
+                blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
+            }
+        }
+        dead.extend(
+            change
+                .dead
+                .iter()
+                .map(|(piece, record)| DeadRow::values(change.person, &change.data_type, *piece, *record, sequence)),
+        );
+        if change.updates != 0 {
+            *updates.entry((change.person, change.data_type.clone())).or_default() += change.updates;
+        }
+    }
+    let mut piece_checksums = session.insert(&PIECES, pieces, Existing::Refuse).await?.checksums.into_iter();
+    let mut dead_checksums = session.insert(&DEAD_ROWS, dead, Existing::Refuse).await?.checksums.into_iter();
+    session.insert_blobs(blobs).await?;
+
+    for change in &commit.changes {
+        let Some((row, _)) = partitions.get_mut(&(change.person, change.data_type.clone())) else {
+            continue;
+        };
+        row.version += 1;
+        row.records += change.records_delta;
+        row.changed_at = now;
+        for (piece, checksum) in change.add.iter().zip(piece_checksums.by_ref()) {
+            row.gain(piece, checksum);
+        }
+        for (_, checksum) in change.dead.iter().zip(dead_checksums.by_ref()) {
+            row.dead += 1;
+            row.digest ^= checksum;
+        }
+    }
+    store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
+    session
+        .insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace)
+        .await?;
+    count_updates(session, updates, now).await?;
+    store_sources(session, &commit.sources, now).await?;
+
+    let keyed: Vec<Vec<Value>> = commit
+        .uploads
+        .iter()
+        .filter_map(|upload| {
+            let (key, fingerprint) = upload.key.as_ref()?;
+            Some(vec![
+                id(upload.person.0),
+                text(key),
+                id(upload.upload.0),
+                Value::Bytes(fingerprint.to_vec()),
+                Value::Int(now.micros()),
+            ])
+        })
+        .collect();
+    let expected = keyed.len() as u64;
+    let written = session.insert(&UPLOADS, keyed, Existing::Keep).await?;
+    Ok(if written.rows == expected {
+        CommitOutcome::Done
+    } else {
+        CommitOutcome::Stale
+    })
+}
+
+/// The ledgers of `people`, locked until the transaction ends; people who are new are created.
+pub(super) async fn lock_people(
+    session: &mut Session,
+    people: &BTreeSet<PersonId>,
+    now: Instant,
+) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
+    let mut ledgers = read_ledgers(session, people).await?;
+    let new: Vec<PersonId> = people.iter().copied().filter(|person| !ledgers.contains_key(person)).collect();
+    if !new.is_empty() {
+        for person in &new {
+            create_person(session, *person, None, now).await?;
+        }
+        ledgers = read_ledgers(session, people).await?;
+    }
+    Ok(ledgers)
+}
+
+/// Creates a person unless there is one already; returns whether it was new.
+pub(super) async fn create_person(session: &mut Session, person: PersonId, name: Option<&str>, now: Instant) -> Result<bool, CatalogError> {
+    if !session
+        .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])
+        .await?
+        .is_empty()
+        && session.select(&LEDGERS, "WHERE person = $1", vec![id(person.0)]).await?.is_empty()
+    {
+        return Err(CatalogError::corrupt(format!("person {person} has partitions but was lost")));
+    }
+    let row = vec![id(person.0), optional_text(name), Value::NullText, Value::Int(now.micros())];
+    let created = session.insert(&PEOPLE, vec![row], Existing::Keep).await?.rows == 1;
+    session
+        .insert(&LEDGERS, vec![Ledger::empty(person).values()], Existing::Keep)
+        .await?;
+    Ok(created)
+}
+
+async fn read_ledgers(session: &mut Session, people: &BTreeSet<PersonId>) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
+    let mut ledgers = BTreeMap::new();
+    if people.is_empty() {
+        return Ok(ledgers);
+    }
+    let (list, values) = one_of(1, people.iter().map(|person| id(person.0)).collect());
+    let rest = format!("WHERE person IN {list} ORDER BY person{}", session.locking());
+    for record in session.select(&LEDGERS, &rest, values).await? {
+        let ledger = Ledger::of(&record)?;
+        ledgers.insert(ledger.person, ledger);
+    }
+    Ok(ledgers)
+}
+
+type Partitions = HashMap<(PersonId, TypeId), (PartitionRow, Option<u32>)>;
+
+/// The rows of the partitions that are about to change, each with the checksum it is stored under, or none if it is new.
+async fn current_partitions(session: &mut Session, changes: &[PartitionChange], now: Instant) -> Result<Partitions, CatalogError> {
+    let mut partitions: Partitions = HashMap::with_capacity(changes.len());
+    let mut types_of: BTreeMap<PersonId, Vec<Value>> = BTreeMap::new();
+    for change in changes {
+        let empty = PartitionRow::empty(change.person, change.data_type.clone(), now);
+        partitions.insert((change.person, change.data_type.clone()), (empty, None));
+        types_of.entry(change.person).or_default().push(text(&change.data_type.0));
+    }
+    let mut conditions = String::new();
+    let mut values = Vec::new();
+    for (person, types) in types_of {
+        values.push(id(person.0));
+        let person_at = values.len();
+        let (list, mut names) = one_of(person_at + 1, types);
+        conditions.push_str(if conditions.is_empty() { "WHERE " } else { " OR " });
+        conditions.push_str(&format!("(person = ${person_at} AND data_type IN {list})"));
+        values.append(&mut names);
+    }
+    if values.is_empty() {
+        return Ok(partitions);
+    }
+    for record in session.select(&PARTITIONS, &conditions, values).await? {
+        let row = PartitionRow::of(&record)?;
+        partitions.insert((row.person, row.data_type.clone()), (row, Some(record.checksum)));
+    }
+    Ok(partitions)
+}
+
+/// Writes partition rows and takes note of them in the ledgers.
+pub(super) async fn store_partitions(
+    session: &mut Session,
+    rows: Vec<(PartitionRow, Option<u32>)>,
+    ledgers: &mut BTreeMap<PersonId, Ledger>,
+) -> Result<(), CatalogError> {
+    for (row, stored) in &rows {
+        let Some(ledger) = ledgers.get_mut(&row.person) else { continue };
+        ledger.digest ^= row.checksum() ^ stored.unwrap_or(0);
+        ledger.partitions += i64::from(stored.is_none());
+    }
+    session
+        .insert(&PARTITIONS, rows.iter().map(|(row, _)| row.values()).collect(), Existing::Replace)
+        .await?;
+    Ok(())
+}
+
+async fn count_updates(session: &mut Session, mut updates: BTreeMap<(PersonId, TypeId), i64>, now: Instant) -> Result<(), CatalogError> {
+    if updates.is_empty() {
+        return Ok(());
+    }
+    let minute = now.micros().div_euclid(MINUTE) * MINUTE;
+    let people: BTreeSet<PersonId> = updates.keys().map(|(person, _)| *person).collect();
+    let (list, mut values) = one_of(2, people.iter().map(|person| id(person.0)).collect());
+    values.insert(0, Value::Int(minute));
+    for record in session
+        .select(&UPDATES, &format!("WHERE minute = $1 AND person IN {list}"), values)
+        .await?
+    {
+        let key = (record.id(0, PersonId::from_slice)?, TypeId(record.text(2)?.into()));
+        if let Some(count) = updates.get_mut(&key) {
+            *count += record.int(3)?;
+        }
+    }
+    let rows = updates
+        .into_iter()
+        .map(|((person, data_type), count)| vec![id(person.0), Value::Int(minute), text(&data_type.0), Value::Int(count)])
+        .collect();
+    session.insert(&UPDATES, rows, Existing::Replace).await?;
+    Ok(())
+}
+
+async fn store_sources(session: &mut Session, sources: &[SeenSource], now: Instant) -> Result<(), CatalogError> {
+    let rows = sources
+        .iter()
+        .map(|source| {
+            vec![
+                id(source.person.0),
+                text(&source.key),
+                id(source_id(source)),
+                optional_text(source.name.as_deref()),
+                Value::Int(now.micros()),
+            ]
+        })
+        .collect();
+    session.insert(&SOURCES, rows, Existing::Keep).await?;
+    Ok(())
+}
+
+/// The same source of the same person has the same id on every node.
+fn source_id(source: &SeenSource) -> Uuid {
+    Uuid::new_v5(&source.person.0, source.key.as_bytes())
+}

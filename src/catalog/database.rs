@@ -1,0 +1,405 @@
+//! One face for SQLite and PostgreSQL: everything in which the two differ is in this file, and nothing else in the room names either.
+//!
+//! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each on a thread of its own; the pools
+//! hand them out. A `Session` is one transaction and rolls back when it is dropped before `commit`. Knows no tables.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Decode, Encode, PgPool, Postgres, Row as _, Sqlite, SqlitePool, Transaction, Type};
+
+use super::errors::CatalogError;
+
+/// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
+const PREPARED_STATEMENTS: usize = 512;
+/// Pages of the write-ahead log after which SQLite moves them into the database file: 16 MB.
+const CHECKPOINT_PAGES: &str = "4000";
+/// Serialises the migrations of nodes that start together; any number that is ours alone.
+const MIGRATION_LOCK: i64 = 0x616c_6d61_6e61_6331;
+
+/// A value to bind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Int(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+    NullInt,
+    NullText,
+}
+
+/// The catalogue's database.
+#[derive(Clone, Debug)]
+pub(super) enum Database {
+    Sqlite { writer: SqlitePool, readers: SqlitePool },
+    Postgres(PgPool),
+}
+
+/// One transaction.
+pub(super) enum Session {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// One row of a result.
+pub(super) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+impl Database {
+    /// Connects, creating an SQLite file that does not exist yet.
+    pub async fn open(address: &str) -> Result<Self, CatalogError> {
+        if let Some(path) = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")) {
+            return open_sqlite(Path::new(path)).await;
+        }
+        if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+            return open_postgres(address).await;
+        }
+        Err(CatalogError::Address {
+            given: without_password(address),
+        })
+    }
+
+    /// A transaction that sees one moment of the catalogue and changes nothing.
+    pub async fn read(&self) -> Result<Session, CatalogError> {
+        Ok(match self {
+            Self::Sqlite { readers, .. } => Session::Sqlite(readers.begin().await.map_err(classify)?),
+            Self::Postgres(pool) => Session::Postgres(
+                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    .await
+                    .map_err(classify)?,
+            ),
+        })
+    }
+
+    /// A transaction that may change the catalogue. SQLite lets one in at a time; PostgreSQL relies on the locks that the caller takes.
+    pub async fn write(&self) -> Result<Session, CatalogError> {
+        Ok(match self {
+            Self::Sqlite { writer, .. } => Session::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await.map_err(classify)?),
+            Self::Postgres(pool) => Session::Postgres(pool.begin().await.map_err(classify)?),
+        })
+    }
+
+    /// One reading statement, which by itself sees one moment.
+    pub async fn fetch(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+        match self {
+            Self::Sqlite { readers, .. } => {
+                let mut connection: PoolConnection<Sqlite> = readers.acquire().await.map_err(classify)?;
+                fetch_sqlite(&mut connection, sql, values).await
+            }
+            Self::Postgres(pool) => {
+                let mut connection: PoolConnection<Postgres> = pool.acquire().await.map_err(classify)?;
+                fetch_postgres(&mut connection, sql, values).await
+            }
+        }
+    }
+
+    /// A write transaction in which nobody else migrates.
+    pub async fn migrating(&self) -> Result<Session, CatalogError> {
+        let mut session = self.write().await?;
+        if matches!(session, Session::Postgres(_)) {
+            session
+                .fetch("SELECT pg_advisory_xact_lock($1)".to_owned(), vec![Value::Int(MIGRATION_LOCK)])
+                .await?;
+        }
+        Ok(session)
+    }
+
+    /// What the database itself has to say against its own structure. Empty when it is sound.
+    pub async fn self_check(&self) -> Result<Vec<String>, CatalogError> {
+        match self {
+            Self::Sqlite { .. } => {
+                let rows = self.fetch("PRAGMA integrity_check".to_owned(), Vec::new()).await?;
+                let mut complaints = Vec::new();
+                for row in rows {
+                    let text = row.text(0)?;
+                    if text != "ok" {
+                        complaints.push(text);
+                    }
+                }
+                Ok(complaints)
+            }
+            Self::Postgres(_) => Ok(Vec::new()),
+        }
+    }
+
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Session {
+    pub async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+        match self {
+            Self::Sqlite(transaction) => fetch_sqlite(transaction, sql, values).await,
+            Self::Postgres(transaction) => fetch_postgres(transaction, sql, values).await,
+        }
+    }
+
+    /// Runs a statement; returns how many rows it changed.
+    pub async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
+        Ok(match self {
+            Self::Sqlite(transaction) => bound::<Sqlite>(sql, values)
+                .execute(&mut **transaction)
+                .await
+                .map_err(classify)?
+                .rows_affected(),
+            Self::Postgres(transaction) => bound::<Postgres>(sql, values)
+                .execute(&mut **transaction)
+                .await
+                .map_err(classify)?
+                .rows_affected(),
+        })
+    }
+
+    /// Runs a script of definitions written for SQLite, in the words of this database.
+    pub async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
+        match self {
+            Self::Sqlite(transaction) => {
+                sqlx::raw_sql(AssertSqlSafe(script.to_owned()))
+                    .execute(&mut **transaction)
+                    .await
+                    .map_err(classify)?;
+            }
+            Self::Postgres(transaction) => {
+                let script = postgres_definitions(script);
+                sqlx::raw_sql(AssertSqlSafe(script))
+                    .execute(&mut **transaction)
+                    .await
+                    .map_err(classify)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Words that make a `SELECT` keep its rows locked until the transaction ends. SQLite's writers are alone anyway.
+    pub fn locking(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "",
+            Self::Postgres(_) => " FOR UPDATE",
+        }
+    }
+
+    /// When this returns `Ok`, what the transaction did survives a crash of this process and of the database's machine.
+    pub async fn commit(self) -> Result<(), CatalogError> {
+        match self {
+            Self::Sqlite(transaction) => transaction.commit().await.map_err(classify),
+            Self::Postgres(transaction) => transaction.commit().await.map_err(classify),
+        }
+    }
+}
+
+impl Row {
+    pub fn int(&self, column: usize) -> Result<i64, CatalogError> {
+        self.get::<i64>(column)
+    }
+
+    pub fn text(&self, column: usize) -> Result<String, CatalogError> {
+        self.get::<String>(column)
+    }
+
+    pub fn bytes(&self, column: usize) -> Result<Vec<u8>, CatalogError> {
+        self.get::<Vec<u8>>(column)
+    }
+
+    pub fn optional_int(&self, column: usize) -> Result<Option<i64>, CatalogError> {
+        self.get::<Option<i64>>(column)
+    }
+
+    pub fn optional_text(&self, column: usize) -> Result<Option<String>, CatalogError> {
+        self.get::<Option<String>>(column)
+    }
+
+    fn get<T>(&self, column: usize) -> Result<T, CatalogError>
+    where
+        T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>,
+    {
+        match self {
+            Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column),
+        }
+        .map_err(classify)
+    }
+}
+
+async fn fetch_sqlite(connection: &mut sqlx::SqliteConnection, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+    let rows = bound::<Sqlite>(sql, values).fetch_all(connection).await.map_err(classify)?;
+    Ok(rows.into_iter().map(Row::Sqlite).collect())
+}
+
+async fn fetch_postgres(connection: &mut sqlx::PgConnection, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+    let rows = bound::<Postgres>(sql, values).fetch_all(connection).await.map_err(classify)?;
+    Ok(rows.into_iter().map(Row::Postgres).collect())
+}
+
+fn bound<DB>(sql: String, values: Vec<Value>) -> Query<'static, DB, DB::Arguments>
+where
+    DB: sqlx::Database,
+    i64: Encode<'static, DB> + Type<DB>,
+    String: Encode<'static, DB> + Type<DB>,
+    Vec<u8>: Encode<'static, DB> + Type<DB>,
+    Option<i64>: Encode<'static, DB> + Type<DB>,
+    Option<String>: Encode<'static, DB> + Type<DB>,
+{
+    let mut query = sqlx::query::<DB>(AssertSqlSafe(sql));
+    for value in values {
+        query = match value {
+            Value::Int(value) => query.bind(value),
+            Value::Text(value) => query.bind(value),
+            Value::Bytes(value) => query.bind(value),
+            Value::NullInt => query.bind(None::<i64>),
+            Value::NullText => query.bind(None::<String>),
+        };
+    }
+    query
+}
+
+async fn open_sqlite(path: &Path) -> Result<Database, CatalogError> {
+    create_private(path)?;
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(PATIENCE)
+        .statement_cache_capacity(PREPARED_STATEMENTS)
+        .pragma("cell_size_check", "on")
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        .pragma("journal_size_limit", "67108864")
+        .pragma("cache_size", "-16384")
+        .disable_statement_logging();
+    let writer = pool(1).connect_with(options.clone()).await.map_err(classify)?;
+    let readers = pool(reader_count())
+        .min_connections(1)
+        .connect_with(options.pragma("query_only", "on"))
+        .await
+        .map_err(classify)?;
+    Ok(Database::Sqlite { writer, readers })
+}
+
+async fn open_postgres(address: &str) -> Result<Database, CatalogError> {
+    let options = PgConnectOptions::from_str(address)
+        .map_err(|_| CatalogError::Address {
+            given: without_password(address),
+        })?
+        .application_name("almanac")
+        .statement_cache_capacity(PREPARED_STATEMENTS)
+        // An acknowledgement means that it is on disk, whatever the server's default is.
+        .options([
+            ("synchronous_commit", "on"),
+            ("lock_timeout", "10s"),
+            ("idle_in_transaction_session_timeout", "60s"),
+        ])
+        .disable_statement_logging();
+    Ok(Database::Postgres(pool(16).connect_with(options).await.map_err(classify)?))
+}
+
+fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
+    PoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        // A dead connection shows itself at the first statement; asking beforehand would double the cost of the shortest reads.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+}
+
+fn reader_count() -> u32 {
+    std::thread::available_parallelism()
+        .map_or(4, |count| count.get() as u32 * 2)
+        .clamp(2, 8)
+}
+
+/// Creates the file, readable by its owner only, before SQLite would create it readable by all.
+fn create_private(path: &Path) -> Result<(), CatalogError> {
+    let unavailable = |error: std::io::Error| {
+        let detail = format!("{}: {error}", path.display());
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            CatalogError::Full { detail }
+        } else {
+            CatalogError::Unavailable { detail }
+        }
+    };
+    if let Some(parent) = path.parent().filter(|parent| *parent != PathBuf::new()) {
+        std::fs::create_dir_all(parent).map_err(unavailable)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop).map_err(unavailable)
+}
+
+fn postgres_definitions(script: &str) -> String {
+    script
+        .replace(") STRICT, WITHOUT ROWID;", ");")
+        .replace(") STRICT;", ");")
+        .replace(" INTEGER", " BIGINT")
+        .replace(" BLOB", " BYTEA")
+}
+
+fn without_password(address: &str) -> String {
+    match (address.find("://"), address.find('@')) {
+        (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &address[..scheme], &address[at..]),
+        _ => address.to_owned(),
+    }
+}
+
+fn classify(error: sqlx::Error) -> CatalogError {
+    let detail = error.to_string();
+    match &error {
+        sqlx::Error::Database(database) => match database.code().as_deref() {
+            Some(code) if code.len() == 5 => classify_postgres(code, detail),
+            Some(code) => classify_sqlite(code.parse().unwrap_or(0), detail),
+            None => CatalogError::Refused { detail },
+        },
+        sqlx::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => CatalogError::Full { detail },
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::BeginFailed => CatalogError::Unavailable { detail },
+        // A value of another type than the column's.
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => CatalogError::Corrupt { what: detail },
+        _ => CatalogError::Refused { detail },
+    }
+}
+
+fn classify_sqlite(code: u32, detail: String) -> CatalogError {
+    const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
+    match (code, code & 0xff) {
+        (NO_ROOM_FOR_SHARED_MEMORY, _) | (_, 13) => CatalogError::Full { detail },
+        // Corrupt; not a database.
+        (_, 11 | 26) => CatalogError::Corrupt { what: detail },
+        // Busy, locked, out of memory, read-only, interrupted, input or output error, cannot open, protocol.
+        (_, 5 | 6 | 7 | 8 | 9 | 10 | 14 | 15) => CatalogError::Unavailable { detail },
+        (_, 19) if matches!(code, 1555 | 2067) => CatalogError::Exists { what: detail },
+        _ => CatalogError::Refused { detail },
+    }
+}
+
+fn classify_postgres(code: &str, detail: String) -> CatalogError {
+    match code {
+        "53100" => CatalogError::Full { detail },
+        "XX001" | "XX002" => CatalogError::Corrupt { what: detail },
+        "23505" => CatalogError::Exists { what: detail },
+        "40001" | "40P01" | "55P03" | "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => CatalogError::Unavailable { detail },
+        _ if code.starts_with("08") || code.starts_with("53") => CatalogError::Unavailable { detail },
+        _ => CatalogError::Refused { detail },
+    }
+}

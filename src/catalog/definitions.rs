@@ -1,0 +1,86 @@
+//! Data types that people defined. Their bodies are opaque here.
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::database::Value;
+use super::errors::CatalogError;
+use super::records::StoredDefinition;
+use super::rows::{id, text};
+use super::tables::{DEFINITIONS, Existing, Record};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+impl Catalog {
+    /// Stores a definition that is new.
+    pub async fn insert_definition(&self, definition: &StoredDefinition) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        session.insert(&DEFINITIONS, vec![values(definition)], Existing::Refuse).await?;
+        session.commit().await
+    }
+
+    /// Stores a changed definition, unless somebody else changed it since version `expected` was read: then nothing happens and the answer is `false`.
+    pub async fn update_definition(&self, definition: &StoredDefinition, expected: i64) -> Result<bool, CatalogError> {
+        let mut session = self.database.write().await?;
+        let rest = format!("WHERE definition = $1{}", session.locking());
+        let found = session.select(&DEFINITIONS, &rest, vec![id(definition.id)]).await?;
+        let Some(found) = found.first() else {
+            return Err(CatalogError::Missing {
+                what: format!("definition {}", definition.id),
+            });
+        };
+        if definition_of(found)?.version != expected {
+            return Ok(false);
+        }
+        session.insert(&DEFINITIONS, vec![values(definition)], Existing::Replace).await?;
+        session.commit().await?;
+        Ok(true)
+    }
+
+    pub async fn definition(&self, definition: Uuid) -> Result<Option<StoredDefinition>, CatalogError> {
+        let found = self
+            .database
+            .select(&DEFINITIONS, "WHERE definition = $1", vec![id(definition)])
+            .await?;
+        found.first().map(definition_of).transpose()
+    }
+
+    /// A person's definitions, archived ones included, oldest first.
+    pub async fn definitions_of(&self, person: PersonId) -> Result<Vec<StoredDefinition>, CatalogError> {
+        let rows = self
+            .database
+            .select(
+                &DEFINITIONS,
+                "WHERE person = $1 ORDER BY created_at, definition",
+                vec![id(person.0)],
+            )
+            .await?;
+        rows.iter().map(definition_of).collect()
+    }
+}
+
+fn values(definition: &StoredDefinition) -> Vec<Value> {
+    vec![
+        id(definition.id),
+        id(definition.person.0),
+        text(&definition.base),
+        text(&definition.body),
+        Value::Int(definition.version),
+        Value::Int(i64::from(definition.deprecated)),
+        Value::Int(definition.created_at.micros()),
+        Value::Int(definition.updated_at.micros()),
+    ]
+}
+
+fn definition_of(row: &Record) -> Result<StoredDefinition, CatalogError> {
+    Ok(StoredDefinition {
+        id: row.id(0, |bytes| Uuid::from_slice(bytes).ok())?,
+        person: row.id(1, PersonId::from_slice)?,
+        base: row.text(2)?.to_owned(),
+        body: row.text(3)?.to_owned(),
+        version: row.int(4)?,
+        deprecated: row.int(5)? != 0,
+        created_at: Instant::from_micros(row.int(6)?),
+        updated_at: Instant::from_micros(row.int(7)?),
+    })
+}

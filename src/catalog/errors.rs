@@ -1,0 +1,32 @@
+//! What can go wrong in the catalogue, in the terms its callers act on: try later, make room, repair, or correct the call.
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum CatalogError {
+    /// Nothing is known to be damaged; the same call may succeed later.
+    #[error("the catalogue cannot be reached or is busy: {detail}; try again later")]
+    Unavailable { detail: String },
+    #[error("the catalogue has no room left: {detail}; free disk space, then try again")]
+    Full { detail: String },
+    /// Stored bytes are not those that were written. Nothing derived from them was returned.
+    #[error("the catalogue is damaged: {what}; run `almanac check`")]
+    Corrupt { what: String },
+    #[error("the catalogue was written by a newer release: it has schema version {found}, this release knows {known}; upgrade first")]
+    TooNew { found: i64, known: i64 },
+    #[error("the catalogue address {given:?} is not understood: expected sqlite://PATH or postgres://USER@HOST/DATABASE")]
+    Address { given: String },
+    #[error("{what} exists already")]
+    Exists { what: String },
+    #[error("{what} is not in the catalogue")]
+    Missing { what: String },
+    /// The database refused a statement that should have been right.
+    #[error("the catalogue refused a statement: {detail}")]
+    Refused { detail: String },
+}
+
+impl CatalogError {
+    pub(super) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt { what: what.into() }
+    }
+}

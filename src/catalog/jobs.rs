@@ -1,0 +1,174 @@
+//! What background jobs ask of the catalogue: who works on what, what waits, what may be removed.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::Catalog;
+use super::database::Value;
+use super::errors::CatalogError;
+use super::records::TailBacklog;
+use super::rows::{id, text};
+use super::tables::{Existing, LEASES, META, PARTITIONS, PIECES, RETIRED_OBJECTS, one_of};
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
+
+/// Rows that one listing statement returns.
+const PAGE: i64 = 1_000;
+
+impl Catalog {
+    /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it.
+    pub async fn acquire_lease(&self, name: &str, holder: &str, length: Duration) -> Result<bool, CatalogError> {
+        let now = self.clock.now().micros();
+        let until = now.saturating_add(i64::try_from(length.as_micros()).unwrap_or(i64::MAX));
+        let mut session = self.database.write().await?;
+        let rest = format!("WHERE name = $1{}", session.locking());
+        let row = vec![text(name), text(holder), Value::Int(until)];
+        let taken = match session.select(&LEASES, &rest, vec![text(name)]).await?.first() {
+            Some(lease) if lease.text(1)? != holder && lease.int(2)? > now => false,
+            Some(_) => session.insert(&LEASES, vec![row], Existing::Replace).await?.rows == 1,
+            // Somebody else may insert the same name meanwhile; then theirs stands.
+            None => session.insert(&LEASES, vec![row], Existing::Keep).await?.rows == 1,
+        };
+        session.commit().await?;
+        Ok(taken)
+    }
+
+    /// Gives a lease back, if `holder` has it.
+    pub async fn release_lease(&self, name: &str, holder: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        session
+            .execute(
+                "DELETE FROM leases WHERE name = $1 AND holder = $2".to_owned(),
+                vec![text(name), text(holder)],
+            )
+            .await?;
+        session.commit().await
+    }
+
+    /// Partitions with rows in the tail, the longest waiting first.
+    pub async fn tail_backlog(&self) -> Result<Vec<TailBacklog>, CatalogError> {
+        let mut backlog: HashMap<(PersonId, TypeId), TailBacklog> = HashMap::new();
+        for row in self
+            .database
+            .select(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
+            .await?
+        {
+            let (person, data_type) = (row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()));
+            let entry = backlog.entry((person, data_type.clone())).or_insert_with(|| TailBacklog {
+                person,
+                data_type,
+                pieces: 0,
+                bytes: 0,
+                oldest: Instant::from_micros(i64::MAX),
+            });
+            entry.pieces += 1;
+            entry.bytes += row.int(5)?;
+            entry.oldest = entry.oldest.min(Instant::from_micros(row.int(14)?));
+        }
+        let mut backlog: Vec<TailBacklog> = backlog.into_values().collect();
+        backlog.sort_by(|one, other| one.oldest.cmp(&other.oldest).then_with(|| one.data_type.cmp(&other.data_type)));
+        Ok(backlog)
+    }
+
+    /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something to do. Largest number of pieces first.
+    pub async fn compaction_candidates(&self, pieces: i64) -> Result<Vec<(PersonId, TypeId)>, CatalogError> {
+        let rows = self
+            .database
+            .select(
+                &PARTITIONS,
+                "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC",
+                vec![Value::Int(pieces)],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| Ok((row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()))))
+            .collect()
+    }
+
+    /// Names an object that is about to be written, so that it is collected as an orphan if no commit ever points to it.
+    pub async fn retire_object(&self, path: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        session
+            .insert(
+                &RETIRED_OBJECTS,
+                vec![vec![text(path), Value::Int(self.clock.now().micros())]],
+                Existing::Replace,
+            )
+            .await?;
+        session.commit().await
+    }
+
+    /// Objects retired before `moment`, the longest retired first; a thousand at most.
+    pub async fn retired_objects(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
+        let rest = "WHERE retired_at < $1 ORDER BY retired_at LIMIT $2";
+        let rows = self
+            .database
+            .select(&RETIRED_OBJECTS, rest, vec![Value::Int(moment.micros()), Value::Int(PAGE)])
+            .await?;
+        rows.iter().map(|row| row.text(0).map(str::to_owned)).collect()
+    }
+
+    /// Forgets retired objects, once they are removed from the object store.
+    pub async fn forget_objects(&self, paths: &[String]) -> Result<(), CatalogError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut session = self.database.write().await?;
+        for some in paths.chunks(64) {
+            let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
+            session
+                .execute(format!("DELETE FROM retired_objects WHERE path IN {list}"), values)
+                .await?;
+        }
+        session.commit().await
+    }
+
+    /// Paths of objects that pieces point to, after `after` in a fixed order of (person, type, piece); a thousand at most. An empty answer is the end.
+    pub async fn object_paths(&self, after: Option<&ObjectCursor>) -> Result<Vec<ObjectCursor>, CatalogError> {
+        let (rest, values) = match after {
+            None => (
+                "WHERE path IS NOT NULL ORDER BY person, data_type, piece LIMIT $1",
+                vec![Value::Int(PAGE)],
+            ),
+            Some(cursor) => (
+                "WHERE path IS NOT NULL AND (person, data_type, piece) > ($2, $3, $4) ORDER BY person, data_type, piece LIMIT $1",
+                vec![Value::Int(PAGE), id(cursor.person.0), text(&cursor.data_type.0), id(cursor.piece)],
+            ),
+        };
+        let rows = self.database.select(&PIECES, rest, values).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(ObjectCursor {
+                    person: row.id(0, PersonId::from_slice)?,
+                    data_type: TypeId(row.text(1)?.into()),
+                    piece: row.id(2, |bytes| uuid::Uuid::from_slice(bytes).ok())?,
+                    path: row.text(11)?.to_owned(),
+                })
+            })
+            .collect()
+    }
+
+    /// A fact about the catalogue as a whole.
+    pub async fn meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
+        let found = self.database.select(&META, "WHERE name = $1", vec![text(name)]).await?;
+        found.first().map(|row| row.text(1).map(str::to_owned)).transpose()
+    }
+
+    pub async fn set_meta(&self, name: &str, value: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        session
+            .insert(&META, vec![vec![text(name), text(value)]], Existing::Replace)
+            .await?;
+        session.commit().await
+    }
+}
+
+/// An object that a piece points to, and the place in the listing after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectCursor {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    piece: uuid::Uuid,
+    pub path: String,
+}

@@ -1,0 +1,37 @@
+//! How the catalogue's tables came to be. Applied at open, in order, in one transaction that only one process runs at a time. A migration that was
+//! released never changes; what it got wrong is put right by the next.
+
+use super::database::{Database, Value};
+use super::errors::CatalogError;
+use crate::model::time::Instant;
+
+const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("migrations/0001_foundation.sql"))];
+
+pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {
+    let mut session = database.migrating().await?;
+    session
+        .define("CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT;")
+        .await?;
+    let rows = session
+        .fetch(
+            "SELECT version FROM schema_versions ORDER BY version DESC LIMIT 1".to_owned(),
+            Vec::new(),
+        )
+        .await?;
+    let found = rows.first().map_or(Ok(0), |row| row.int(0))?;
+    let known = MIGRATIONS.last().map_or(0, |(version, _)| *version);
+    if found > known {
+        return Err(CatalogError::TooNew { found, known });
+    }
+    for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
+        session.define(script).await?;
+        let applied = vec![Value::Int(*version), Value::Int(now.micros())];
+        session
+            .execute(
+                "INSERT INTO schema_versions (version, applied_at) VALUES ($1, $2)".to_owned(),
+                applied,
+            )
+            .await?;
+    }
+    session.commit().await
+}

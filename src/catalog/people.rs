@@ -1,0 +1,139 @@
+//! People, what they prefer, where their records came from, and what they were told about accepted requests.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::committing::create_person;
+use super::database::Value;
+use super::errors::CatalogError;
+use super::records::{KnownPerson, KnownSource};
+use super::rows::{id, text};
+use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS};
+use crate::model::ids::{PersonId, UploadId};
+use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
+
+const MINUTE: i64 = 60_000_000;
+
+impl Catalog {
+    /// Creates a person unless there is one; returns whether it was new. A name is kept from the first call.
+    pub async fn ensure_person(&self, person: PersonId, name: Option<&str>) -> Result<bool, CatalogError> {
+        if self.person(person).await?.is_some() {
+            return Ok(false);
+        }
+        let mut session = self.database.write().await?;
+        let created = create_person(&mut session, person, name, self.clock.now()).await?;
+        session.commit().await?;
+        Ok(created)
+    }
+
+    pub async fn person_exists(&self, person: PersonId) -> Result<bool, CatalogError> {
+        Ok(self.person(person).await?.is_some())
+    }
+
+    pub async fn person(&self, person: PersonId) -> Result<Option<KnownPerson>, CatalogError> {
+        let found = self.database.select(&PEOPLE, "WHERE person = $1", vec![id(person.0)]).await?;
+        found.first().map(known_person).transpose()
+    }
+
+    /// Everybody, in the order of their ids.
+    pub async fn people(&self) -> Result<Vec<KnownPerson>, CatalogError> {
+        self.database
+            .select(&PEOPLE, "ORDER BY person", Vec::new())
+            .await?
+            .iter()
+            .map(known_person)
+            .collect()
+    }
+
+    /// Stores a person's preferences: JSON text that replaces what was there.
+    pub async fn set_preferences(&self, person: PersonId, preferences: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let rest = format!("WHERE person = $1{}", session.locking());
+        let Some(found) = session.select(&PEOPLE, &rest, vec![id(person.0)]).await?.pop() else {
+            return Err(CatalogError::Missing {
+                what: format!("person {person}"),
+            });
+        };
+        let mut row = found.into_values();
+        if let Some(value) = row.get_mut(2) {
+            *value = text(preferences);
+        }
+        session.insert(&PEOPLE, vec![row], Existing::Replace).await?;
+        session.commit().await
+    }
+
+    /// The sources that a person's records came from, oldest first.
+    pub async fn sources_of(&self, person: PersonId) -> Result<Vec<KnownSource>, CatalogError> {
+        let rows = self
+            .database
+            .select(&SOURCES, "WHERE person = $1 ORDER BY added_at, source_key", vec![id(person.0)])
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(KnownSource {
+                    id: row.id(2, |bytes| Uuid::from_slice(bytes).ok())?,
+                    key: row.text(1)?.to_owned(),
+                    name: row.optional_text(3).map(str::to_owned),
+                    added_at: Instant::from_micros(row.int(4)?),
+                })
+            })
+            .collect()
+    }
+
+    /// The upload that was accepted under an idempotency key, with the fingerprint of its request.
+    pub async fn upload_for_key(&self, person: PersonId, key: &str) -> Result<Option<(UploadId, [u8; 32])>, CatalogError> {
+        let found = self
+            .database
+            .select(
+                &UPLOADS,
+                "WHERE person = $1 AND idempotency_key = $2",
+                vec![id(person.0), text(key)],
+            )
+            .await?;
+        let Some(found) = found.first() else { return Ok(None) };
+        Ok(Some((
+            found.id(2, UploadId::from_slice)?,
+            found.id(3, |bytes| bytes.try_into().ok())?,
+        )))
+    }
+
+    /// Forgets idempotency keys accepted before `moment`; returns how many.
+    pub async fn forget_uploads(&self, moment: Instant) -> Result<u64, CatalogError> {
+        let mut session = self.database.write().await?;
+        let forgotten = session
+            .execute(
+                "DELETE FROM uploads WHERE accepted_at < $1".to_owned(),
+                vec![Value::Int(moment.micros())],
+            )
+            .await?;
+        session.commit().await?;
+        Ok(forgotten)
+    }
+
+    /// Records put or deleted by type, accepted in `range` with both ends floored to the minute.
+    pub async fn updates_between(&self, person: PersonId, range: TimeRange) -> Result<Vec<(TypeId, i64)>, CatalogError> {
+        let floored = |moment: Instant| Value::Int(moment.micros().div_euclid(MINUTE).saturating_mul(MINUTE));
+        let values = vec![id(person.0), floored(range.start()), floored(range.end())];
+        let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();
+        for row in self
+            .database
+            .select(&UPDATES, "WHERE person = $1 AND minute >= $2 AND minute < $3", values)
+            .await?
+        {
+            *counts.entry(TypeId(row.text(2)?.into())).or_default() += row.int(3)?;
+        }
+        Ok(counts.into_iter().collect())
+    }
+}
+
+fn known_person(row: &Record) -> Result<KnownPerson, CatalogError> {
+    Ok(KnownPerson {
+        id: row.id(0, PersonId::from_slice)?,
+        name: row.optional_text(1).map(str::to_owned),
+        preferences: row.optional_text(2).map(str::to_owned),
+        created_at: Instant::from_micros(row.int(3)?),
+    })
+}

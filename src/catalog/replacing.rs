@@ -1,0 +1,144 @@
+//! The same rows in other pieces: how flush and compaction change the catalogue without changing an answer.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::Catalog;
+use super::committing::{lock_people, store_partitions};
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::reading::{Content, read_contents};
+use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
+use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_values, text};
+use super::tables::{DEAD_ROWS, Existing, LEDGERS, PIECES, RETIRED_OBJECTS, one_of};
+use crate::model::ids::{PieceId, RecordId};
+use crate::model::time::Instant;
+
+/// Pieces removed by one statement.
+const PIECES_AT_ONCE: usize = 64;
+
+impl Catalog {
+    /// Puts `output` in the place of `inputs`, if these all still exist. Their objects are retired, and rows of theirs that died after the output was
+    /// read are dead in the output too.
+    pub async fn replace(&self, replace: Replace) -> Result<CommitOutcome, CatalogError> {
+        let mut session = self.database.write().await?;
+        let witness = replace.output.first().map(|piece| piece.id);
+        let outcome = apply(&mut session, replace, self.clock.now()).await?;
+        if outcome == CommitOutcome::Done {
+            self.confirm(session, witness).await?;
+        }
+        Ok(outcome)
+    }
+}
+
+async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<CommitOutcome, CatalogError> {
+    let mut ledgers = lock_people(session, &BTreeSet::from([replace.person]), now).await?;
+    let mut contents = read_contents(session, replace.person, std::slice::from_ref(&replace.data_type)).await?;
+    let Some(content) = contents.remove(&replace.data_type) else {
+        return Ok(CommitOutcome::Stale);
+    };
+    let inputs: HashSet<PieceId> = replace.inputs.iter().copied().collect();
+    if content.pieces.iter().filter(|(piece, _)| inputs.contains(&piece.id)).count() < inputs.len() {
+        return Ok(CommitOutcome::Stale);
+    }
+    let stored = content.row.checksum();
+    let sequence = content
+        .pieces
+        .iter()
+        .filter(|(piece, _)| inputs.contains(&piece.id))
+        .map(|(piece, _)| piece.sequence)
+        .max()
+        .unwrap_or(0);
+    let applied: HashSet<(PieceId, RecordId)> = replace.applied.iter().copied().collect();
+    let late: Vec<RecordId> = content
+        .dead
+        .iter()
+        .filter(|(dead, _)| inputs.contains(&dead.piece) && !applied.contains(&(dead.piece, dead.record)))
+        .map(|(dead, _)| dead.record)
+        .collect();
+
+    retire_objects(session, &content, &inputs, now).await?;
+    let mut row = without(&content, &inputs);
+    remove_pieces(session, &replace).await?;
+
+    let mut blobs = Vec::new();
+    let mut pieces = Vec::new();
+    let mut dead = Vec::new();
+    for piece in &replace.output {
+        pieces.push(piece_values(replace.person, &replace.data_type, piece, sequence, now));
+        if let NewPlace::Tail { blob } = &piece.place {
+            blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
+        }
+        // Which of several outputs holds the row is not known here. An id that is dead in a piece without it does no harm.
+        dead.extend(
+            late.iter()
+                .map(|record| DeadRow::values(replace.person, &replace.data_type, piece.id, *record, sequence)),
+        );
+    }
+    let written = session.insert(&PIECES, pieces, Existing::Refuse).await?;
+    for (piece, checksum) in replace.output.iter().zip(written.checksums) {
+        row.gain(piece, checksum);
+    }
+    for checksum in session.insert(&DEAD_ROWS, dead, Existing::Refuse).await?.checksums {
+        row.dead += 1;
+        row.digest ^= checksum;
+    }
+    session.insert_blobs(blobs).await?;
+    row.version += 1;
+    store_partitions(session, vec![(row, Some(stored))], &mut ledgers).await?;
+    session
+        .insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace)
+        .await?;
+    Ok(CommitOutcome::Done)
+}
+
+/// The partition's row as it is without `inputs` and their dead rows.
+fn without(content: &Content, inputs: &HashSet<PieceId>) -> PartitionRow {
+    let mut row = PartitionRow {
+        pieces: 0,
+        dead: 0,
+        digest: 0,
+        bytes: 0,
+        bounds: None,
+        ..content.row.clone()
+    };
+    for (piece, checksum) in content.pieces.iter().filter(|(piece, _)| !inputs.contains(&piece.id)) {
+        row.pieces += 1;
+        row.bytes += piece.bytes;
+        row.digest ^= checksum;
+        row.bounds = Some(row.bounds.map_or(piece.bounds, |bounds: Bounds| bounds.union(piece.bounds)));
+    }
+    for (_, checksum) in content.dead.iter().filter(|(dead, _)| !inputs.contains(&dead.piece)) {
+        row.dead += 1;
+        row.digest ^= checksum;
+    }
+    row
+}
+
+async fn retire_objects(session: &mut Session, content: &Content, inputs: &HashSet<PieceId>, now: Instant) -> Result<(), CatalogError> {
+    let rows = content
+        .pieces
+        .iter()
+        .filter(|(piece, _)| inputs.contains(&piece.id))
+        .filter_map(|(piece, _)| match &piece.place {
+            Place::Object { path, .. } => Some(vec![text(path), Value::Int(now.micros())]),
+            Place::Tail { .. } => None,
+        })
+        .collect();
+    session.insert(&RETIRED_OBJECTS, rows, Existing::Replace).await?;
+    Ok(())
+}
+
+async fn remove_pieces(session: &mut Session, replace: &Replace) -> Result<(), CatalogError> {
+    for some in replace.inputs.chunks(PIECES_AT_ONCE) {
+        let ids: Vec<Value> = some.iter().map(|piece| id(piece.0)).collect();
+        let (list, mut values) = one_of(3, ids.clone());
+        values.splice(0..0, [id(replace.person.0), text(&replace.data_type.0)]);
+        for table in [DEAD_ROWS.name, PIECES.name] {
+            let sql = format!("DELETE FROM {table} WHERE person = $1 AND data_type = $2 AND piece IN {list}");
+            session.execute(sql, values.clone()).await?;
+        }
+        let (list, values) = one_of(1, ids);
+        session.execute(format!("DELETE FROM blobs WHERE piece IN {list}"), values).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! The catalogue's own rows that more than one of its statements needs, between their stored form and names.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::database::Value;
+use super::errors::CatalogError;
+use super::records::{Bounds, Footer, NewPiece, NewPlace, PartitionSummary, Piece, Place};
+use super::tables::{LEDGERS, PARTITIONS, Record};
+use crate::model::ids::{PersonId, PieceId, RecordId};
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
+
+/// A person's running totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ledger {
+    pub person: PersonId,
+    pub sequence: i64,
+    pub partitions: i64,
+    pub digest: u32,
+}
+
+/// One row of `partitions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PartitionRow {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub version: i64,
+    pub records: i64,
+    pub pieces: i64,
+    pub dead: i64,
+    pub digest: u32,
+    pub bytes: i64,
+    pub bounds: Option<Bounds>,
+    pub changed_at: Instant,
+}
+
+/// One row of `dead_rows`.
+#[derive(Clone, Debug)]
+pub(super) struct DeadRow {
+    pub data_type: TypeId,
+    pub piece: PieceId,
+    pub record: RecordId,
+}
+
+impl Ledger {
+    pub fn of(record: &Record) -> Result<Self, CatalogError> {
+        Ok(Self {
+            person: record.id(0, PersonId::from_slice)?,
+            sequence: record.int(1)?,
+            partitions: record.int(2)?,
+            digest: digest(record.int(3)?)?,
+        })
+    }
+
+    pub fn values(&self) -> Vec<Value> {
+        vec![
+            id(self.person.0),
+            Value::Int(self.sequence),
+            Value::Int(self.partitions),
+            Value::Int(i64::from(self.digest)),
+        ]
+    }
+
+    pub fn empty(person: PersonId) -> Self {
+        Self {
+            person,
+            sequence: 0,
+            partitions: 0,
+            digest: 0,
+        }
+    }
+
+    pub fn checksum(&self) -> u32 {
+        LEDGERS.checksum(&self.values())
+    }
+}
+
+impl PartitionRow {
+    pub fn of(record: &Record) -> Result<Self, CatalogError> {
+        let pieces = record.int(4)?;
+        let bounds = Bounds {
+            min_start: Instant::from_micros(record.int(8)?),
+            max_start: Instant::from_micros(record.int(9)?),
+            max_end: Instant::from_micros(record.int(10)?),
+        };
+        Ok(Self {
+            person: record.id(0, PersonId::from_slice)?,
+            data_type: TypeId(record.text(1)?.into()),
+            version: record.int(2)?,
+            records: record.int(3)?,
+            pieces,
+            dead: record.int(5)?,
+            digest: digest(record.int(6)?)?,
+            bytes: record.int(7)?,
+            bounds: (pieces > 0).then_some(bounds),
+            changed_at: Instant::from_micros(record.int(11)?),
+        })
+    }
+
+    /// The row of a partition that has none yet.
+    pub fn empty(person: PersonId, data_type: TypeId, now: Instant) -> Self {
+        Self {
+            person,
+            data_type,
+            version: 0,
+            records: 0,
+            pieces: 0,
+            dead: 0,
+            digest: 0,
+            bytes: 0,
+            bounds: None,
+            changed_at: now,
+        }
+    }
+
+    pub fn values(&self) -> Vec<Value> {
+        let (min_start, max_start, max_end) = self.bounds.map_or((0, 0, 0), |bounds| {
+            (bounds.min_start.micros(), bounds.max_start.micros(), bounds.max_end.micros())
+        });
+        vec![
+            id(self.person.0),
+            text(&self.data_type.0),
+            Value::Int(self.version),
+            Value::Int(self.records),
+            Value::Int(self.pieces),
+            Value::Int(self.dead),
+            Value::Int(i64::from(self.digest)),
+            Value::Int(self.bytes),
+            Value::Int(min_start),
+            Value::Int(max_start),
+            Value::Int(max_end),
+            Value::Int(self.changed_at.micros()),
+        ]
+    }
+
+    pub fn checksum(&self) -> u32 {
+        PARTITIONS.checksum(&self.values())
+    }
+
+    /// Takes note of a piece whose row has the given checksum.
+    pub fn gain(&mut self, piece: &NewPiece, checksum: u32) {
+        self.pieces += 1;
+        self.bytes += piece.bytes;
+        self.digest ^= checksum;
+        self.bounds = Some(self.bounds.map_or(piece.bounds, |bounds| bounds.union(piece.bounds)));
+    }
+
+    pub fn summary(&self) -> PartitionSummary {
+        PartitionSummary {
+            data_type: self.data_type.clone(),
+            version: self.version,
+            records: self.records,
+            pieces: self.pieces,
+            bytes: self.bytes,
+            bounds: self.bounds,
+            changed_at: self.changed_at,
+        }
+    }
+}
+
+impl DeadRow {
+    pub fn of(record: &Record) -> Result<Self, CatalogError> {
+        Ok(Self {
+            data_type: TypeId(record.text(1)?.into()),
+            piece: record.id(2, PieceId::from_slice)?,
+            record: record.id(3, RecordId::from_slice)?,
+        })
+    }
+
+    pub fn values(person: PersonId, data_type: &TypeId, piece: PieceId, record: RecordId, sequence: i64) -> Vec<Value> {
+        vec![id(person.0), text(&data_type.0), id(piece.0), id(record.0), Value::Int(sequence)]
+    }
+}
+
+/// A piece from its row; blobs and dead rows are filled in by the caller.
+pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
+    let narrow = |column: usize| {
+        record
+            .int(column)
+            .and_then(|value| u32::try_from(value).map_err(|_| CatalogError::corrupt("a piece has a number out of its range")))
+    };
+    let place = match (record.optional_text(11), record.optional_int(12), record.optional_int(13)) {
+        (Some(path), Some(_), Some(_)) => Place::Object {
+            path: path.to_owned(),
+            footer: Footer {
+                bytes: narrow(12)?,
+                checksum: narrow(13)?,
+            },
+        },
+        (None, None, None) => Place::Tail { blob: None },
+        _ => return Err(CatalogError::corrupt("a piece is neither of the tail nor an object")),
+    };
+    Ok(Piece {
+        id: record.id(2, PieceId::from_slice)?,
+        sequence: record.int(3)?,
+        rows: record.int(4)?,
+        bytes: record.int(5)?,
+        bounds: Bounds {
+            min_start: Instant::from_micros(record.int(6)?),
+            max_start: Instant::from_micros(record.int(7)?),
+            max_end: Instant::from_micros(record.int(8)?),
+        },
+        layout_version: narrow(9)?,
+        checksum: narrow(10)?,
+        place,
+        dead: Arc::new([]),
+        created_at: Instant::from_micros(record.int(14)?),
+    })
+}
+
+pub(super) fn piece_values(person: PersonId, data_type: &TypeId, piece: &NewPiece, sequence: i64, now: Instant) -> Vec<Value> {
+    let (path, footer_bytes, footer_checksum) = match &piece.place {
+        NewPlace::Tail { .. } => (Value::NullText, Value::NullInt, Value::NullInt),
+        NewPlace::Object { path, footer } => (
+            Value::Text(path.clone()),
+            Value::Int(i64::from(footer.bytes)),
+            Value::Int(i64::from(footer.checksum)),
+        ),
+    };
+    vec![
+        id(person.0),
+        text(&data_type.0),
+        id(piece.id.0),
+        Value::Int(sequence),
+        Value::Int(piece.rows),
+        Value::Int(piece.bytes),
+        Value::Int(piece.bounds.min_start.micros()),
+        Value::Int(piece.bounds.max_start.micros()),
+        Value::Int(piece.bounds.max_end.micros()),
+        Value::Int(i64::from(piece.layout_version)),
+        Value::Int(i64::from(piece.checksum)),
+        path,
+        footer_bytes,
+        footer_checksum,
+        Value::Int(now.micros()),
+    ]
+}
+
+pub(super) fn id(id: Uuid) -> Value {
+    Value::Bytes(id.as_bytes().to_vec())
+}
+
+pub(super) fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+pub(super) fn optional_text(text: Option<&str>) -> Value {
+    text.map_or(Value::NullText, |text| Value::Text(text.to_owned()))
+}
+
+fn digest(value: i64) -> Result<u32, CatalogError> {
+    u32::try_from(value).map_err(|_| CatalogError::corrupt("a digest is out of its range"))
+}

@@ -1,0 +1,440 @@
+//! Which tables there are, and how their rows are written and read: always whole, and always with a checksum that every read verifies.
+//!
+//! Statements are made from these definitions, so that a column cannot be forgotten in a checksum. Knows nothing of what the rows mean.
+
+use std::fmt::Write as _;
+
+use super::database::{Database, Row, Session, Value};
+use super::errors::CatalogError;
+
+/// Rows written by one statement at most. Powers of two up to here are the only lengths that get prepared.
+const LONGEST_INSERT: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Int,
+    Text,
+    Bytes,
+    OptionalInt,
+    OptionalText,
+}
+
+/// A table whose rows carry a checksum in a last column of that name.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub name: &'static str,
+    pub columns: &'static [(&'static str, Kind)],
+    /// How many of the leading columns are the primary key.
+    pub key: usize,
+}
+
+/// A row that was read and whose checksum was right.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    table: &'static str,
+    values: Vec<Value>,
+    pub checksum: u32,
+}
+
+/// What to do with a row whose key exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    Refuse,
+    Keep,
+    Replace,
+}
+
+use Kind::{Bytes, Int, OptionalInt, OptionalText, Text};
+
+pub(super) const PEOPLE: Table = Table {
+    name: "people",
+    columns: &[
+        ("person", Bytes),
+        ("name", OptionalText),
+        ("preferences", OptionalText),
+        ("created_at", Int),
+    ],
+    key: 1,
+};
+
+pub(super) const LEDGERS: Table = Table {
+    name: "ledgers",
+    columns: &[("person", Bytes), ("sequence", Int), ("partitions", Int), ("digest", Int)],
+    key: 1,
+};
+
+pub(super) const PARTITIONS: Table = Table {
+    name: "partitions",
+    columns: &[
+        ("person", Bytes),
+        ("data_type", Text),
+        ("version", Int),
+        ("records", Int),
+        ("pieces", Int),
+        ("dead", Int),
+        ("digest", Int),
+        ("bytes", Int),
+        ("min_start", Int),
+        ("max_start", Int),
+        ("max_end", Int),
+        ("changed_at", Int),
+    ],
+    key: 2,
+};
+
+pub(super) const PIECES: Table = Table {
+    name: "pieces",
+    columns: &[
+        ("person", Bytes),
+        ("data_type", Text),
+        ("piece", Bytes),
+        ("sequence", Int),
+        ("row_count", Int),
+        ("bytes", Int),
+        ("min_start", Int),
+        ("max_start", Int),
+        ("max_end", Int),
+        ("layout_version", Int),
+        ("content_checksum", Int),
+        ("path", OptionalText),
+        ("footer_bytes", OptionalInt),
+        ("footer_checksum", OptionalInt),
+        ("created_at", Int),
+    ],
+    key: 3,
+};
+
+pub(super) const DEAD_ROWS: Table = Table {
+    name: "dead_rows",
+    columns: &[
+        ("person", Bytes),
+        ("data_type", Text),
+        ("piece", Bytes),
+        ("record", Bytes),
+        ("sequence", Int),
+    ],
+    key: 4,
+};
+
+pub(super) const RETIRED_OBJECTS: Table = Table {
+    name: "retired_objects",
+    columns: &[("path", Text), ("retired_at", Int)],
+    key: 1,
+};
+
+pub(super) const UPLOADS: Table = Table {
+    name: "uploads",
+    columns: &[
+        ("person", Bytes),
+        ("idempotency_key", Text),
+        ("upload", Bytes),
+        ("fingerprint", Bytes),
+        ("accepted_at", Int),
+    ],
+    key: 2,
+};
+
+pub(super) const UPDATES: Table = Table {
+    name: "updates",
+    columns: &[("person", Bytes), ("minute", Int), ("data_type", Text), ("record_count", Int)],
+    key: 3,
+};
+
+pub(super) const SOURCES: Table = Table {
+    name: "sources",
+    columns: &[
+        ("person", Bytes),
+        ("source_key", Text),
+        ("source", Bytes),
+        ("name", OptionalText),
+        ("added_at", Int),
+    ],
+    key: 2,
+};
+
+pub(super) const DEFINITIONS: Table = Table {
+    name: "definitions",
+    columns: &[
+        ("definition", Bytes),
+        ("person", Bytes),
+        ("base", Text),
+        ("body", Text),
+        ("version", Int),
+        ("deprecated", Int),
+        ("created_at", Int),
+        ("updated_at", Int),
+    ],
+    key: 1,
+};
+
+pub(super) const LEASES: Table = Table {
+    name: "leases",
+    columns: &[("name", Text), ("holder", Text), ("held_until", Int)],
+    key: 1,
+};
+
+pub(super) const META: Table = Table {
+    name: "meta",
+    columns: &[("name", Text), ("value", Text)],
+    key: 1,
+};
+
+/// Every table but `blobs`, each after those that it refers to.
+pub(super) const ALL: &[&Table] = &[
+    &PEOPLE,
+    &LEDGERS,
+    &PARTITIONS,
+    &PIECES,
+    &DEAD_ROWS,
+    &RETIRED_OBJECTS,
+    &UPLOADS,
+    &UPDATES,
+    &SOURCES,
+    &DEFINITIONS,
+    &LEASES,
+    &META,
+];
+
+impl Table {
+    /// `SELECT` of whole rows; `rest` continues after the table's name.
+    pub fn select(&self, rest: &str) -> String {
+        let mut sql = String::with_capacity(256);
+        sql.push_str("SELECT ");
+        for (name, _) in self.columns {
+            sql.push_str(name);
+            sql.push_str(", ");
+        }
+        sql.push_str("checksum FROM ");
+        sql.push_str(self.name);
+        sql.push(' ');
+        sql.push_str(rest);
+        sql
+    }
+
+    /// Takes a row that `select` gave, if it is the one that was written.
+    pub fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (index, (_, kind)) in self.columns.iter().enumerate() {
+            values.push(match kind {
+                Int => Value::Int(row.int(index)?),
+                Text => Value::Text(row.text(index)?),
+                Bytes => Value::Bytes(row.bytes(index)?),
+                OptionalInt => row.optional_int(index)?.map_or(Value::NullInt, Value::Int),
+                OptionalText => row.optional_text(index)?.map_or(Value::NullText, Value::Text),
+            });
+        }
+        let checksum = self.checksum(&values);
+        if row.int(self.columns.len())? == i64::from(checksum) {
+            Ok(Record {
+                table: self.name,
+                values,
+                checksum,
+            })
+        } else {
+            Err(CatalogError::corrupt(format!(
+                "a row of table {} differs from what was written",
+                self.name
+            )))
+        }
+    }
+
+    pub fn checksum(&self, values: &[Value]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(self.name.as_bytes());
+        for value in values {
+            match value {
+                Value::Int(value) => {
+                    hasher.update(&[1]);
+                    hasher.update(&value.to_le_bytes());
+                }
+                Value::Text(value) => {
+                    hasher.update(&[2]);
+                    hasher.update(&(value.len() as u64).to_le_bytes());
+                    hasher.update(value.as_bytes());
+                }
+                Value::Bytes(value) => {
+                    hasher.update(&[3]);
+                    hasher.update(&(value.len() as u64).to_le_bytes());
+                    hasher.update(value);
+                }
+                Value::NullInt | Value::NullText => hasher.update(&[0]),
+            }
+        }
+        hasher.finalize()
+    }
+
+    fn insert(&self, rows: usize, existing: Existing) -> String {
+        let width = self.columns.len() + 1;
+        let mut sql = String::with_capacity(256 + rows * width * 5);
+        sql.push_str("INSERT INTO ");
+        sql.push_str(self.name);
+        sql.push_str(" (");
+        for (name, _) in self.columns {
+            sql.push_str(name);
+            sql.push_str(", ");
+        }
+        sql.push_str("checksum) VALUES ");
+        push_tuples(&mut sql, rows, width);
+        match existing {
+            Existing::Refuse => {}
+            Existing::Keep => sql.push_str(" ON CONFLICT DO NOTHING"),
+            Existing::Replace => {
+                sql.push_str(" ON CONFLICT (");
+                for (index, (name, _)) in self.columns.iter().take(self.key).enumerate() {
+                    sql.push_str(if index == 0 { "" } else { ", " });
+                    sql.push_str(name);
+                }
+                sql.push_str(") DO UPDATE SET checksum = excluded.checksum");
+                for (name, _) in self.columns.iter().skip(self.key) {
+                    let _ = write!(sql, ", {name} = excluded.{name}");
+                }
+            }
+        }
+        sql
+    }
+}
+
+impl Record {
+    pub fn int(&self, column: usize) -> Result<i64, CatalogError> {
+        match self.values.get(column) {
+            Some(Value::Int(value)) => Ok(*value),
+            _ => Err(self.unexpected(column)),
+        }
+    }
+
+    pub fn optional_int(&self, column: usize) -> Option<i64> {
+        match self.values.get(column) {
+            Some(Value::Int(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub fn text(&self, column: usize) -> Result<&str, CatalogError> {
+        self.optional_text(column).ok_or_else(|| self.unexpected(column))
+    }
+
+    pub fn optional_text(&self, column: usize) -> Option<&str> {
+        match self.values.get(column) {
+            Some(Value::Text(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn bytes(&self, column: usize) -> Result<&[u8], CatalogError> {
+        match self.values.get(column) {
+            Some(Value::Bytes(value)) => Ok(value),
+            _ => Err(self.unexpected(column)),
+        }
+    }
+
+    /// A column of 16 bytes as the id that `make` makes of them.
+    pub fn id<T>(&self, column: usize, make: impl Fn(&[u8]) -> Option<T>) -> Result<T, CatalogError> {
+        make(self.bytes(column)?).ok_or_else(|| self.unexpected(column))
+    }
+
+    pub fn into_values(self) -> Vec<Value> {
+        self.values
+    }
+
+    fn unexpected(&self, column: usize) -> CatalogError {
+        CatalogError::corrupt(format!(
+            "column {column} of table {} holds something that cannot be there",
+            self.table
+        ))
+    }
+}
+
+impl Database {
+    /// Verified rows by one statement outside of any transaction.
+    pub async fn select(&self, table: &Table, rest: &str, values: Vec<Value>) -> Result<Vec<Record>, CatalogError> {
+        self.fetch(table.select(rest), values)
+            .await?
+            .iter()
+            .map(|row| table.verify(row))
+            .collect()
+    }
+}
+
+impl Session {
+    /// Verified rows as the transaction sees them.
+    pub async fn select(&mut self, table: &Table, rest: &str, values: Vec<Value>) -> Result<Vec<Record>, CatalogError> {
+        self.fetch(table.select(rest), values)
+            .await?
+            .iter()
+            .map(|row| table.verify(row))
+            .collect()
+    }
+
+    /// Writes rows with their checksums, which are returned in order together with the number of rows that were written.
+    pub async fn insert(&mut self, table: &Table, rows: Vec<Vec<Value>>, existing: Existing) -> Result<Written, CatalogError> {
+        let mut written = Written::default();
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            let length = insert_length(rows.len());
+            let mut values = Vec::with_capacity(length * (table.columns.len() + 1));
+            for mut row in rows.by_ref().take(length) {
+                let checksum = table.checksum(&row);
+                written.checksums.push(checksum);
+                values.append(&mut row);
+                values.push(Value::Int(i64::from(checksum)));
+            }
+            written.rows += self.execute(table.insert(length, existing), values).await?;
+        }
+        Ok(written)
+    }
+
+    /// Writes the bytes of tail pieces.
+    pub async fn insert_blobs(&mut self, blobs: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), CatalogError> {
+        let mut blobs = blobs.into_iter().peekable();
+        while blobs.peek().is_some() {
+            let length = insert_length(blobs.len());
+            let mut sql = String::from("INSERT INTO blobs (piece, blob) VALUES ");
+            push_tuples(&mut sql, length, 2);
+            let mut values = Vec::with_capacity(length * 2);
+            for (piece, blob) in blobs.by_ref().take(length) {
+                values.push(Value::Bytes(piece));
+                values.push(Value::Bytes(blob));
+            }
+            self.execute(sql, values).await?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub rows: u64,
+    pub checksums: Vec<u32>,
+}
+
+/// `($first, …)` with as many placeholders as the next power of two, and the values to bind: the last one repeated. Few lengths, few statements.
+pub(super) fn one_of(first: usize, mut values: Vec<Value>) -> (String, Vec<Value>) {
+    let length = values.len().next_power_of_two();
+    if let Some(last) = values.last().cloned() {
+        values.resize(length, last);
+    }
+    let mut sql = String::with_capacity(4 + length * 5);
+    for index in 0..values.len() {
+        let _ = write!(sql, "{}${}", if index == 0 { "(" } else { ", " }, first + index);
+    }
+    sql.push(')');
+    (sql, values)
+}
+
+fn insert_length(remaining: usize) -> usize {
+    if remaining >= LONGEST_INSERT {
+        LONGEST_INSERT
+    } else {
+        1 << remaining.ilog2()
+    }
+}
+
+fn push_tuples(sql: &mut String, rows: usize, width: usize) {
+    for row in 0..rows {
+        sql.push_str(if row == 0 { "(" } else { ", (" });
+        for column in 0..width {
+            let _ = write!(sql, "{}${}", if column == 0 { "" } else { ", " }, row * width + column + 1);
+        }
+        sql.push(')');
+    }
+}

@@ -1,0 +1,380 @@
+//! What the catalogue promises, shown on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on a PostgreSQL database.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::records::{
+    Bounds, Commit, CommitOutcome, Footer, NewPiece, NewPlace, Partition, PartitionChange, Place, Replace, SeenSource, UploadReceipt,
+};
+use super::{Catalog, CatalogError};
+use crate::model::clock::ManualClock;
+use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
+use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
+
+const MINUTE: i64 = 60_000_000;
+
+/// A catalogue with everything that it lives in.
+struct Bench {
+    catalog: Catalog,
+    clock: Arc<ManualClock>,
+    address: String,
+    directory: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn sqlite() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        Self::open(directory, address).await
+    }
+
+    async fn open(directory: tempfile::TempDir, address: String) -> Self {
+        let clock = Arc::new(ManualClock::at(Instant::from_micros(1_000 * MINUTE)));
+        let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
+        Self {
+            catalog,
+            clock,
+            address,
+            directory,
+        }
+    }
+
+    /// Every database that is at hand.
+    async fn all() -> Vec<Self> {
+        let mut benches = vec![Self::sqlite().await];
+        if let Ok(address) = std::env::var("ALMANAC_TEST_POSTGRES_URL") {
+            benches.push(Self::open(tempfile::tempdir().unwrap(), address).await);
+        }
+        benches
+    }
+
+    async fn partition(&self, person: PersonId, data_type: &TypeId) -> Partition {
+        self.catalog
+            .snapshot(person, std::slice::from_ref(data_type), &|_| false)
+            .await
+            .unwrap()
+            .remove(0)
+    }
+}
+
+fn person() -> PersonId {
+    PersonId(Uuid::now_v7())
+}
+
+fn record() -> RecordId {
+    RecordId(Uuid::now_v7())
+}
+
+fn heart_rate() -> TypeId {
+    TypeId("HeartRate".into())
+}
+
+fn bounds(from: i64, to: i64) -> Bounds {
+    Bounds {
+        min_start: Instant::from_micros(from),
+        max_start: Instant::from_micros(to),
+        max_end: Instant::from_micros(to + 1),
+    }
+}
+
+fn tail(content: &'static [u8]) -> NewPiece {
+    NewPiece {
+        id: PieceId(Uuid::now_v7()),
+        rows: 1,
+        bounds: bounds(5, 7),
+        layout_version: 1,
+        checksum: crc32fast::hash(content),
+        bytes: content.len() as i64,
+        place: NewPlace::Tail {
+            blob: Bytes::from_static(content),
+        },
+    }
+}
+
+fn object(path: &str) -> NewPiece {
+    let footer = Footer { bytes: 10, checksum: 11 };
+    NewPiece {
+        place: NewPlace::Object {
+            path: path.to_owned(),
+            footer,
+        },
+        checksum: 9,
+        ..tail(b"")
+    }
+}
+
+fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> PartitionChange {
+    let records_delta = add.iter().map(|piece| piece.rows).sum();
+    PartitionChange {
+        person,
+        data_type: heart_rate(),
+        expected_version,
+        updates: records_delta,
+        records_delta,
+        add,
+        dead: Vec::new(),
+    }
+}
+
+fn one(change: PartitionChange) -> Commit {
+    Commit {
+        changes: vec![change],
+        ..Commit::default()
+    }
+}
+
+fn ids(partition: &Partition) -> Vec<PieceId> {
+    partition.pieces.iter().map(|piece| piece.id).collect()
+}
+
+#[tokio::test]
+async fn what_was_committed_is_read_back() {
+    for bench in Bench::all().await {
+        let person = person();
+        let (blob, file) = (tail(b"some rows"), object("data/x.parquet"));
+        let commit = one(change(person, 0, vec![blob.clone(), file.clone()]));
+        assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
+
+        let partition = bench.partition(person, &heart_rate()).await;
+        assert_eq!((partition.version, partition.records), (1, 2));
+        let read = partition.pieces.iter().find(|piece| piece.id == blob.id).unwrap();
+        assert!(matches!(&read.place, Place::Tail { blob: Some(blob) } if **blob == *b"some rows"));
+        assert_eq!((read.rows, read.bounds, read.sequence), (1, blob.bounds, 1));
+        let read = partition.pieces.iter().find(|piece| piece.id == file.id).unwrap();
+        let footer = Footer { bytes: 10, checksum: 11 };
+        assert!(matches!(&read.place, Place::Object { path, footer: read } if path == "data/x.parquet" && *read == footer));
+        assert_eq!(
+            bench
+                .catalog
+                .versions(person, &[TypeId("Steps".into()), heart_rate()])
+                .await
+                .unwrap(),
+            [0, 1]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_commit_on_an_old_version_changes_nothing() {
+    for bench in Bench::all().await {
+        let (one_person, other_person) = (person(), person());
+        bench
+            .catalog
+            .commit(one(change(one_person, 0, vec![tail(b"first")])))
+            .await
+            .unwrap();
+        let both = Commit {
+            changes: vec![
+                change(other_person, 0, vec![tail(b"fresh")]),
+                change(one_person, 0, vec![tail(b"late")]),
+            ],
+            ..Commit::default()
+        };
+        assert_eq!(bench.catalog.commit(both).await.unwrap(), CommitOutcome::Stale);
+        assert_eq!(bench.partition(one_person, &heart_rate()).await.records, 1);
+        assert_eq!(bench.partition(other_person, &heart_rate()).await.version, 0);
+        assert!(!bench.catalog.person_exists(other_person).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn of_commits_at_the_same_version_exactly_one_wins() {
+    for bench in Bench::all().await {
+        let person = person();
+        let attempts = (0..8).map(|_| {
+            let catalog = bench.catalog.clone();
+            tokio::spawn(async move { catalog.commit(one(change(person, 0, vec![tail(b"row")]))).await.unwrap() })
+        });
+        let outcomes = futures::future::join_all(attempts).await;
+        let won = outcomes
+            .into_iter()
+            .filter(|outcome| *outcome.as_ref().unwrap() == CommitOutcome::Done)
+            .count();
+        assert_eq!(won, 1);
+        assert_eq!(bench.partition(person, &heart_rate()).await.records, 1);
+    }
+}
+
+#[tokio::test]
+async fn replacing_keeps_rows_dead_that_died_after_the_output_was_read() {
+    for bench in Bench::all().await {
+        let person = person();
+        let (old, applied, late) = (tail(b"three rows"), record(), record());
+        bench.catalog.commit(one(change(person, 0, vec![old.clone()]))).await.unwrap();
+        for (version, dead) in [(1, applied), (2, late)] {
+            let change = PartitionChange {
+                dead: vec![(old.id, dead)],
+                records_delta: -1,
+                ..change(person, version, Vec::new())
+            };
+            assert_eq!(bench.catalog.commit(one(change)).await.unwrap(), CommitOutcome::Done);
+        }
+        let new = object("data/new.parquet");
+        let replace = Replace {
+            person,
+            data_type: heart_rate(),
+            inputs: vec![old.id],
+            applied: vec![(old.id, applied)],
+            output: vec![new.clone()],
+        };
+        assert_eq!(bench.catalog.replace(replace.clone()).await.unwrap(), CommitOutcome::Done);
+        let partition = bench.partition(person, &heart_rate()).await;
+        assert_eq!((partition.version, ids(&partition)), (4, vec![new.id]));
+        assert_eq!(*partition.pieces[0].dead, [late]);
+        assert_eq!(bench.catalog.replace(replace).await.unwrap(), CommitOutcome::Stale);
+
+        let away = Replace {
+            person,
+            data_type: heart_rate(),
+            inputs: vec![new.id],
+            applied: vec![(new.id, late)],
+            output: Vec::new(),
+        };
+        assert_eq!(bench.catalog.replace(away).await.unwrap(), CommitOutcome::Done);
+        assert_eq!(bench.partition(person, &heart_rate()).await.pieces.len(), 0);
+        assert_eq!(bench.catalog.partitions_of(person).await.unwrap()[0].bounds, None);
+        let retired = bench.catalog.retired_objects(Instant::from_micros(i64::MAX)).await.unwrap();
+        assert!(retired.contains(&"data/new.parquet".to_owned()));
+        bench.catalog.forget_objects(&retired).await.unwrap();
+        assert!(
+            bench
+                .catalog
+                .retired_objects(Instant::from_micros(i64::MAX))
+                .await
+                .unwrap()
+                .is_empty()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_taken_once_per_person() {
+    for bench in Bench::all().await {
+        let person = person();
+        let receipt = |fingerprint: u8| UploadReceipt {
+            person,
+            upload: UploadId(Uuid::now_v7()),
+            key: Some(("key".to_owned(), [fingerprint; 32])),
+        };
+        let first = receipt(1);
+        let commit = Commit {
+            uploads: vec![first.clone()],
+            ..Commit::default()
+        };
+        assert_eq!(bench.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
+        let again = Commit {
+            uploads: vec![receipt(2)],
+            ..one(change(person, 0, vec![tail(b"twice")]))
+        };
+        assert_eq!(bench.catalog.commit(again).await.unwrap(), CommitOutcome::Stale);
+        assert_eq!(
+            bench.catalog.upload_for_key(person, "key").await.unwrap(),
+            Some((first.upload, [1; 32]))
+        );
+        assert_eq!(bench.partition(person, &heart_rate()).await.version, 0);
+    }
+}
+
+#[tokio::test]
+async fn rule_8_5_updates_count_by_minute_of_acceptance() {
+    for bench in Bench::all().await {
+        let person = person();
+        for version in 0..3 {
+            bench.clock.set(Instant::from_micros((1_000 + version / 2) * MINUTE + 30));
+            bench
+                .catalog
+                .commit(one(change(person, version, vec![tail(b"row")])))
+                .await
+                .unwrap();
+        }
+        let between = async |from: i64, to: i64| {
+            let range = TimeRange::new(Instant::from_micros(from * MINUTE + 59), Instant::from_micros(to * MINUTE + 59)).unwrap();
+            bench.catalog.updates_between(person, range).await.unwrap()
+        };
+        assert_eq!(between(1_000, 1_001).await, [(heart_rate(), 2)]);
+        assert_eq!(between(1_001, 1_002).await, [(heart_rate(), 1)]);
+        assert_eq!(between(999, 1_000).await, []);
+    }
+}
+
+#[tokio::test]
+async fn a_source_is_listed_once() {
+    for bench in Bench::all().await {
+        let source = SeenSource {
+            person: person(),
+            key: "watch".to_owned(),
+            name: Some("Watch".to_owned()),
+        };
+        for _ in 0..2 {
+            bench
+                .catalog
+                .commit(Commit {
+                    sources: vec![source.clone()],
+                    ..Commit::default()
+                })
+                .await
+                .unwrap();
+        }
+        let known = bench.catalog.sources_of(source.person).await.unwrap();
+        assert_eq!(known.iter().map(|source| source.key.as_str()).collect::<Vec<_>>(), ["watch"]);
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_held_by_one_until_it_ends() {
+    for bench in Bench::all().await {
+        let length = std::time::Duration::from_secs(60);
+        let name = Uuid::now_v7().to_string();
+        let acquire = async |holder: &str| bench.catalog.acquire_lease(&name, holder, length).await.unwrap();
+        assert!(acquire("a").await);
+        assert!(!acquire("b").await);
+        assert!(acquire("a").await);
+        bench.clock.set(Instant::from_micros(1_002 * MINUTE));
+        assert!(acquire("b").await);
+        bench.catalog.release_lease(&name, "a").await.unwrap();
+        assert!(!acquire("a").await);
+        bench.catalog.release_lease(&name, "b").await.unwrap();
+        assert!(acquire("a").await);
+    }
+}
+
+#[tokio::test]
+async fn an_export_has_everything() {
+    for bench in Bench::all().await {
+        let person = person();
+        bench
+            .catalog
+            .commit(one(change(person, 0, vec![tail(b"some rows"), object("data/y.parquet")])))
+            .await
+            .unwrap();
+        let path = bench.directory.path().join("copy.sqlite");
+        bench.catalog.export_to(&path).await.unwrap();
+        let copy = Catalog::open(&format!("sqlite://{}", path.display()), bench.clock.clone())
+            .await
+            .unwrap();
+        let (ours, theirs) = (
+            bench.partition(person, &heart_rate()).await,
+            copy.snapshot(person, &[heart_rate()], &|_| false).await.unwrap(),
+        );
+        assert_eq!(format!("{ours:?}"), format!("{:?}", theirs[0]));
+        assert!(matches!(bench.catalog.export_to(&path).await, Err(CatalogError::Exists { .. })));
+    }
+}
+
+#[tokio::test]
+async fn it_opens_again_and_remembers() {
+    let Bench {
+        catalog,
+        clock,
+        address,
+        directory: _directory,
+    } = Bench::sqlite().await;
+    let person = person();
+    catalog.commit(one(change(person, 0, vec![tail(b"some rows")]))).await.unwrap();
+    catalog.close().await;
+    let again = Catalog::open(&address, clock).await.unwrap();
+    assert_eq!(again.versions(person, &[heart_rate()]).await.unwrap(), [1]);
+}

@@ -1,0 +1,132 @@
+//! `almanac serve`: puts the rooms together, opens the door, and closes it in good order.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::api::admission::Admission;
+use crate::api::app::{App, Shared};
+use crate::api::health::{NotReady, Readiness};
+use crate::api::metrics::Metrics;
+use crate::api::serve::Ended;
+use crate::api::{routes, serve};
+use crate::auth::grants::Grants;
+use crate::auth::jwks::Jwks;
+use crate::auth::keys::SigningKey;
+use crate::auth::settings::Provider;
+use crate::auth::tokens::Verifier;
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::SystemIds;
+
+use super::settings::{Settings, own_url};
+use super::{Failed, data_directory, logging};
+
+pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
+    logging::start(&settings.log)?;
+    data_directory::open(&settings.data_dir)?;
+    warn_about(&settings);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    runtime.block_on(serve_until_told(settings, demo))
+}
+
+async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
+    let stop = told_to_stop()?;
+    let listener = serve::listen(&settings.interface).await.map_err(Failed::from_error)?;
+    let address = listener.local_addr().map_err(Failed::from_error)?;
+    if settings.interface.public_url == own_url(settings.interface.listen) {
+        // The port may have been left to the system.
+        settings.interface.public_url = own_url(address);
+    }
+    if demo {
+        return Err(Failed::because("`serve --demo` is not available yet"));
+    }
+    let app = app(&settings)?;
+    let router = routes::router(Arc::clone(&app)).map_err(Failed::from_error)?;
+    tracing::info!(%address, public_url = %app.settings.public_url, "serving");
+    let ended = serve::serve(listener, router, &app.settings, stop).await;
+    match ended {
+        Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
+        Ended::Interrupted => tracing::warn!("stopped: time ran out while requests were still being answered"),
+    }
+    Ok(())
+}
+
+fn app(settings: &Settings) -> Result<Shared, Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let metrics = Metrics::new();
+    let interface = settings.interface.clone();
+    let reads = metrics.meters.reads.clone();
+    let queries = Admission::new(
+        interface.concurrent_queries,
+        interface.waiting_queries,
+        interface.queue_patience,
+        reads,
+    );
+    Ok(Arc::new(App {
+        verifier: verifier(settings, &clock)?,
+        settings: interface,
+        clock,
+        ids: Arc::new(SystemIds),
+        grants: Grants::each_to_their_own(),
+        metrics,
+        readiness: Box::new(NothingToWaitFor),
+        queries,
+    }))
+}
+
+fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {
+    let identity = settings.identity.clone();
+    match &settings.identity.provider {
+        Provider::Embedded => {
+            let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+            Ok(Verifier::embedded(&key, identity, Arc::clone(clock)))
+        }
+        Provider::Outside(provider) => {
+            let jwks = Jwks::new(provider.clone(), Arc::clone(clock)).map_err(Failed::from_error)?;
+            Ok(Verifier::outside(jwks, identity, Arc::clone(clock)))
+        }
+    }
+}
+
+/// Says what an operator would not expect of their settings.
+fn warn_about(settings: &Settings) {
+    if let Some(endpoint) = &settings.trace_endpoint {
+        tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no effect");
+    }
+    if matches!(settings.identity.provider, Provider::Outside(_)) {
+        for (name, value) in [
+            ("ALMANAC_ISSUER", &settings.identity.issuer),
+            ("ALMANAC_AUDIENCE", &settings.identity.audience),
+        ] {
+            if value.is_none() {
+                tracing::warn!("{name} is not set: tokens that the provider made for other services are accepted here");
+            }
+        }
+    }
+}
+
+/// Done at the first SIGTERM or SIGINT.
+fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failed::from_error)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failed::from_error)?;
+    Ok(async move {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        tracing::info!(signal = name, "stopping");
+    })
+}
+
+/// Readiness of a service that depends on nothing.
+struct NothingToWaitFor;
+
+impl Readiness for NothingToWaitFor {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        Box::pin(async { Ok(()) })
+    }
+}

@@ -1,0 +1,147 @@
+//! Rows in the order in which they are stored: by start, end, id. And what can be said of rows in that order.
+
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray, UInt32Array, new_null_array,
+};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
+use std::sync::Arc;
+
+use super::errors::StoreError;
+use crate::catalog::records::Bounds;
+use crate::model::ids::RecordId;
+use crate::model::time::Instant;
+
+pub(super) const ID: &str = "id";
+pub(super) const START: &str = "start_time";
+pub(super) const END: &str = "end_time";
+
+/// The three columns that every stored row has.
+#[derive(Clone, Debug)]
+pub(super) struct KeyColumns {
+    pub ids: FixedSizeBinaryArray,
+    pub starts: TimestampMicrosecondArray,
+    pub ends: TimestampMicrosecondArray,
+}
+
+impl KeyColumns {
+    pub fn of(batch: &RecordBatch) -> Result<Self, StoreError> {
+        let column = |name: &str| {
+            let column = batch
+                .column_by_name(name)
+                .ok_or_else(|| StoreError::rows(format!("column {name} is missing")))?;
+            if column.null_count() > 0 {
+                return Err(StoreError::rows(format!("column {name} has nulls")));
+            }
+            Ok(column)
+        };
+        let times = |name: &str| -> Result<TimestampMicrosecondArray, StoreError> {
+            let times = column(name)?.as_primitive_opt::<TimestampMicrosecondType>();
+            times
+                .cloned()
+                .ok_or_else(|| StoreError::rows(format!("column {name} holds no microseconds")))
+        };
+        let ids = column(ID)?.as_fixed_size_binary_opt().filter(|ids| ids.value_length() == 16);
+        let ids = ids
+            .cloned()
+            .ok_or_else(|| StoreError::rows("column id does not hold 16 bytes each"))?;
+        Ok(Self {
+            ids,
+            starts: times(START)?,
+            ends: times(END)?,
+        })
+    }
+
+    /// What rows are ordered by.
+    pub fn key(&self, row: usize) -> (i64, i64, &[u8]) {
+        (self.starts.value(row), self.ends.value(row), self.ids.value(row))
+    }
+
+    pub fn id(&self, row: usize) -> RecordId {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(self.ids.value(row));
+        RecordId(uuid::Uuid::from_bytes(bytes))
+    }
+
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    pub fn is_sorted(&self) -> bool {
+        let (starts, ends) = (self.starts.values(), self.ends.values());
+        starts
+            .windows(2)
+            .zip(ends.windows(2))
+            .enumerate()
+            .all(|(row, (start, end))| match (start[0].cmp(&start[1]), end[0].cmp(&end[1])) {
+                (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, std::cmp::Ordering::Less) => true,
+                (std::cmp::Ordering::Equal, std::cmp::Ordering::Equal) => self.ids.value(row) <= self.ids.value(row + 1),
+                _ => false,
+            })
+    }
+
+    /// The extremes; `None` without rows. The rows must be sorted.
+    pub fn bounds(&self) -> Option<Bounds> {
+        let (starts, ends) = (self.starts.values(), self.ends.values());
+        Some(Bounds {
+            min_start: Instant::from_micros(*starts.first()?),
+            max_start: Instant::from_micros(*starts.last()?),
+            max_end: Instant::from_micros(ends.iter().copied().max()?),
+        })
+    }
+}
+
+/// The rows sorted by (start, end, id). Cheap when they are sorted already.
+pub fn sort_rows(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
+    let keys = KeyColumns::of(batch)?;
+    if keys.is_sorted() {
+        return Ok(batch.clone());
+    }
+    let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+    order.sort_unstable_by(|one, other| keys.key(*one as usize).cmp(&keys.key(*other as usize)));
+    Ok(take_record_batch(batch, &UInt32Array::from(order))?)
+}
+
+/// The columns in which at least one row of `batches` has a value, in the order of the first batch. The three key columns always are among them.
+pub fn present_columns<'b>(batches: impl IntoIterator<Item = &'b RecordBatch>) -> SchemaRef {
+    let mut schema: Option<SchemaRef> = None;
+    let mut present: Vec<bool> = Vec::new();
+    for batch in batches {
+        if schema.is_none() {
+            schema = Some(batch.schema());
+            present = vec![false; batch.num_columns()];
+        }
+        for (seen, column) in present.iter_mut().zip(batch.columns()) {
+            *seen |= column.logical_null_count() < column.len();
+        }
+    }
+    let Some(schema) = schema else { return Arc::new(Schema::empty()) };
+    let fields: Vec<_> = schema
+        .fields()
+        .iter()
+        .zip(present)
+        .filter(|(field, present)| *present || [ID, START, END].contains(&field.name().as_str()))
+        .map(|(field, _)| Arc::clone(field))
+        .collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The batch with exactly the columns of `schema`: those it does not have are null, those that `schema` does not have are dropped.
+pub fn with_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StoreError> {
+    let columns: Vec<ArrayRef> = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            batch
+                .column_by_name(field.name())
+                .map_or_else(|| new_null_array(field.data_type(), batch.num_rows()), Arc::clone)
+        })
+        .collect();
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// Without the columns in which no row has a value.
+pub fn without_null_columns(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
+    with_columns(batch, &present_columns([batch]))
+}

@@ -1,0 +1,193 @@
+//! How a piece looks as Parquet: row groups, pages, encodings, compression, and what the file says about itself.
+//!
+//! Everything a piece needs in order to be found again stands in the file too, so that the catalogue could be rebuilt from the objects.
+
+use std::collections::HashSet;
+
+use arrow::array::{AsArray as _, RecordBatch};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{BloomFilterPosition, EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+
+use super::arrange::{END, ID, START};
+use super::checksums::Summing;
+use super::errors::StoreError;
+use crate::catalog::records::Footer;
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+
+/// Rows of a row group: what one reader decodes in one go, and what one bloom filter covers.
+pub const ROW_GROUP_ROWS: usize = 131_072;
+/// Rows of a page: the least that a selective read decodes.
+const PAGE_ROWS: usize = 8_192;
+/// One false alarm in a hundred thousand, so that a batch of ten thousand new ids rarely reads a page.
+const BLOOM_FALSE_POSITIVES: f64 = 1e-5;
+/// Of the first rows, the share of different values above which a dictionary does not pay.
+const FEW_DIFFERENT: usize = 4;
+
+pub const PERSON_KEY: &str = "almanac.person";
+pub const DATA_TYPE_KEY: &str = "almanac.data_type";
+pub const LAYOUT_KEY: &str = "almanac.layout_version";
+pub const PIECE_KEY: &str = "almanac.piece";
+
+/// What a piece is for.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub layout_version: u32,
+}
+
+/// Turns sorted batches into the bytes of one Parquet object. Blocks; runs where blocking is allowed.
+pub(super) struct Encoder {
+    writer: ArrowWriter<Vec<u8>>,
+    summing: Summing,
+}
+
+/// What is known of an object when it is whole.
+pub(super) struct Encoded {
+    pub bytes: u64,
+    pub checksum: u32,
+    pub footer: Footer,
+}
+
+impl Encoder {
+    /// `sample`: some of the rows to come, by which encodings are chosen.
+    pub fn new(target: &Target, piece: &str, schema: &SchemaRef, sample: &RecordBatch) -> Result<Self, StoreError> {
+        let properties = properties(target, piece, schema, sample)?;
+        let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(StoreError::rows)?;
+        Ok(Self {
+            writer,
+            summing: Summing::default(),
+        })
+    }
+
+    /// Encodes rows; returns what became ready to be stored, which is nothing until a row group is full.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
+        self.writer.write(batch).map_err(StoreError::rows)?;
+        self.ready()
+    }
+
+    /// Ends the object; returns its last bytes.
+    pub fn finish(mut self) -> Result<(Vec<u8>, Encoded), StoreError> {
+        let mut finish = || -> Result<Vec<u8>, ParquetError> {
+            self.writer.flush()?;
+            self.writer.sync()?;
+            let mut last = std::mem::take(self.writer.inner_mut());
+            self.summing.take(&last);
+            let table = self.summing.end_of_blocks();
+            self.writer.write_all(&table)?;
+            self.writer.finish()?;
+            let footer = std::mem::take(self.writer.inner_mut());
+            self.summing.take(&footer);
+            last.extend_from_slice(&footer);
+            Ok(last)
+        };
+        let last = finish().map_err(StoreError::rows)?;
+        let bytes = self.summing.bytes();
+        let (checksum, footer) = self.summing.finish();
+        Ok((last, Encoded { bytes, checksum, footer }))
+    }
+
+    fn ready(&mut self) -> Result<Vec<u8>, StoreError> {
+        self.writer.sync().map_err(StoreError::rows)?;
+        let ready = std::mem::take(self.writer.inner_mut());
+        self.summing.take(&ready);
+        Ok(ready)
+    }
+}
+
+fn properties(target: &Target, piece: &str, schema: &SchemaRef, sample: &RecordBatch) -> Result<WriterProperties, StoreError> {
+    let facts = [
+        (PERSON_KEY, target.person.to_string()),
+        (DATA_TYPE_KEY, target.data_type.0.to_string()),
+        (LAYOUT_KEY, target.layout_version.to_string()),
+        (PIECE_KEY, piece.to_owned()),
+    ];
+    let level = ZstdLevel::try_new(1).map_err(StoreError::rows)?;
+    let mut builder = WriterProperties::builder()
+        .set_created_by("almanac".to_owned())
+        .set_compression(Compression::ZSTD(level))
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_write_batch_size(PAGE_ROWS)
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup)
+        .set_key_value_metadata(Some(
+            facts.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect(),
+        ))
+        .set_sorting_columns(Some(sorting_columns(schema)?));
+    for name in [START, END] {
+        builder = delta(builder, ColumnPath::from(name));
+    }
+    let id = ColumnPath::from(ID);
+    builder = plain(builder, id.clone())
+        .set_column_bloom_filter_enabled(id.clone(), true)
+        .set_column_bloom_filter_fpp(id.clone(), BLOOM_FALSE_POSITIVES)
+        .set_column_bloom_filter_max_ndv(id, ROW_GROUP_ROWS as u64);
+    for field in schema.fields() {
+        if [ID, START, END].contains(&field.name().as_str()) {
+            continue;
+        }
+        let column = ColumnPath::from(field.name().as_str());
+        let Some(values) = sample.column_by_name(field.name()) else {
+            continue;
+        };
+        if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
+            if many_different(floats.values().iter().map(|value| value.to_bits())) {
+                builder = builder
+                    .set_column_dictionary_enabled(column.clone(), false)
+                    .set_column_encoding(column, Encoding::BYTE_STREAM_SPLIT);
+            }
+        } else if let Some(integers) = values.as_primitive_opt::<Int64Type>() {
+            if many_different(integers.values().iter().map(|value| value.cast_unsigned())) {
+                builder = delta(builder, column);
+            }
+        } else if matches!(field.data_type(), DataType::Timestamp(..)) {
+            builder = delta(builder, column);
+        }
+    }
+    Ok(builder.build())
+}
+
+fn delta(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {
+    builder
+        .set_column_dictionary_enabled(column.clone(), false)
+        .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED)
+}
+
+fn plain(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {
+    builder
+        .set_column_dictionary_enabled(column.clone(), false)
+        .set_column_encoding(column, Encoding::PLAIN)
+}
+
+fn many_different(values: impl ExactSizeIterator<Item = u64>) -> bool {
+    let sampled = values.len().min(PAGE_ROWS);
+    let different: HashSet<u64> = values.take(sampled).collect();
+    different.len() * FEW_DIFFERENT > sampled
+}
+
+/// The order of the rows, in the file's own terms: leaf columns by number.
+fn sorting_columns(schema: &Schema) -> Result<Vec<SortingColumn>, StoreError> {
+    let leaves = ArrowSchemaConverter::new().convert(schema).map_err(StoreError::rows)?;
+    let leaf = |name: &str| {
+        leaves
+            .columns()
+            .iter()
+            .position(|column| column.path().parts().len() == 1 && column.name() == name)
+    };
+    let order = [START, END, ID].into_iter().filter_map(leaf);
+    Ok(order
+        .map(|leaf| SortingColumn {
+            column_idx: leaf as i32,
+            descending: false,
+            nulls_first: false,
+        })
+        .collect())
+}

@@ -1,0 +1,83 @@
+//! What can go wrong with stored bytes, in the terms their users act on: try later, make room, repair, or correct the call.
+
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+use thiserror::Error;
+
+use crate::catalog::CatalogError;
+
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Nothing is known to be damaged; the same call may succeed later.
+    #[error("the object store cannot be reached or refused: {detail}; try again later")]
+    Unavailable { detail: String },
+    #[error("the object store has no room left: {detail}; free disk space, then try again")]
+    Full { detail: String },
+    /// Stored bytes are not those that were written. Nothing derived from them was returned.
+    #[error("stored data is damaged: {what}; run `almanac check`")]
+    Corrupt { what: String },
+    #[error("object {path} does not exist")]
+    Missing { path: String },
+    #[error("object {path} exists already")]
+    Exists { path: String },
+    #[error("the object store settings are wrong: {detail}")]
+    Settings { detail: String },
+    /// Rows that cannot be stored as they were given.
+    #[error("rows cannot be stored: {detail}")]
+    Rows { detail: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+impl StoreError {
+    pub(super) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt { what: what.into() }
+    }
+
+    pub(super) fn rows(detail: impl ToString) -> Self {
+        Self::Rows {
+            detail: detail.to_string(),
+        }
+    }
+
+    /// What `error` means when bytes were read whose checksums were right, or at least should have been.
+    pub(super) fn reading(path: &str, error: &ParquetError) -> Self {
+        match find::<Self>(error) {
+            Some(Self::Unavailable { detail }) => Self::Unavailable { detail: detail.clone() },
+            Some(Self::Missing { path }) => Self::Missing { path: path.clone() },
+            _ => Self::corrupt(format!("object {path}: {error}")),
+        }
+    }
+}
+
+impl From<object_store::Error> for StoreError {
+    fn from(error: object_store::Error) -> Self {
+        let full = find::<std::io::Error>(&error)
+            .is_some_and(|error| matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded));
+        let detail = error.to_string();
+        match error {
+            object_store::Error::NotFound { path, .. } => Self::Missing { path },
+            object_store::Error::AlreadyExists { path, .. } => Self::Exists { path },
+            _ if full => Self::Full { detail },
+            _ => Self::Unavailable { detail },
+        }
+    }
+}
+
+impl From<ArrowError> for StoreError {
+    fn from(error: ArrowError) -> Self {
+        Self::rows(error)
+    }
+}
+
+/// The first error of a kind among `error` and its causes.
+fn find<'e, E: std::error::Error + 'static>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e E> {
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        current = error.source();
+    }
+    None
+}

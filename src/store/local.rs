@@ -1,0 +1,336 @@
+//! A directory as an object store whose writes survive a power cut.
+//!
+//! Reads, listings and removals are those of `object_store`'s own local store, which never synchronises what it writes. Here an object is written to a
+//! staging file, synchronised, given its name, and then the directory is synchronised, as are directories that had to be made. When a write returns
+//! `Ok`, the object is there whole after a crash; before that it is not there at all.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result, UploadPart,
+};
+
+const STAGING: &str = "staging";
+
+/// Makes written bytes and names survive a power cut. A seam: tests keep books on what was synchronised.
+pub trait Disk: fmt::Debug + Send + Sync {
+    fn sync_file(&self, file: &File) -> io::Result<()>;
+    fn sync_directory(&self, directory: &FilePath) -> io::Result<()>;
+}
+
+/// The operating system's disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemDisk;
+
+impl Disk for SystemDisk {
+    fn sync_file(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn sync_directory(&self, directory: &FilePath) -> io::Result<()> {
+        File::open(directory)?.sync_all()
+    }
+}
+
+/// The store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct DurableDirectory {
+    files: Arc<LocalFileSystem>,
+    names: Arc<Names>,
+}
+
+/// Where things are, and which directories are known to survive.
+#[derive(Debug)]
+struct Names {
+    root: PathBuf,
+    disk: Arc<dyn Disk>,
+    settled: Mutex<HashSet<PathBuf>>,
+    staged: AtomicU64,
+}
+
+impl DurableDirectory {
+    /// Opens the directory, making it if need be, for its owner only.
+    pub fn open(root: &FilePath, disk: Arc<dyn Disk>) -> io::Result<Self> {
+        make_private(root)?;
+        let root = root.canonicalize()?;
+        make_private(&root.join(STAGING))?;
+        if let Some(parent) = root.parent() {
+            disk.sync_directory(parent)?;
+        }
+        disk.sync_directory(&root)?;
+        let files = LocalFileSystem::new_with_prefix(&root).map_err(io::Error::other)?;
+        let settled = Mutex::new(HashSet::from([root.clone()]));
+        Ok(Self {
+            files: Arc::new(files),
+            names: Arc::new(Names {
+                root,
+                disk,
+                settled,
+                staged: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// Removes staging files that a crash left behind, older than `age`; returns how many.
+    pub fn clear_staging(&self, age: std::time::Duration) -> io::Result<usize> {
+        let mut removed = 0;
+        for entry in std::fs::read_dir(self.names.root.join(STAGING))? {
+            let entry = entry?;
+            if entry.metadata()?.modified()?.elapsed().is_ok_and(|elapsed| elapsed > age) {
+                std::fs::remove_file(entry.path())?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Names {
+    fn stage(&self) -> io::Result<(File, PathBuf)> {
+        let number = self.staged.fetch_add(1, Ordering::Relaxed);
+        // Two processes may share the directory.
+        let path = self.root.join(STAGING).join(format!("{}-{number}", std::process::id()));
+        let file = File::create_new(&path).or_else(|error| {
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(error);
+            }
+            // Left behind by an earlier process of the same number.
+            std::fs::remove_file(&path)?;
+            File::create_new(&path)
+        })?;
+        Ok((file, path))
+    }
+
+    fn place(&self, location: &Path) -> PathBuf {
+        location.parts().fold(self.root.clone(), |path, part| path.join(part.as_ref()))
+    }
+
+    /// Gives the staged file its name, for good.
+    fn publish(&self, file: &File, staged: &FilePath, location: &Path, overwrite: bool) -> Result<()> {
+        let place = self.place(location);
+        let publish = || {
+            self.disk.sync_file(file)?;
+            let directory = place.parent().unwrap_or(&self.root);
+            self.settle(directory)?;
+            if overwrite {
+                std::fs::rename(staged, &place)?;
+            } else {
+                std::fs::hard_link(staged, &place)?;
+                std::fs::remove_file(staged)?;
+            }
+            self.disk.sync_directory(directory)
+        };
+        publish().map_err(|error| {
+            // Whether it worked does not matter: staging is swept.
+            let _ = std::fs::remove_file(staged);
+            failure(location, error)
+        })
+    }
+
+    /// Makes a directory and its parents, and sees to it that they survive. Once per directory and process.
+    fn settle(&self, directory: &FilePath) -> io::Result<()> {
+        let known = |directory: &FilePath| self.settled.lock().unwrap_or_else(PoisonError::into_inner).contains(directory);
+        if known(directory) && directory.exists() {
+            return Ok(());
+        }
+        make_private(directory)?;
+        let mut current = directory;
+        while let Some(parent) = current.parent() {
+            if current == self.root {
+                break;
+            }
+            self.disk.sync_directory(parent)?;
+            self.settled
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(current.to_path_buf());
+            current = parent;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for DurableDirectory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "directory {}", self.names.root.display())
+    }
+}
+
+#[async_trait]
+impl ObjectStore for DurableDirectory {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        let overwrite = match options.mode {
+            PutMode::Overwrite => true,
+            PutMode::Create => false,
+            PutMode::Update(_) => {
+                return Err(Error::NotImplemented {
+                    operation: "conditional update".to_owned(),
+                    implementer: self.to_string(),
+                });
+            }
+        };
+        let (names, location) = (Arc::clone(&self.names), location.clone());
+        blocking(move || {
+            let (mut file, staged) = names.stage().map_err(|error| failure(&location, error))?;
+            payload.iter().try_for_each(|part| file.write_all(part)).map_err(|error| {
+                let _ = std::fs::remove_file(&staged);
+                failure(&location, error)
+            })?;
+            names.publish(&file, &staged, &location, overwrite)?;
+            Ok(PutResult {
+                e_tag: None,
+                version: None,
+            })
+        })
+        .await
+    }
+
+    async fn put_multipart_opts(&self, location: &Path, _options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        let (names, location) = (Arc::clone(&self.names), location.clone());
+        let upload = blocking(move || {
+            let (file, staged) = names.stage().map_err(|error| failure(&location, error))?;
+            Ok(Upload {
+                state: Arc::new(UploadState {
+                    names,
+                    location,
+                    file: Mutex::new(file),
+                    staged,
+                }),
+                offset: 0,
+                open: true,
+            })
+        })
+        .await?;
+        Ok(Box::new(upload))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.files.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[std::ops::Range<u64>]) -> Result<Vec<bytes::Bytes>> {
+        self.files.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.files.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.files.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.files.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.files.copy_opts(from, to, options).await
+    }
+}
+
+#[derive(Debug)]
+struct Upload {
+    state: Arc<UploadState>,
+    offset: u64,
+    open: bool,
+}
+
+#[derive(Debug)]
+struct UploadState {
+    names: Arc<Names>,
+    location: Path,
+    file: Mutex<File>,
+    staged: PathBuf,
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let offset = self.offset;
+        self.offset += data.content_length() as u64;
+        let state = Arc::clone(&self.state);
+        let written: BoxFuture<'static, Result<()>> = Box::pin(blocking(move || {
+            let mut file = state.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut write = || {
+                file.seek(SeekFrom::Start(offset))?;
+                data.iter().try_for_each(|part| file.write_all(part))
+            };
+            write().map_err(|error| failure(&state.location, error))
+        }));
+        written
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.open = false;
+        let state = Arc::clone(&self.state);
+        blocking(move || {
+            let file = state.file.lock().unwrap_or_else(PoisonError::into_inner);
+            state.names.publish(&file, &state.staged, &state.location, true)?;
+            Ok(PutResult {
+                e_tag: None,
+                version: None,
+            })
+        })
+        .await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.open = false;
+        let state = Arc::clone(&self.state);
+        blocking(move || std::fs::remove_file(&state.staged).map_err(|error| failure(&state.location, error))).await
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if self.open {
+            // Whether it worked does not matter: staging is swept.
+            let _ = std::fs::remove_file(&self.state.staged);
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|source| Error::JoinError { source })?
+}
+
+fn failure(location: &Path, error: io::Error) -> Error {
+    let path = location.to_string();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::AlreadyExists {
+            path,
+            source: error.into(),
+        },
+        io::ErrorKind::NotFound => Error::NotFound {
+            path,
+            source: error.into(),
+        },
+        _ => Error::Generic {
+            store: "directory",
+            source: error.into(),
+        },
+    }
+}
+
+fn make_private(directory: &FilePath) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}

@@ -1,0 +1,259 @@
+//! The object store: where immutable Parquet objects are kept, on a local disk or in S3.
+//!
+//! When a write returns `Ok`, the object survives a crash and everybody who shares the store can read it. Lives as long as the process. Knows nothing
+//! of what the objects hold.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
+use object_store::{
+    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig, WriteMultipart,
+};
+
+use super::errors::StoreError;
+use super::local::{Disk, DurableDirectory, SystemDisk};
+use crate::model::time::Instant;
+
+/// Objects up to this size are sent in one request, larger ones in parts of it.
+const PART_BYTES: usize = 8 << 20;
+/// Parts on their way at once.
+const PARTS_AT_ONCE: usize = 4;
+
+/// Where objects are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectStoreSettings {
+    /// A directory on this machine.
+    Local(PathBuf),
+    /// `s3://bucket/prefix`, with options named like the usual `AWS_*` variables, in any case.
+    S3 { url: String, options: Vec<(String, String)> },
+}
+
+/// The object store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ObjectStorage {
+    store: Arc<dyn ObjectStore>,
+    directory: Option<DurableDirectory>,
+}
+
+/// An object as a listing shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredObject {
+    pub path: String,
+    pub bytes: u64,
+    pub modified_at: Instant,
+}
+
+impl ObjectStorage {
+    pub fn open(settings: &ObjectStoreSettings) -> Result<Self, StoreError> {
+        match settings {
+            ObjectStoreSettings::Local(root) => Self::directory(root, Arc::new(SystemDisk)),
+            ObjectStoreSettings::S3 { url, options } => Ok(Self::over(open_s3(url, options)?)),
+        }
+    }
+
+    /// A directory on the given disk.
+    pub fn directory(root: &std::path::Path, disk: Arc<dyn Disk>) -> Result<Self, StoreError> {
+        let directory = DurableDirectory::open(root, disk).map_err(|error| StoreError::Unavailable {
+            detail: format!("directory {}: {error}", root.display()),
+        })?;
+        Ok(Self {
+            store: Arc::new(directory.clone()),
+            directory: Some(directory),
+        })
+    }
+
+    /// Any store, taken at its word that what it acknowledged survives.
+    #[must_use]
+    pub fn over(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, directory: None }
+    }
+
+    /// The store itself, for those who read Parquet through it.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.store)
+    }
+
+    /// Writes an object that must not exist yet.
+    pub async fn put(&self, path: &str, content: Bytes) -> Result<(), StoreError> {
+        self.create(&location(path)?, PutPayload::from_bytes(content)).await
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Bytes, StoreError> {
+        Ok(self.store.get(&location(path)?).await?.bytes().await?)
+    }
+
+    /// The object's content piece by piece.
+    pub async fn stream(&self, path: &str) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
+        Ok(self
+            .store
+            .get(&location(path)?)
+            .await?
+            .into_stream()
+            .map_err(StoreError::from)
+            .boxed())
+    }
+
+    pub async fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes, StoreError> {
+        Ok(self.store.get_range(&location(path)?, range).await?)
+    }
+
+    pub async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StoreError> {
+        Ok(self.store.get_ranges(&location(path)?, ranges).await?)
+    }
+
+    pub async fn size(&self, path: &str) -> Result<u64, StoreError> {
+        Ok(self.store.head(&location(path)?).await?.size)
+    }
+
+    /// Removes an object. One that does not exist is as good as removed.
+    pub async fn delete(&self, path: &str) -> Result<(), StoreError> {
+        match self.store.delete(&location(path)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Every object whose path begins with the folders of `prefix`, in no order.
+    pub fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<StoredObject, StoreError>>, StoreError> {
+        let listed = self.store.list(Some(&location(prefix)?));
+        Ok(listed
+            .map(|found| {
+                let found = found?;
+                Ok(StoredObject {
+                    path: found.location.to_string(),
+                    bytes: found.size,
+                    modified_at: Instant::from_micros(found.last_modified.timestamp_micros()),
+                })
+            })
+            .boxed())
+    }
+
+    /// Begins an object whose content comes bit by bit. Nothing is visible until `finish` returned.
+    pub fn upload(&self, path: &str) -> Result<Upload, StoreError> {
+        Ok(Upload {
+            storage: self.clone(),
+            location: location(path)?,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            parts: None,
+        })
+    }
+
+    /// Removes what interrupted uploads left behind in a directory, if it is older than `age`. S3 has its own rules for that.
+    pub async fn clear_interrupted_uploads(&self, age: Duration) -> Result<usize, StoreError> {
+        let Some(directory) = self.directory.clone() else { return Ok(0) };
+        let cleared = tokio::task::spawn_blocking(move || directory.clear_staging(age)).await;
+        match cleared {
+            Ok(Ok(count)) => Ok(count),
+            Ok(Err(error)) => Err(StoreError::Unavailable { detail: error.to_string() }),
+            Err(error) => Err(StoreError::Unavailable { detail: error.to_string() }),
+        }
+    }
+
+    async fn create(&self, location: &Path, payload: PutPayload) -> Result<(), StoreError> {
+        self.store.put_opts(location, payload, PutOptions::from(PutMode::Create)).await?;
+        Ok(())
+    }
+}
+
+/// An object being written. Dropping it leaves nothing visible.
+#[derive(Debug)]
+pub struct Upload {
+    storage: ObjectStorage,
+    location: Path,
+    pending: Vec<Bytes>,
+    pending_bytes: usize,
+    parts: Option<WriteMultipart>,
+}
+
+impl Upload {
+    /// Appends to the object; waits while too much is on its way.
+    pub async fn write(&mut self, content: Bytes) -> Result<(), StoreError> {
+        if let Some(parts) = &mut self.parts {
+            parts.wait_for_capacity(PARTS_AT_ONCE).await?;
+            parts.put(content);
+            return Ok(());
+        }
+        self.pending_bytes += content.len();
+        self.pending.push(content);
+        if self.pending_bytes > PART_BYTES {
+            let upload = self.storage.store.put_multipart(&self.location).await?;
+            let mut parts = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+            for content in self.pending.drain(..) {
+                parts.put(content);
+            }
+            self.parts = Some(parts);
+        }
+        Ok(())
+    }
+
+    /// Makes the object durable and visible.
+    pub async fn finish(self) -> Result<(), StoreError> {
+        match self.parts {
+            Some(parts) => {
+                parts.finish().await?;
+                Ok(())
+            }
+            None => self.storage.create(&self.location, PutPayload::from_iter(self.pending)).await,
+        }
+    }
+
+    /// Gives up; what was sent is removed.
+    pub async fn abort(self) -> Result<(), StoreError> {
+        if let Some(parts) = self.parts {
+            parts.abort().await?;
+        }
+        Ok(())
+    }
+}
+
+fn location(path: &str) -> Result<Path, StoreError> {
+    Path::parse(path).map_err(|error| StoreError::Settings { detail: error.to_string() })
+}
+
+fn open_s3(url: &str, options: &[(String, String)]) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    let settings = |detail: String| StoreError::Settings { detail };
+    let rest = url
+        .strip_prefix("s3://")
+        .ok_or_else(|| settings(format!("{url:?} is not understood: expected s3://BUCKET/PREFIX")))?;
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(bucket)
+        .with_retry(RetryConfig {
+            backoff: BackoffConfig {
+                init_backoff: Duration::from_millis(50),
+                max_backoff: Duration::from_secs(2),
+                base: 2.0,
+            },
+            max_retries: 5,
+            retry_timeout: Duration::from_secs(20),
+        })
+        .with_client_options(
+            ClientOptions::new()
+                .with_connect_timeout(Duration::from_secs(3))
+                .with_timeout(Duration::from_secs(30)),
+        );
+    for (name, value) in options {
+        // Other variables of the same family, such as profiles, mean nothing here.
+        if let Ok(key) = AmazonS3ConfigKey::from_str(&name.to_ascii_lowercase()) {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let store = builder.build().map_err(|error| settings(error.to_string()))?;
+    let prefix = prefix.trim_matches('/');
+    if prefix.is_empty() {
+        Ok(Arc::new(store))
+    } else {
+        Ok(Arc::new(PrefixStore::new(store, location(prefix)?)))
+    }
+}

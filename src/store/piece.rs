@@ -1,0 +1,224 @@
+//! Writing pieces as Parquet objects: sorted rows in, registered-to-be pieces out, one per calendar year (UTC) of their start.
+//!
+//! Objects are durable when `finish` returns, and nobody knows of them until a commit names them; without one they are orphans, which upkeep collects.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use chrono::{DateTime, Datelike as _};
+use futures::{Stream, StreamExt as _};
+
+use super::arrange::{KeyColumns, present_columns, sort_rows, with_columns};
+use super::encoding::Encoder;
+pub use super::encoding::{ROW_GROUP_ROWS, Target};
+use super::errors::StoreError;
+use super::objects::{ObjectStorage, Upload};
+use crate::catalog::records::{Bounds, NewPiece, NewPlace};
+use crate::model::ids::{IdSource, PersonId, PieceId};
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
+
+/// All objects of pieces are below this folder.
+pub const DATA_FOLDER: &str = "data";
+
+/// Writes rows that come sorted, batch by batch, in memory for one row group.
+pub struct PieceWriter<'a> {
+    objects: &'a ObjectStorage,
+    ids: &'a dyn IdSource,
+    target: Target,
+    schema: SchemaRef,
+    open: Option<OpenPiece>,
+    done: Vec<NewPiece>,
+    last: Option<(i64, i64, [u8; 16])>,
+}
+
+struct OpenPiece {
+    id: PieceId,
+    path: String,
+    /// The first moment of the next year.
+    until: i64,
+    encoder: Encoder,
+    upload: Upload,
+    rows: i64,
+    bounds: Bounds,
+}
+
+impl<'a> PieceWriter<'a> {
+    /// `schema`: the columns to write, best only those that have a value in some row. Batches may have more or fewer.
+    pub fn new(objects: &'a ObjectStorage, ids: &'a dyn IdSource, target: Target, schema: SchemaRef) -> Self {
+        Self {
+            objects,
+            ids,
+            target,
+            schema,
+            open: None,
+            done: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// Takes the next rows, none of which may come before those taken already.
+    pub async fn push(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let batch = with_columns(batch, &self.schema)?;
+        let keys = KeyColumns::of(&batch)?;
+        let follows = self
+            .last
+            .as_ref()
+            .is_none_or(|(start, end, id)| (*start, *end, id.as_slice()) <= keys.key(0));
+        if !follows || !keys.is_sorted() {
+            return Err(StoreError::rows("they are not sorted by start, end and id"));
+        }
+        let last = keys.len() - 1;
+        self.last = Some((keys.starts.value(last), keys.ends.value(last), *keys.id(last).as_bytes()));
+
+        let mut from = 0;
+        while from < keys.len() {
+            let starts = keys.starts.values().get(from..).unwrap_or_default();
+            let rows_before = |until: i64| starts.partition_point(|start| *start < until);
+            let length = match &self.open {
+                Some(open) => rows_before(open.until),
+                None => rows_before(self.open(keys.starts.value(from), &batch.slice(from, starts.len()))?).max(1),
+            };
+            if length == 0 {
+                self.close().await?;
+                continue;
+            }
+            self.write(batch.slice(from, length)).await?;
+            from += length;
+        }
+        Ok(())
+    }
+
+    /// Makes the last object durable; returns the pieces in the order of their rows.
+    pub async fn finish(mut self) -> Result<Vec<NewPiece>, StoreError> {
+        self.close().await?;
+        Ok(self.done)
+    }
+
+    fn open(&mut self, start: i64, sample: &RecordBatch) -> Result<i64, StoreError> {
+        let (year, until) = year_of(start);
+        let id = PieceId(self.ids.next());
+        let path = object_path(self.target.person, &self.target.data_type, year, id);
+        let encoder = Encoder::new(&self.target, &id.to_string(), &self.schema, sample)?;
+        let upload = self.objects.upload(&path)?;
+        let bounds = Bounds {
+            min_start: Instant::from_micros(start),
+            max_start: Instant::from_micros(start),
+            max_end: Instant::from_micros(start),
+        };
+        self.open = Some(OpenPiece {
+            id,
+            path,
+            until,
+            encoder,
+            upload,
+            rows: 0,
+            bounds,
+        });
+        Ok(until)
+    }
+
+    async fn write(&mut self, rows: RecordBatch) -> Result<(), StoreError> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        if let Some(bounds) = KeyColumns::of(&rows)?.bounds() {
+            open.bounds = if open.rows == 0 { bounds } else { open.bounds.union(bounds) };
+        }
+        open.rows += rows.num_rows() as i64;
+        let (encoder, ready) = blocking(move || {
+            let mut encoder = open.encoder;
+            let ready = encoder.write(&rows)?;
+            Ok((encoder, ready))
+        })
+        .await?;
+        open.encoder = encoder;
+        if !ready.is_empty() {
+            open.upload.write(ready.into()).await?;
+        }
+        self.open = Some(open);
+        Ok(())
+    }
+
+    async fn close(&mut self) -> Result<(), StoreError> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        let encoder = open.encoder;
+        let (last, encoded) = blocking(move || encoder.finish()).await?;
+        open.upload.write(last.into()).await?;
+        open.upload.finish().await?;
+        self.done.push(NewPiece {
+            id: open.id,
+            rows: open.rows,
+            bounds: open.bounds,
+            layout_version: self.target.layout_version,
+            checksum: encoded.checksum,
+            bytes: encoded.bytes as i64,
+            place: NewPlace::Object {
+                path: open.path,
+                footer: encoded.footer,
+            },
+        });
+        Ok(())
+    }
+}
+
+/// Writes one batch, sorting it if need be, without the columns that are null in all its rows.
+pub async fn write_batch(
+    objects: &ObjectStorage,
+    ids: &dyn IdSource,
+    target: Target,
+    batch: &RecordBatch,
+) -> Result<Vec<NewPiece>, StoreError> {
+    let batch = batch.clone();
+    let batch = blocking(move || sort_rows(&batch)).await?;
+    let mut writer = PieceWriter::new(objects, ids, target, present_columns([&batch]));
+    let mut from = 0;
+    while from < batch.num_rows() {
+        let length = ROW_GROUP_ROWS.min(batch.num_rows() - from);
+        writer.push(&batch.slice(from, length)).await?;
+        from += length;
+    }
+    writer.finish().await
+}
+
+/// Writes a stream of batches that come sorted, with the columns of `schema`.
+pub async fn write_sorted<S, E>(
+    objects: &ObjectStorage,
+    ids: &dyn IdSource,
+    target: Target,
+    schema: SchemaRef,
+    batches: S,
+) -> Result<Vec<NewPiece>, E>
+where
+    S: Stream<Item = Result<RecordBatch, E>>,
+    E: From<StoreError>,
+{
+    let mut writer = PieceWriter::new(objects, ids, target, schema);
+    let mut batches = std::pin::pin!(batches);
+    while let Some(batch) = batches.next().await {
+        writer.push(&batch?).await?;
+    }
+    Ok(writer.finish().await?)
+}
+
+/// Where the object of a piece is. The person's folder can be removed as a whole.
+#[must_use]
+pub fn object_path(person: PersonId, data_type: &TypeId, year: i32, piece: PieceId) -> String {
+    format!("{DATA_FOLDER}/{person}/{}/{year}/{piece}.parquet", data_type.0.replace('/', "~"))
+}
+
+/// The calendar year (UTC) of a moment, and the first moment of the next one.
+fn year_of(micros: i64) -> (i32, i64) {
+    let Some(moment) = DateTime::from_timestamp_micros(micros) else {
+        return (if micros < 0 { i32::MIN } else { i32::MAX }, i64::MAX);
+    };
+    let year = moment.year();
+    let next = chrono::NaiveDate::from_ymd_opt(year.saturating_add(1), 1, 1).and_then(|day| day.and_hms_opt(0, 0, 0));
+    (year, next.map_or(i64::MAX, |next| next.and_utc().timestamp_micros()))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Send + 'static) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| StoreError::Unavailable { detail: error.to_string() })?
+}

@@ -1,0 +1,78 @@
+//! The tail: small pieces that live in the catalogue as blobs until a flush turns them into objects.
+//!
+//! A blob is one batch of sorted rows as an Arrow IPC stream, compressed with ZSTD, without the columns that are null in all its rows. The CRC-32 of the
+//! blob stands in the catalogue and is compared before anything is decoded.
+
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use arrow::ipc::reader::StreamDecoder;
+use arrow::ipc::writer::StreamWriter;
+use bytes::Bytes;
+
+use super::arrange::{KeyColumns, sort_rows, without_null_columns};
+use super::errors::StoreError;
+use crate::catalog::records::{NewPiece, NewPlace};
+use crate::model::ids::PieceId;
+
+/// The first byte of a blob names its form, so that another one can be added.
+const ZSTD_ARROW_STREAM: u8 = 1;
+/// A form byte and the decompressed length, four bytes little-endian.
+const HEADER_BYTES: usize = 5;
+/// The fastest level that still finds repetitions; blobs are rewritten as Parquet soon.
+const LEVEL: i32 = 1;
+
+/// The rows as a piece of the tail. Sorts them if they are not.
+pub fn piece(id: PieceId, rows: &RecordBatch, layout_version: u32) -> Result<NewPiece, StoreError> {
+    let rows = sort_rows(rows)?;
+    let bounds = KeyColumns::of(&rows)?
+        .bounds()
+        .ok_or_else(|| StoreError::rows("a piece needs at least one row"))?;
+    let (blob, checksum) = encode(&rows)?;
+    Ok(NewPiece {
+        id,
+        rows: rows.num_rows() as i64,
+        bounds,
+        layout_version,
+        checksum,
+        bytes: blob.len() as i64,
+        place: NewPlace::Tail { blob },
+    })
+}
+
+/// The batch as a blob, and its CRC-32.
+pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
+    let batch = without_null_columns(batch)?;
+    let mut stream = Vec::with_capacity(2048 + batch.get_array_memory_size());
+    let mut writer = StreamWriter::try_new(&mut stream, &batch.schema())?;
+    writer.write(&batch)?;
+    writer.finish()?;
+    drop(writer);
+    let length = u32::try_from(stream.len()).map_err(|_| StoreError::rows("more than 4 GB in one batch; write it as an object"))?;
+    let mut blob = vec![0; HEADER_BYTES + zstd::zstd_safe::compress_bound(stream.len())];
+    let (header, body) = blob.split_at_mut(HEADER_BYTES);
+    header[0] = ZSTD_ARROW_STREAM;
+    header[1..].copy_from_slice(&length.to_le_bytes());
+    let compressed = zstd::bulk::compress_to_buffer(&stream, body, LEVEL).map_err(StoreError::rows)?;
+    blob.truncate(HEADER_BYTES + compressed);
+    blob.shrink_to_fit();
+    let checksum = crc32fast::hash(&blob);
+    Ok((blob.into(), checksum))
+}
+
+/// The batch that `encode` made into `blob`, without the columns that were null in all its rows.
+pub fn decode(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
+    let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("a blob of the tail: {detail}"));
+    if crc32fast::hash(blob) != checksum {
+        return Err(damaged(&"it differs from what was written"));
+    }
+    let Some(([ZSTD_ARROW_STREAM, length @ ..], body)) = blob.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(damaged(&"its form is unknown"));
+    };
+    let length = u32::from_le_bytes(*length) as usize;
+    let stream = zstd::bulk::decompress(body, length).map_err(|error| damaged(&error))?;
+    let mut buffer = Buffer::from_vec(stream);
+    StreamDecoder::new()
+        .decode(&mut buffer)
+        .map_err(|error| damaged(&error))?
+        .ok_or_else(|| damaged(&"it holds no rows"))
+}
