@@ -6,4 +6,6 @@
 pub mod engine;
 pub mod files;
 pub mod filter;
+pub mod records;
+pub mod scan;
 pub mod shape;

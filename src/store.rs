@@ -6,9 +6,15 @@ pub mod arrange;
 mod checksums;
 mod encoding;
 mod errors;
+pub mod faults;
+pub mod files;
+pub mod find;
 pub mod local;
 pub mod objects;
 pub mod piece;
+pub mod snapshot;
 pub mod tail;
+#[cfg(test)]
+mod tests;
 
 pub use errors::StoreError;

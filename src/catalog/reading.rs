@@ -44,61 +44,47 @@ impl Catalog {
         types: &[TypeId],
         held: &(dyn Fn(PieceId) -> bool + Send + Sync),
     ) -> Result<Vec<Partition>, CatalogError> {
+        let partitions = self.changed_since(person, types, &|_| None, held).await?;
+        partitions.into_iter().map(|partition| partition.ok_or_else(|| CatalogError::corrupt("a partition that was asked for is missing"))).collect()
+    }
+
+    /// The same, without the partitions that still have the version that is `known`: these are `None`.
+    pub async fn changed_since(
+        &self,
+        person: PersonId,
+        types: &[TypeId],
+        known: &(dyn Fn(&TypeId) -> Option<i64> + Send + Sync),
+        held: &(dyn Fn(PieceId) -> bool + Send + Sync),
+    ) -> Result<Vec<Option<Partition>>, CatalogError> {
         if types.is_empty() {
             return Ok(Vec::new());
         }
         let mut session = self.database.read().await?;
-        let mut contents = read_contents(&mut session, person, types).await?;
-        if contents.len() < types.len() {
+        let rows = read_rows(&mut session, person, types).await?;
+        if rows.len() < types.len() {
             verify_partitions(&mut session, person).await?;
         }
+        let version_of = |data_type: &TypeId| rows.iter().find(|row| row.data_type == *data_type).map_or(0, |row| row.version);
+        let changed: Vec<bool> = types.iter().map(|data_type| known(data_type) != Some(version_of(data_type))).collect();
+        let rows = rows.into_iter().filter(|row| known(&row.data_type) != Some(row.version)).collect();
+        let mut contents = read_contents(&mut session, person, rows).await?;
         let mut wanted = Vec::new();
         for content in contents.values() {
-            wanted.extend(
-                content
-                    .pieces
-                    .iter()
-                    .filter(|(piece, _)| matches!(piece.place, Place::Tail { .. }) && !held(piece.id))
-                    .map(|(piece, _)| piece.id),
-            );
+            let missing = |piece: &Piece| matches!(piece.place, Place::Tail { .. }) && !held(piece.id);
+            wanted.extend(content.pieces.iter().filter(|(piece, _)| missing(piece)).map(|(piece, _)| piece.id));
         }
         let mut blobs = read_blobs(&mut session, &wanted).await?;
         session.commit().await?;
 
         let mut partitions = Vec::with_capacity(types.len());
-        for data_type in types {
-            let Some(content) = contents.remove(data_type) else {
-                partitions.push(Partition {
-                    person,
-                    data_type: data_type.clone(),
-                    version: 0,
-                    records: 0,
-                    pieces: Vec::new(),
-                });
-                continue;
-            };
-            let mut pieces: Vec<Piece> = content.pieces.into_iter().map(|(piece, _)| piece).collect();
-            for piece in &mut pieces {
-                if let Some(blob) = blobs.remove(&piece.id) {
-                    piece.place = Place::Tail {
-                        blob: Some(verified_blob(piece, blob)?),
-                    };
-                }
-            }
-            pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
-            partitions.push(Partition {
-                person,
-                data_type: data_type.clone(),
-                version: content.row.version,
-                records: content.row.records,
-                pieces,
+        for (data_type, changed) in types.iter().zip(changed) {
+            partitions.push(match contents.remove(data_type) {
+                _ if !changed => None,
+                None => Some(Partition { person, data_type: data_type.clone(), version: 0, records: 0, pieces: Vec::new() }),
+                Some(content) => Some(content.into_partition(&mut blobs)?),
             });
         }
-        if blobs.is_empty() {
-            Ok(partitions)
-        } else {
-            Err(CatalogError::corrupt("more tail bytes were found than pieces"))
-        }
+        Ok(partitions)
     }
 
     /// What is stored of a person, by data type.
@@ -119,42 +105,35 @@ pub(super) struct Content {
     pub dead: Vec<(DeadRow, u32)>,
 }
 
-/// Those of the named partitions that exist.
+/// The rows of those of the named partitions that exist.
+pub(super) async fn read_rows(session: &mut Session, person: PersonId, types: &[TypeId]) -> Result<Vec<PartitionRow>, CatalogError> {
+    let (rest, values) = of_types(person, types);
+    session.select(&PARTITIONS, &rest, values).await?.iter().map(PartitionRow::of).collect()
+}
+
+/// What belongs to partitions of one person, as the same transaction sees it.
 pub(super) async fn read_contents(
     session: &mut Session,
     person: PersonId,
-    types: &[TypeId],
+    rows: Vec<PartitionRow>,
 ) -> Result<HashMap<TypeId, Content>, CatalogError> {
-    let (rest, values) = of_types(person, types);
-    let mut contents = HashMap::with_capacity(types.len());
-    let mut any_dead = false;
-    for record in session.select(&PARTITIONS, &rest, values.clone()).await? {
-        let row = PartitionRow::of(&record)?;
-        any_dead |= row.dead > 0;
-        contents.insert(
-            row.data_type.clone(),
-            Content {
-                row,
-                pieces: Vec::new(),
-                dead: Vec::new(),
-            },
-        );
-    }
+    let types: Vec<TypeId> = rows.iter().map(|row| row.data_type.clone()).collect();
+    let any_dead = rows.iter().any(|row| row.dead > 0);
+    let mut contents: HashMap<TypeId, Content> =
+        rows.into_iter().map(|row| (row.data_type.clone(), Content { row, pieces: Vec::new(), dead: Vec::new() })).collect();
     if contents.is_empty() {
         return Ok(contents);
     }
+    let (rest, values) = of_types(person, &types);
     for record in session.select(&PIECES, &rest, values.clone()).await? {
-        let content = contents
-            .get_mut(&TypeId(record.text(1)?.into()))
-            .ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
+        let data_type = TypeId(record.text(1)?.into());
+        let content = contents.get_mut(&data_type).ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
         content.pieces.push((piece_of(&record)?, record.checksum));
     }
     if any_dead {
         for record in session.select(&DEAD_ROWS, &rest, values).await? {
             let dead = DeadRow::of(&record)?;
-            let content = contents
-                .get_mut(&dead.data_type)
-                .ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
+            let content = contents.get_mut(&dead.data_type).ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
             content.dead.push((dead, record.checksum));
         }
     }
@@ -165,6 +144,19 @@ pub(super) async fn read_contents(
 }
 
 impl Content {
+    /// With the blobs that were read for it.
+    fn into_partition(self, blobs: &mut HashMap<PieceId, Vec<u8>>) -> Result<Partition, CatalogError> {
+        let mut pieces: Vec<Piece> = self.pieces.into_iter().map(|(piece, _)| piece).collect();
+        for piece in &mut pieces {
+            if let Some(blob) = blobs.remove(&piece.id) {
+                piece.place = Place::Tail { blob: Some(verified_blob(piece, blob)?) };
+            }
+        }
+        pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
+        let PartitionRow { person, data_type, version, records, .. } = self.row;
+        Ok(Partition { person, data_type, version, records, pieces })
+    }
+
     /// Compares with the partition's digest and hands each piece its dead rows.
     fn settle(&mut self) -> Result<(), CatalogError> {
         let digest = self

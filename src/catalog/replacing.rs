@@ -6,7 +6,7 @@ use super::Catalog;
 use super::committing::{lock_people, store_partitions};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::reading::{Content, read_contents};
+use super::reading::{Content, read_contents, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_values, text};
 use super::tables::{DEAD_ROWS, Existing, LEDGERS, PIECES, RETIRED_OBJECTS, one_of};
@@ -32,7 +32,8 @@ impl Catalog {
 
 async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<CommitOutcome, CatalogError> {
     let mut ledgers = lock_people(session, &BTreeSet::from([replace.person]), now).await?;
-    let mut contents = read_contents(session, replace.person, std::slice::from_ref(&replace.data_type)).await?;
+    let rows = read_rows(session, replace.person, std::slice::from_ref(&replace.data_type)).await?;
+    let mut contents = read_contents(session, replace.person, rows).await?;
     let Some(content) = contents.remove(&replace.data_type) else {
         return Ok(CommitOutcome::Stale);
     };

@@ -36,23 +36,80 @@ impl Instant {
     /// RFC 3339 in UTC with `Z`. The fraction has as many digits as it needs: none, three or six.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
-        self.to_string()
+        self.written().as_str().to_owned()
+    }
+
+    /// The same without allocation. What lies outside the years 1 to 9999 is written as the nearest instant inside.
+    #[must_use]
+    pub fn written(self) -> WrittenInstant {
+        WrittenInstant::of(self.clamp(Self::MIN, Self::MAX))
     }
 }
 
 impl fmt::Display for Instant {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.div_euclid(MICROS_PER_SECOND);
-        let micros = self.0.rem_euclid(MICROS_PER_SECOND);
+        formatter.write_str(self.written().as_str())
+    }
+}
+
+/// The text of an instant, kept in place.
+#[derive(Clone, Copy, Debug)]
+pub struct WrittenInstant {
+    text: [u8; 27],
+    length: usize,
+}
+
+impl WrittenInstant {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Only digits and punctuation were put in.
+        self.text
+            .get(..self.length)
+            .and_then(|text| std::str::from_utf8(text).ok())
+            .unwrap_or_default()
+    }
+
+    fn of(instant: Instant) -> Self {
+        let seconds = instant.0.div_euclid(MICROS_PER_SECOND);
+        let micros = instant.0.rem_euclid(MICROS_PER_SECOND);
         let (year, month, day) = date_of(seconds.div_euclid(SECONDS_PER_DAY));
         let of_day = seconds.rem_euclid(SECONDS_PER_DAY);
-        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-        write!(formatter, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-        match micros {
-            0 => formatter.write_str("Z"),
-            whole if whole % 1000 == 0 => write!(formatter, ".{:03}Z", whole / 1000),
-            micros => write!(formatter, ".{micros:06}Z"),
+        let mut written = Self {
+            text: *b"0000-00-00T00:00:00.000000Z",
+            length: 27,
+        };
+        let parts = [
+            (year, 0, 4),
+            (month, 5, 2),
+            (day, 8, 2),
+            (of_day / 3600, 11, 2),
+            (of_day / 60 % 60, 14, 2),
+            (of_day % 60, 17, 2),
+            (micros, 20, 6),
+        ];
+        for (number, at, digits) in parts {
+            written.put(number, at, digits);
         }
+        match micros {
+            0 => written.end_at(19),
+            whole if whole % 1000 == 0 => written.end_at(23),
+            _ => {}
+        }
+        written
+    }
+
+    fn put(&mut self, mut number: i64, at: usize, digits: usize) {
+        for place in self.text.iter_mut().skip(at).take(digits).rev() {
+            *place = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    }
+
+    fn end_at(&mut self, end: usize) {
+        if let Some(last) = self.text.get_mut(end) {
+            *last = b'Z';
+        }
+        self.length = end + 1;
     }
 }
 

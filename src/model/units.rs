@@ -46,10 +46,9 @@ impl Conversion {
     #[must_use]
     pub fn apply(self, value: f64) -> f64 {
         match self {
-            Self::Same => value,
             Self::Linear { times, over, plus } => value * times / over + plus,
             Self::FractionUpTo { limit } if value.abs() <= limit => value * 100.0,
-            Self::FractionUpTo { .. } => value,
+            Self::Same | Self::FractionUpTo { .. } => value,
         }
     }
 }
@@ -57,7 +56,7 @@ impl Conversion {
 /// All units the product knows.
 #[derive(Debug)]
 pub struct Units {
-    units: Vec<Unit>,
+    known: Vec<Unit>,
     /// Exact spelling to the units it may stand for; one word can be a unit of several dimensions.
     spellings: HashMap<String, Vec<usize>>,
     /// The same for words, in lower case.
@@ -77,7 +76,8 @@ struct Table {
 
 #[derive(Debug, Deserialize)]
 struct Unit {
-    unit: String,
+    #[serde(rename = "unit")]
+    name: String,
     dimension: String,
     /// One of this unit in base units of its dimension: numerator and denominator.
     factor: [u64; 2],
@@ -112,7 +112,7 @@ impl Units {
         let mut spellings: HashMap<String, Vec<usize>> = HashMap::new();
         let mut words: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, unit) in table.units.iter().enumerate() {
-            for spelling in std::iter::once(&unit.unit).chain(&unit.spellings) {
+            for spelling in std::iter::once(&unit.name).chain(&unit.spellings) {
                 spellings.entry(spelling.clone()).or_default().push(index);
             }
             for word in &unit.words {
@@ -126,7 +126,7 @@ impl Units {
             units,
         } = table;
         Ok(Self {
-            units,
+            known: units,
             spellings,
             words,
             differences,
@@ -154,35 +154,28 @@ impl Units {
         if from == expected {
             return Ok(Conversion::Same);
         }
-        let Some(target) = self.target(expected) else {
-            return Err(UnitError::Unknown {
-                unit: from.to_owned(),
-                metric: data_type.to_owned(),
-                expected: expected.to_owned(),
-            });
+        let told = || (from.to_owned(), data_type.to_owned(), expected.to_owned());
+        let unknown = || {
+            let (unit, metric, expected) = told();
+            UnitError::Unknown { unit, metric, expected }
         };
+        let target = self.target(expected).ok_or_else(unknown)?;
         if from == self.ambiguous_percent.spelling && target.dimension == "percentage" {
             return Ok(self.percent(data_type));
         }
-        let candidates = self.candidates(from);
+        let candidates: Vec<&Unit> = self.candidates(from).iter().filter_map(|&index| self.known.get(index)).collect();
         if candidates.is_empty() {
-            return Err(UnitError::Unknown {
-                unit: from.to_owned(),
-                metric: data_type.to_owned(),
-                expected: expected.to_owned(),
-            });
+            return Err(unknown());
         }
-        let units = candidates.iter().filter_map(|&index| self.units.get(index));
-        if let Some(unit) = units.clone().find(|unit| unit.dimension == target.dimension) {
+        if let Some(unit) = candidates.iter().find(|unit| unit.dimension == target.dimension) {
             return Ok(between(unit, target, self.differences.iter().any(|name| name == data_type)));
         }
-        units
-            .filter_map(|unit| self.through_substance(unit, target, data_type))
-            .next()
-            .ok_or_else(|| UnitError::OtherDimension {
-                unit: from.to_owned(),
-                metric: data_type.to_owned(),
-                expected: expected.to_owned(),
+        candidates
+            .iter()
+            .find_map(|unit| self.through_substance(unit, target, data_type))
+            .ok_or_else(|| {
+                let (unit, metric, expected) = told();
+                UnitError::OtherDimension { unit, metric, expected }
             })
     }
 
@@ -202,11 +195,11 @@ impl Units {
 
     /// The unit a metric is stored in: by its name, or by a spelling that can mean only one unit.
     fn target(&self, expected: &str) -> Option<&Unit> {
-        if let Some(unit) = self.units.iter().find(|unit| unit.unit == expected) {
+        if let Some(unit) = self.known.iter().find(|unit| unit.name == expected) {
             return Some(unit);
         }
         match self.candidates(expected) {
-            &[only] => self.units.get(only),
+            &[only] => self.known.get(only),
             _ => None,
         }
     }
@@ -306,7 +299,7 @@ mod tests {
             ("BodyTemperature", 310.15, "K", 98.6, 1e-9),
             ("Height", 180.0, "cm", 5.905_512, 5e-7),
             ("DietaryWaterConsumed", 1.0, "L", 33.814_023, 5e-7),
-            ("BloodPressureSystolic", 16.0, "kPa", 120.009_869, 5e-7),
+            ("BloodPressureSystolic", 16.0, "kPa", 120.009_852, 5e-7),
             ("WalkingSpeed", 3.6, "km/h", 2.236_936, 5e-7),
             ("TimeInDaylight", 1.5, "Hours", 90.0, 0.0),
             ("StepCount", 7.0, "count", 7.0, 0.0),

@@ -92,10 +92,10 @@ impl Blocks {
         })
     }
 
-    /// The whole blocks that hold `range`; nothing beyond the last block.
-    pub fn widen(&self, range: &Range<u64>) -> Range<u64> {
-        let start = range.start.min(self.end) / BLOCK_BYTES * BLOCK_BYTES;
-        start..range.end.next_multiple_of(BLOCK_BYTES).min(self.end).max(start)
+    /// The whole blocks that hold `range`, unless it reaches beyond the last one.
+    pub fn widen(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let within = range.start <= range.end && range.end <= self.end;
+        within.then(|| range.start / BLOCK_BYTES * BLOCK_BYTES..range.end.next_multiple_of(BLOCK_BYTES).min(self.end))
     }
 
     /// Whether `content` is what was written at `range`, which `widen` gave.
@@ -109,10 +109,6 @@ impl Blocks {
                     .get(at..at + ENTRY_BYTES)
                     .is_some_and(|entry| entry == crc32fast::hash(block).to_le_bytes())
             })
-    }
-
-    pub fn end(&self) -> u64 {
-        self.end
     }
 
     pub fn memory(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -83,8 +84,9 @@ struct TypeRow {
 pub(super) fn types() -> Result<Vec<DataType>, RegistryError> {
     let mut types = Vec::new();
     let template = parse("metric_sample", METRIC_SAMPLE)?;
+    let sample = layout("metric_sample", &template, Some("1"))?.storage;
     for row in rows::<MetricRow>("metrics", METRICS)? {
-        types.push(metric(row, &template)?);
+        types.push(metric(row, &template, &sample)?);
     }
     for row in rows::<TypeRow>("types", TYPES)? {
         types.push(other(row)?);
@@ -114,12 +116,20 @@ fn words(list: Option<&str>) -> Vec<String> {
     list.into_iter().flat_map(|list| list.split(',')).map(str::to_owned).collect()
 }
 
-fn metric(row: MetricRow, template: &Value) -> Result<DataType, RegistryError> {
-    let schema = metric_schema(&row, template)?;
-    let layout = Layout::from_schema(&schema, Some(&row.unit), 1, Undeclared::UnderExtras).map_err(|error| RegistryError::Layout {
-        name: row.id.clone(),
+fn layout(name: &str, schema: &Value, unit: Option<&str>) -> Result<Layout, RegistryError> {
+    Layout::from_schema(schema, unit, 1, Undeclared::UnderExtras).map_err(|error| RegistryError::Layout {
+        name: name.to_owned(),
         error,
-    })?;
+    })
+}
+
+/// Samples of all metrics are stored alike, codes as numbers too, so that any of them can stand side by side in one answer.
+fn metric(row: MetricRow, template: &Value, shared: &SchemaRef) -> Result<DataType, RegistryError> {
+    let schema = metric_schema(&row, template)?;
+    let layout = Layout {
+        storage: Arc::clone(shared),
+        ..layout(&row.id, template, Some(&row.unit))?
+    };
     let categories = metric_categories(&row);
     let traits = MetricTraits {
         unit: Some(row.unit),
@@ -233,10 +243,7 @@ fn other(row: TypeRow) -> Result<DataType, RegistryError> {
         .ok_or_else(|| RegistryError::NoSchema(row.id.clone()))?
         .1;
     let schema = titled(&row.title, &row.description, parse(&row.id, text)?);
-    let layout = Layout::from_schema(&schema, None, 1, Undeclared::UnderExtras).map_err(|error| RegistryError::Layout {
-        name: row.id.clone(),
-        error,
-    })?;
+    let layout = layout(&row.id, &schema, None)?;
     let metric = (row.class == RecordClass::Metric).then(|| plain_metric(None));
     // The bases of a person's own types have no members of their own.
     let is_base = row.base == "yes";

@@ -220,13 +220,12 @@ impl Draft {
                 self.moment = Some(TimeFields::RecordedAt);
                 if flag("x-span") { ReadFrom::Span } else { ReadFrom::Start }
             }
-            Some("unit") => match unit {
-                Some(unit) => ReadFrom::Constant(unit.to_owned()),
-                None => {
+            Some("unit") => {
+                if unit.is_none() {
                     self.own.push(column(name, property));
-                    ReadFrom::Column(name.to_owned())
                 }
-            },
+                unit.map_or_else(|| ReadFrom::Column(name.to_owned()), |unit| ReadFrom::Constant(unit.to_owned()))
+            }
             Some("extras") => ReadFrom::Column("extras".to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
         };

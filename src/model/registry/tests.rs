@@ -126,6 +126,44 @@ fn rule_6_3_every_schema_is_valid_and_accepts_its_own_examples() {
 }
 
 #[test]
+fn rule_6_what_is_read_can_be_written_back() {
+    for kind in registry().types() {
+        let validator = compile(&kind.schema).unwrap();
+        for example in kind.schema["examples"].as_array().unwrap() {
+            let mut row = serde_json::Map::new();
+            for column in &kind.layout.read {
+                let value = match column.from {
+                    ReadFrom::Id => json!("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e"),
+                    ReadFrom::Start | ReadFrom::End => json!("2024-05-01T10:00:00Z"),
+                    ReadFrom::Span => json!({"start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:00Z"}),
+                    _ => example.get(&column.name).cloned().unwrap_or(Value::Null),
+                };
+                row.insert(column.name.clone(), value);
+            }
+            if let Err(error) = validator.validate(&Value::Object(row)) {
+                panic!("{}: {error} at {}", kind.id, error.instance_path());
+            }
+        }
+    }
+}
+
+#[test]
+fn rule_6_values_outside_a_metric_are_refused() {
+    let registry = registry();
+    let accepts = |name: &str, value: Value| {
+        let record = json!({"start_date": "2024-05-01T10:00:00Z", "value": value});
+        compile(&registry.get(name).unwrap().schema).unwrap().is_valid(&record)
+    };
+    assert!(accepts("StepCount", json!(0)) && !accepts("StepCount", json!(-1)));
+    assert!(accepts("BodyTemperature", json!(-1)) && !accepts("BodyTemperature", json!("97")));
+    assert!(accepts("SleepStage", json!(5)) && accepts("SleepStage", json!(4.0)));
+    for stage in [json!(6), json!(-1), json!(2.5), json!(null)] {
+        assert!(!accepts("SleepStage", stage.clone()), "{stage}");
+    }
+    assert!(accepts("SymptomHeadache", json!(3)) && !accepts("SymptomHeadache", json!(4)));
+}
+
+#[test]
 fn rule_6_3_a_catalogue_entry_has_every_field_and_agrees_with_itself() {
     let fields = [
         "api_version",

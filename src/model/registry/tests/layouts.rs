@@ -51,6 +51,7 @@ fn rule_1_6_samples_are_read_in_the_shape_clients_know() {
         ]
     );
     assert_eq!(layout.storage.field_with_name("value").unwrap().data_type(), &ArrowType::Float64);
+    assert!(Arc::ptr_eq(&layout.storage, &registry.get("SleepStage").unwrap().layout.storage));
     let ArrowType::Struct(members) = layout.storage.field_with_name("source_properties").unwrap().data_type() else {
         panic!("no struct")
     };

@@ -1,0 +1,241 @@
+//! For tests: an object store that fails on command, and a disk that forgets what was not synchronised.
+//!
+//! Part of the library because the black-box suites need them too. Nothing in the product constructs them.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, Result, UploadPart,
+};
+
+use super::local::Disk;
+
+/// What a store is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// A write in one request, or the end of one in parts.
+    Put,
+    /// One part of a write.
+    Part,
+    Get,
+    Delete,
+    List,
+}
+
+/// What happens instead of, or besides, what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is done and the answer is an error.
+    Fail,
+    /// Nothing is done for lack of room.
+    NoRoom,
+    /// It is done, and the answer is an error all the same.
+    LoseAnswer,
+    /// It is done later.
+    Delay(Duration),
+}
+
+/// Faults to come. Shared with the store that suffers them.
+#[derive(Debug, Default)]
+pub struct Faults {
+    once: Mutex<HashMap<Operation, VecDeque<Fault>>>,
+    lasting: Mutex<HashMap<Operation, Fault>>,
+}
+
+impl Faults {
+    /// The next operation of this kind that has none in front of it suffers `fault`.
+    pub fn once(&self, operation: Operation, fault: Fault) {
+        lock(&self.once).entry(operation).or_default().push_back(fault);
+    }
+
+    /// Every operation of this kind suffers `fault` from now on; `None` ends it.
+    pub fn lasting(&self, operation: Operation, fault: Option<Fault>) {
+        match fault {
+            Some(fault) => lock(&self.lasting).insert(operation, fault),
+            None => lock(&self.lasting).remove(&operation),
+        };
+    }
+
+    fn take(&self, operation: Operation) -> Option<Fault> {
+        let once = lock(&self.once).get_mut(&operation).and_then(VecDeque::pop_front);
+        once.or_else(|| lock(&self.lasting).get(&operation).copied())
+    }
+
+    /// Runs `work` unless a fault prevents it.
+    async fn suffer<T>(&self, operation: Operation, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let error = |kind: io::ErrorKind| Error::Generic { store: "faulty", source: io::Error::from(kind).into() };
+        match self.take(operation) {
+            None => work.await,
+            Some(Fault::Fail) => Err(error(io::ErrorKind::ConnectionReset)),
+            Some(Fault::NoRoom) => Err(error(io::ErrorKind::StorageFull)),
+            Some(Fault::LoseAnswer) => work.await.and_then(|_| Err(error(io::ErrorKind::ConnectionReset))),
+            Some(Fault::Delay(length)) => {
+                tokio::time::sleep(length).await;
+                work.await
+            }
+        }
+    }
+}
+
+/// A store that suffers faults.
+#[derive(Clone, Debug)]
+pub struct FaultyStore {
+    inner: Arc<dyn ObjectStore>,
+    faults: Arc<Faults>,
+}
+
+impl FaultyStore {
+    #[must_use]
+    pub fn new(inner: Arc<dyn ObjectStore>, faults: Arc<Faults>) -> Self {
+        Self { inner, faults }
+    }
+}
+
+impl fmt::Display for FaultyStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "faulty {}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FaultyStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        self.faults.suffer(Operation::Put, self.inner.put_opts(location, payload, options)).await
+    }
+
+    async fn put_multipart_opts(&self, location: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        let inner = self.inner.put_multipart_opts(location, options).await?;
+        Ok(Box::new(FaultyUpload { inner, faults: Arc::clone(&self.faults) }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.faults.suffer(Operation::Get, self.inner.get_opts(location, options)).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.faults.suffer(Operation::Get, self.inner.get_ranges(location, ranges)).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let (faults, inner) = (Arc::clone(&self.faults), Arc::clone(&self.inner));
+        locations
+            .then(move |location| {
+                let (faults, inner) = (Arc::clone(&faults), Arc::clone(&inner));
+                async move {
+                    let one = futures::stream::once(async move { location }).boxed();
+                    let mut deleted = inner.delete_stream(one);
+                    let missing = || Error::Generic { store: "faulty", source: "nothing was deleted".into() };
+                    faults.suffer(Operation::Delete, async move { deleted.next().await.unwrap_or_else(|| Err(missing())) }).await
+                }
+            })
+            .boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let (faults, listed) = (Arc::clone(&self.faults), self.inner.list(prefix));
+        async move {
+            match faults.suffer(Operation::List, async { Ok(()) }).await {
+                Ok(()) => listed,
+                Err(error) => futures::stream::once(async { Err(error) }).boxed(),
+            }
+        }
+        .flatten_stream()
+        .boxed()
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.faults.suffer(Operation::List, self.inner.list_with_delimiter(prefix)).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.faults.suffer(Operation::Put, self.inner.copy_opts(from, to, options)).await
+    }
+}
+
+#[derive(Debug)]
+struct FaultyUpload {
+    inner: Box<dyn MultipartUpload>,
+    faults: Arc<Faults>,
+}
+
+#[async_trait]
+impl MultipartUpload for FaultyUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let (part, faults) = (self.inner.put_part(data), Arc::clone(&self.faults));
+        async move { faults.suffer(Operation::Part, part).await }.boxed()
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.faults.suffer(Operation::Put, self.inner.complete()).await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.inner.abort().await
+    }
+}
+
+/// A disk whose power can be cut: only what was synchronised survives. Files are told apart by their number, which outlives a change of name.
+#[derive(Debug, Default)]
+pub struct ForgetfulDisk {
+    files: Mutex<HashSet<u64>>,
+    names: Mutex<HashMap<PathBuf, HashSet<PathBuf>>>,
+}
+
+impl Disk for ForgetfulDisk {
+    fn sync_file(&self, file: &File) -> io::Result<()> {
+        lock(&self.files).insert(number(&file.metadata()?));
+        Ok(())
+    }
+
+    fn sync_directory(&self, directory: &FilePath) -> io::Result<()> {
+        let entries = std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+        lock(&self.names).insert(directory.to_path_buf(), entries);
+        Ok(())
+    }
+}
+
+impl ForgetfulDisk {
+    /// Leaves below `root` only what would be there after a power cut: names in synchronised directories, and in synchronised files their content.
+    pub fn lose_power(&self, root: &FilePath) -> io::Result<()> {
+        let root = root.canonicalize()?;
+        self.forget(&root)
+    }
+
+    fn forget(&self, directory: &FilePath) -> io::Result<()> {
+        let durable = lock(&self.names).get(directory).cloned().unwrap_or_default();
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            let metadata = std::fs::metadata(&path)?;
+            match (durable.contains(&path), metadata.is_dir()) {
+                (true, true) => self.forget(&path)?,
+                (false, true) => std::fs::remove_dir_all(&path)?,
+                (false, false) => std::fs::remove_file(&path)?,
+                (true, false) if !lock(&self.files).contains(&number(&metadata)) => File::create(&path)?.set_len(0)?,
+                (true, false) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn number(metadata: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,204 @@
+//! Reading pieces that are Parquet objects, with every byte held against its checksum.
+//!
+//! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. Anybody who reads Parquet, be it the query engine or
+//! the search for predecessors, does so through its readers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use moka::future::Cache;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+
+use super::checksums::Blocks;
+use super::errors::StoreError;
+use super::objects::ObjectStorage;
+use crate::catalog::records::Footer;
+
+/// Where a piece's object is, and what the catalogue knows of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectPlace {
+    pub path: Arc<str>,
+    pub bytes: u64,
+    pub footer_bytes: u32,
+    pub footer_checksum: u32,
+}
+
+impl ObjectPlace {
+    #[must_use]
+    pub fn new(path: &str, bytes: i64, footer: Footer) -> Self {
+        Self { path: path.into(), bytes: bytes.max(0).cast_unsigned(), footer_bytes: footer.bytes, footer_checksum: footer.checksum }
+    }
+}
+
+/// Opens objects of pieces. Cheap to clone; all clones share their footers.
+#[derive(Clone, Debug)]
+pub struct PieceFiles {
+    objects: ObjectStorage,
+    opened: Cache<Arc<str>, Arc<PieceFile>>,
+}
+
+/// An object whose footer was read and verified.
+#[derive(Debug)]
+pub struct PieceFile {
+    place: ObjectPlace,
+    parquet: ArrowReaderMetadata,
+    blocks: Blocks,
+}
+
+impl PieceFiles {
+    /// `memory`: how many bytes of footers to keep.
+    #[must_use]
+    pub fn new(objects: ObjectStorage, memory: u64) -> Self {
+        let weigh = |_: &Arc<str>, file: &Arc<PieceFile>| u32::try_from(file.memory()).unwrap_or(u32::MAX);
+        Self { objects, opened: Cache::builder().max_capacity(memory).weigher(weigh).build() }
+    }
+
+    #[must_use]
+    pub fn objects(&self) -> &ObjectStorage {
+        &self.objects
+    }
+
+    /// The object with its footer, from memory if it was opened before.
+    pub async fn open(&self, place: &ObjectPlace) -> Result<Arc<PieceFile>, StoreError> {
+        if let Some(file) = self.opened.get(&place.path).await.filter(|file| file.place == *place) {
+            return Ok(file);
+        }
+        let file = Arc::new(read_footer(&self.objects, place).await?);
+        self.opened.insert(Arc::clone(&place.path), Arc::clone(&file)).await;
+        Ok(file)
+    }
+
+    /// A reader for Arrow's Parquet streams and for DataFusion. Opens the object when it is first used.
+    #[must_use]
+    pub fn reader(&self, place: &ObjectPlace) -> PieceReader {
+        PieceReader { files: self.clone(), place: place.clone() }
+    }
+
+    /// Reads parts of an object, each held against its checksums.
+    pub async fn read(&self, file: &PieceFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StoreError> {
+        let path = &file.place.path;
+        let Some(widened) = ranges.iter().map(|range| file.blocks.widen(range)).collect::<Option<Vec<_>>>() else {
+            return Err(StoreError::corrupt(format!("object {path}: something beyond its data was asked for")));
+        };
+        let merged = merge(&widened);
+        let contents = self.objects.get_ranges(path, &merged).await?;
+        if !merged.iter().zip(&contents).all(|(range, content)| file.blocks.verify(range, content)) {
+            return Err(StoreError::corrupt(format!("object {path} differs from what was written")));
+        }
+        let cut = |range: &Range<u64>| {
+            let index = merged.partition_point(|merged| merged.end < range.end);
+            let (whole, content) = (merged.get(index)?, contents.get(index)?);
+            Some(content.slice((range.start - whole.start) as usize..(range.end - whole.start) as usize))
+        };
+        ranges.iter().map(|range| cut(range).ok_or_else(|| StoreError::corrupt(format!("object {path} is too short")))).collect()
+    }
+}
+
+impl PieceFile {
+    /// The columns that the object has.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        self.parquet.schema()
+    }
+
+    #[must_use]
+    pub fn metadata(&self) -> &Arc<ParquetMetaData> {
+        self.parquet.metadata()
+    }
+
+    /// For a stream builder that need not read the footer again.
+    #[must_use]
+    pub fn parquet(&self) -> &ArrowReaderMetadata {
+        &self.parquet
+    }
+
+    #[must_use]
+    pub fn place(&self) -> &ObjectPlace {
+        &self.place
+    }
+
+    fn memory(&self) -> usize {
+        self.parquet.metadata().memory_size() + self.blocks.memory() + size_of::<Self>()
+    }
+}
+
+async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<PieceFile, StoreError> {
+    let path = &place.path;
+    let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("object {path}: {detail}"));
+    let Some(start) = place.bytes.checked_sub(u64::from(place.footer_bytes)) else {
+        return Err(damaged(&"its footer is longer than the object"));
+    };
+    let footer = match objects.get_range(path, start..place.bytes).await {
+        // An object that is shorter than it was is damaged, not out of reach.
+        Err(StoreError::Unavailable { detail }) if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) => return Err(damaged(&detail)),
+        Err(StoreError::Missing { path }) => return Err(StoreError::corrupt(format!("object {path} is lost"))),
+        footer => footer?,
+    };
+    if crc32fast::hash(&footer) != place.footer_checksum {
+        return Err(damaged(&"its footer differs from what was written"));
+    }
+    let blocks = Blocks::of(&footer, place.bytes).ok_or_else(|| damaged(&"its footer is too short"))?;
+    let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
+    reader.try_parse_sized(&footer, place.bytes).map_err(|error| damaged(&error))?;
+    let metadata = reader.finish().map_err(|error| damaged(&error))?;
+    let parquet = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(|error| damaged(&error))?;
+    Ok(PieceFile { place: place.clone(), parquet, blocks })
+}
+
+/// Ranges that overlap or touch made one; in order.
+fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut sorted = ranges.to_vec();
+    sorted.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// Reads one object for a Parquet decoder.
+#[derive(Clone, Debug)]
+pub struct PieceReader {
+    files: PieceFiles,
+    place: ObjectPlace,
+}
+
+impl AsyncFileReader for PieceReader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
+        async move {
+            let mut parts = self.get_byte_ranges(vec![range]).await?;
+            parts.pop().ok_or_else(|| ParquetError::General("a range was not read".to_owned()))
+        }
+        .boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+        async move {
+            let file = self.files.open(&self.place).await.map_err(outside)?;
+            self.files.read(&file, &ranges).await.map_err(outside)
+        }
+        .boxed()
+    }
+
+    fn get_metadata<'a>(&'a mut self, _options: Option<&'a ArrowReaderOptions>) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
+        async move {
+            let file = self.files.open(&self.place).await.map_err(outside)?;
+            Ok(Arc::clone(file.metadata()))
+        }
+        .boxed()
+    }
+}
+
+fn outside(error: StoreError) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}

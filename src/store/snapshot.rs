@@ -1,0 +1,245 @@
+//! What a person's partitions hold, as of one moment, ready to be read.
+//!
+//! A `Snapshot` never changes. Those that were used lately stay in memory, bounded, and are given out again as long as the catalogue says that their
+//! version is current: one short statement per read. Rows of the tail are decoded once and shared by all snapshots that hold them.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::RecordBatch;
+use moka::sync::Cache;
+
+use super::arrange::KeyColumns;
+use super::errors::StoreError;
+use super::files::ObjectPlace;
+use super::tail;
+use crate::catalog::Catalog;
+use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place};
+use crate::model::ids::{PersonId, PieceId, RecordId};
+use crate::model::registry::TypeId;
+
+/// Memory that a snapshot takes beside the rows that it holds.
+const PIECE_BYTES: usize = 256;
+
+/// One partition as of one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    /// 0: nothing was ever stored.
+    pub version: i64,
+    /// Live records.
+    pub records: i64,
+    /// In the order of their first starts.
+    pub pieces: Vec<SnapshotPiece>,
+}
+
+/// One piece of a snapshot.
+#[derive(Clone, Debug)]
+pub struct SnapshotPiece {
+    pub id: PieceId,
+    pub rows: i64,
+    pub bytes: i64,
+    pub bounds: Bounds,
+    pub layout_version: u32,
+    /// CRC-32 of the whole object or blob.
+    pub checksum: u32,
+    /// Ids whose row in this piece, if it has one, does not count. Sorted.
+    pub dead: Arc<[RecordId]>,
+    pub content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub enum Content {
+    Tail(Arc<TailRows>),
+    Object(ObjectPlace),
+}
+
+/// The rows of a tail piece, sorted, without columns that are null in all of them.
+pub struct TailRows {
+    batch: RecordBatch,
+    /// Row numbers by id, made when first asked for.
+    by_id: OnceLock<HashMap<RecordId, usize>>,
+}
+
+impl TailRows {
+    #[must_use]
+    pub fn new(batch: RecordBatch) -> Self {
+        Self { batch, by_id: OnceLock::new() }
+    }
+
+    #[must_use]
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    /// The number of the row with this id.
+    pub fn row_of(&self, record: RecordId) -> Result<Option<usize>, StoreError> {
+        if let Some(by_id) = self.by_id.get() {
+            return Ok(by_id.get(&record).copied());
+        }
+        let keys = KeyColumns::of(&self.batch)?;
+        let by_id = self.by_id.get_or_init(|| (0..keys.len()).map(|row| (keys.id(row), row)).collect());
+        Ok(by_id.get(&record).copied())
+    }
+}
+
+impl fmt::Debug for TailRows {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "TailRows({} rows)", self.batch.num_rows())
+    }
+}
+
+impl Snapshot {
+    fn memory(&self) -> usize {
+        let piece = |piece: &SnapshotPiece| {
+            let rows = match &piece.content {
+                Content::Tail(rows) => rows.batch.get_array_memory_size() + rows.batch.num_rows() * 48,
+                Content::Object(_) => 0,
+            };
+            PIECE_BYTES + rows + piece.dead.len() * size_of::<RecordId>()
+        };
+        PIECE_BYTES + self.pieces.iter().map(piece).sum::<usize>()
+    }
+}
+
+/// Gives out snapshots. Cheap to clone; all clones share what is in memory. Lives as long as the process.
+#[derive(Clone)]
+pub struct Snapshots {
+    catalog: Catalog,
+    known: Cache<(PersonId, TypeId), Arc<Snapshot>>,
+}
+
+impl Snapshots {
+    /// `memory`: how many bytes of snapshots to keep.
+    #[must_use]
+    pub fn new(catalog: Catalog, memory: u64) -> Self {
+        let weigh = |_: &(PersonId, TypeId), snapshot: &Arc<Snapshot>| u32::try_from(snapshot.memory()).unwrap_or(u32::MAX);
+        Self { catalog, known: Cache::builder().max_capacity(memory).weigher(weigh).build() }
+    }
+
+    /// The partitions of a person in the order of `types`, all as of one moment that is not before the call.
+    pub async fn get(&self, person: PersonId, types: &[TypeId]) -> Result<Vec<Arc<Snapshot>>, StoreError> {
+        let mut distinct: Vec<TypeId> = Vec::with_capacity(types.len());
+        let mut seen = HashSet::with_capacity(types.len());
+        distinct.extend(types.iter().filter(|data_type| seen.insert(*data_type)).cloned());
+
+        let mut current: HashMap<TypeId, Arc<Snapshot>> = HashMap::with_capacity(distinct.len());
+        for data_type in &distinct {
+            if let Some(snapshot) = self.known.get(&(person, data_type.clone())) {
+                current.insert(data_type.clone(), snapshot);
+            }
+        }
+        let is_current = |(data_type, version): (&TypeId, i64)| current.get(data_type).is_some_and(|snapshot| snapshot.version == version);
+        let versions = if current.len() == distinct.len() { self.catalog.versions(person, &distinct).await? } else { Vec::new() };
+        if versions.len() < distinct.len() || !distinct.iter().zip(versions).all(is_current) {
+            self.refresh(person, &distinct, &mut current).await?;
+        }
+        let snapshot_of = |data_type: &TypeId| {
+            let lost = || StoreError::corrupt(format!("partition {} was not read", data_type.0));
+            current.get(data_type).cloned().ok_or_else(lost)
+        };
+        types.iter().map(snapshot_of).collect()
+    }
+
+    /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its pieces. `rows` are those of `change.add` in
+    /// order, as far as they are in the tail.
+    pub fn committed(&self, change: &PartitionChange, rows: Vec<Option<RecordBatch>>) {
+        let key = (change.person, change.data_type.clone());
+        let Some(before) = self.known.get(&key).filter(|before| Some(before.version) == change.expected_version) else { return };
+        let mut pieces = before.pieces.clone();
+        for (piece, rows) in change.add.iter().zip(rows.into_iter().chain(std::iter::repeat(None))) {
+            let Some(piece) = added(piece, rows) else { return };
+            pieces.push(piece);
+        }
+        let mut dead_in: HashMap<PieceId, Vec<RecordId>> = HashMap::new();
+        for (piece, record) in &change.dead {
+            dead_in.entry(*piece).or_default().push(*record);
+        }
+        for piece in &mut pieces {
+            if let Some(mut dead) = dead_in.remove(&piece.id) {
+                dead.extend_from_slice(&piece.dead);
+                dead.sort_unstable();
+                piece.dead = dead.into();
+            }
+        }
+        if !dead_in.is_empty() {
+            return;
+        }
+        pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
+        let after = Snapshot { version: before.version + 1, records: before.records + change.records_delta, pieces, ..(*before).clone() };
+        self.known.insert(key, Arc::new(after));
+    }
+
+    async fn refresh(&self, person: PersonId, types: &[TypeId], current: &mut HashMap<TypeId, Arc<Snapshot>>) -> Result<(), StoreError> {
+        let mut held: HashMap<PieceId, Arc<TailRows>> = HashMap::new();
+        for piece in current.values().flat_map(|snapshot| &snapshot.pieces) {
+            if let Content::Tail(rows) = &piece.content {
+                held.insert(piece.id, Arc::clone(rows));
+            }
+        }
+        let known: HashMap<TypeId, i64> = current.iter().map(|(data_type, snapshot)| (data_type.clone(), snapshot.version)).collect();
+        let version_of = |data_type: &TypeId| known.get(data_type).copied();
+        let changed = self.catalog.changed_since(person, types, &version_of, &|piece| held.contains_key(&piece)).await?;
+        for partition in changed.into_iter().flatten() {
+            let snapshot = Arc::new(decoded(partition, &held)?);
+            let key = (person, snapshot.data_type.clone());
+            // Somebody else may have seen a later moment by now.
+            if self.known.get(&key).is_none_or(|known| known.version <= snapshot.version) {
+                self.known.insert(key, Arc::clone(&snapshot));
+            }
+            current.insert(snapshot.data_type.clone(), snapshot);
+        }
+        Ok(())
+    }
+}
+
+fn decoded(partition: Partition, held: &HashMap<PieceId, Arc<TailRows>>) -> Result<Snapshot, StoreError> {
+    let pieces = partition.pieces.into_iter().map(|piece| decoded_piece(piece, held)).collect::<Result<_, _>>()?;
+    let Partition { person, data_type, version, records, .. } = partition;
+    Ok(Snapshot { person, data_type, version, records, pieces })
+}
+
+fn decoded_piece(piece: Piece, held: &HashMap<PieceId, Arc<TailRows>>) -> Result<SnapshotPiece, StoreError> {
+    let content = match (piece.place, held.get(&piece.id)) {
+        (Place::Object { path, footer }, _) => Content::Object(ObjectPlace::new(&path, piece.bytes, footer)),
+        (Place::Tail { .. }, Some(rows)) => Content::Tail(Arc::clone(rows)),
+        (Place::Tail { blob: Some(blob) }, None) => {
+            let batch = tail::decode(&blob, piece.checksum)?;
+            if batch.num_rows() as i64 != piece.rows {
+                return Err(StoreError::corrupt(format!("tail piece {} has another number of rows than was written", piece.id)));
+            }
+            Content::Tail(Arc::new(TailRows::new(batch)))
+        }
+        (Place::Tail { blob: None }, None) => return Err(StoreError::corrupt(format!("the bytes of tail piece {} were not read", piece.id))),
+    };
+    Ok(SnapshotPiece {
+        id: piece.id,
+        rows: piece.rows,
+        bytes: piece.bytes,
+        bounds: piece.bounds,
+        layout_version: piece.layout_version,
+        checksum: piece.checksum,
+        dead: piece.dead,
+        content,
+    })
+}
+
+/// A piece that was just committed. `None` if its rows are in the tail and were not given.
+fn added(piece: &NewPiece, rows: Option<RecordBatch>) -> Option<SnapshotPiece> {
+    let content = match &piece.place {
+        NewPlace::Object { path, footer } => Content::Object(ObjectPlace::new(path, piece.bytes, *footer)),
+        NewPlace::Tail { .. } => Content::Tail(Arc::new(TailRows::new(rows?))),
+    };
+    Some(SnapshotPiece {
+        id: piece.id,
+        rows: piece.rows,
+        bytes: piece.bytes,
+        bounds: piece.bounds,
+        layout_version: piece.layout_version,
+        checksum: piece.checksum,
+        dead: Arc::new([]),
+        content,
+    })
+}

@@ -1,0 +1,86 @@
+//! The search for rows with given ids agrees with a plain map.
+
+use std::collections::HashMap;
+
+use arrow::array::AsArray as _;
+use arrow::datatypes::Float64Type;
+use proptest::prelude::*;
+
+use super::super::files::PieceFiles;
+use super::super::find::Finder;
+use super::super::piece::write_batch;
+use super::super::snapshot::Snapshots;
+use super::super::{StoreError, tail};
+use super::*;
+use crate::model::ids::SystemIds;
+
+fn finder(bench: &Bench) -> Finder {
+    Finder::new(PieceFiles::new(bench.objects.clone(), 1 << 20), 1 << 22)
+}
+
+/// The values of the rows found, by id.
+async fn found(bench: &Bench, person: PersonId, ids: &[RecordId]) -> Result<HashMap<RecordId, f64>, StoreError> {
+    let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20).get(person, &[heart_rate()]).await?.remove(0);
+    let rows = finder(bench).predecessors(&snapshot, ids).await?;
+    Ok(rows
+        .into_iter()
+        .map(|(id, predecessor)| {
+            assert_eq!(ids_of(&predecessor.row), [id]);
+            (id, predecessor.row.column_by_name("value").unwrap().as_primitive::<Float64Type>().value(0))
+        })
+        .collect())
+}
+
+fn known_id(number: u8) -> RecordId {
+    RecordId(Uuid::new_v5(&Uuid::NAMESPACE_OID, &[number]))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// After any sequence of puts, replacements and deletions, in the tail and in objects, the search finds what a map would hold.
+    #[test]
+    fn the_search_agrees_with_a_map(steps in prop::collection::vec((prop::collection::vec((0_u8..40, 0_u8..4), 1..12), any::<bool>()), 1..10)) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let bench = Bench::new().await;
+            let person = person();
+            let mut live: HashMap<RecordId, (PieceId, f64)> = HashMap::new();
+            for (version, (records, small)) in steps.iter().enumerate() {
+                // An even action puts the record, an odd one deletes it; the last of a batch counts.
+                let actions: HashMap<RecordId, u8> = records.iter().map(|(number, action)| (known_id(*number), *action)).collect();
+                let dead: Vec<_> = actions.keys().filter_map(|id| live.remove(id).map(|(piece, _)| (piece, *id))).collect();
+                let put: Vec<_> = actions.iter().filter(|(_, action)| *action % 2 == 0).map(|(id, _)| (*id, NEW_YEAR_2024, version as f64)).collect();
+                let pieces = if put.is_empty() {
+                    Vec::new()
+                } else if *small {
+                    vec![tail::piece(piece_id(), &rows(&put), 1).unwrap()]
+                } else {
+                    write_batch(&bench.objects, &SystemIds, target(person), &rows(&put)).await.unwrap()
+                };
+                live.extend(put.iter().map(|(id, _, value)| (*id, (pieces[0].id, *value))));
+                let records_delta = put.len() as i64 - dead.len() as i64;
+                bench.commit(PartitionChange { dead, records_delta, ..change(person, version as i64, pieces) }).await;
+            }
+            let ids: Vec<_> = (0..50).map(known_id).collect();
+            let expected: HashMap<RecordId, f64> = live.into_iter().map(|(id, (_, value))| (id, value)).collect();
+            assert_eq!(found(&bench, person, &ids).await.unwrap(), expected);
+        });
+    }
+}
+
+#[tokio::test]
+async fn rows_are_found_in_every_row_group() {
+    let bench = Bench::new().await;
+    let person = person();
+    let batch = many(300_000, NEW_YEAR_2024);
+    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
+    bench.commit(change(person, 0, pieces)).await;
+    let all = ids_of(&batch);
+    let wanted: Vec<_> = [0, 1, 131_071, 131_072, 299_999].into_iter().map(|row| all[row]).chain([RecordId(Uuid::new_v4())]).collect();
+    let found = found(&bench, person, &wanted).await.unwrap();
+    let values = batch.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+    assert_eq!(found.len(), 5);
+    for row in [0, 1, 131_071, 131_072, 299_999] {
+        assert!((found[&all[row]] - values.value(row)).abs() < f64::EPSILON);
+    }
+}

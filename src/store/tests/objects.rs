@@ -1,0 +1,135 @@
+//! What every object store promises: one suite for a directory, memory, and S3 where `ALMANAC_TEST_S3_URL` names a bucket.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use object_store::memory::InMemory;
+
+use super::super::StoreError;
+use super::super::faults::{Fault, Faults, FaultyStore, ForgetfulDisk, Operation};
+use super::*;
+
+/// Every object store that is at hand, with what keeps it alive.
+fn all() -> Vec<(ObjectStorage, Option<tempfile::TempDir>)> {
+    let directory = tempfile::tempdir().unwrap();
+    let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().to_path_buf())).unwrap();
+    let mut stores = vec![(local, Some(directory)), (ObjectStorage::over(Arc::new(InMemory::new())), None)];
+    if let Ok(url) = std::env::var("ALMANAC_TEST_S3_URL") {
+        let options = std::env::vars().filter(|(name, _)| name.starts_with("AWS_")).collect();
+        stores.push((ObjectStorage::open(&ObjectStoreSettings::S3 { url, options }).unwrap(), None));
+    }
+    stores
+}
+
+fn folder() -> String {
+    format!("data/{}", Uuid::new_v4())
+}
+
+#[tokio::test]
+async fn what_was_put_is_there_whole_and_in_parts() {
+    for (store, _directory) in all() {
+        let path = format!("{}/a.parquet", folder());
+        store.put(&path, Bytes::from_static(b"0123456789")).await.unwrap();
+        assert_eq!(store.get(&path).await.unwrap(), "0123456789");
+        assert_eq!(store.get_range(&path, 2..5).await.unwrap(), "234");
+        assert_eq!(store.get_ranges(&path, &[0..1, 8..10]).await.unwrap(), ["0", "89"]);
+        assert_eq!(store.size(&path).await.unwrap(), 10);
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_never_overwritten() {
+    for (store, _directory) in all() {
+        let path = format!("{}/a", folder());
+        store.put(&path, Bytes::from_static(b"first")).await.unwrap();
+        assert!(matches!(store.put(&path, Bytes::from_static(b"second")).await, Err(StoreError::Exists { .. })));
+        assert_eq!(store.get(&path).await.unwrap(), "first");
+    }
+}
+
+#[tokio::test]
+async fn a_large_upload_is_visible_when_it_is_finished_and_not_before() {
+    for (store, _directory) in all() {
+        let path = format!("{}/large", folder());
+        let mut upload = store.upload(&path).unwrap();
+        let mut expected = Vec::new();
+        for part in 0..5_u8 {
+            let content = vec![part; 5 << 20];
+            expected.extend_from_slice(&content);
+            upload.write(content.into()).await.unwrap();
+        }
+        assert!(matches!(store.get(&path).await, Err(StoreError::Missing { .. })));
+        upload.finish().await.unwrap();
+        assert!(store.get(&path).await.unwrap() == expected);
+
+        let given_up = format!("{}/given-up", folder());
+        let mut upload = store.upload(&given_up).unwrap();
+        upload.write(vec![7; 20 << 20].into()).await.unwrap();
+        upload.abort().await.unwrap();
+        assert!(matches!(store.get(&given_up).await, Err(StoreError::Missing { .. })));
+    }
+}
+
+#[tokio::test]
+async fn a_listing_names_what_is_there_and_removal_may_be_repeated() {
+    for (store, _directory) in all() {
+        let folder = folder();
+        for name in ["a", "b/c"] {
+            store.put(&format!("{folder}/{name}"), Bytes::from_static(b"x")).await.unwrap();
+        }
+        let listed = async || {
+            let found: Vec<_> = store.list(&folder).unwrap().try_collect().await.unwrap();
+            found.into_iter().map(|object| object.path).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(listed().await, BTreeSet::from([format!("{folder}/a"), format!("{folder}/b/c")]));
+        for _ in 0..2 {
+            store.delete(&format!("{folder}/a")).await.unwrap();
+        }
+        assert_eq!(listed().await, BTreeSet::from([format!("{folder}/b/c")]));
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_power_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(ForgetfulDisk::default());
+    let store = ObjectStorage::directory(directory.path(), disk.clone()).unwrap();
+    store.put("data/p/small", Bytes::from_static(b"small")).await.unwrap();
+    let mut upload = store.upload("data/q/large").unwrap();
+    upload.write(vec![1; 20 << 20].into()).await.unwrap();
+    upload.finish().await.unwrap();
+    let mut unfinished = store.upload("data/q/unfinished").unwrap();
+    unfinished.write(vec![2; 20 << 20].into()).await.unwrap();
+    // Written behind the store's back: nobody synchronised it.
+    std::fs::write(directory.path().join("data/p/unsynchronised"), b"gone").unwrap();
+
+    disk.lose_power(directory.path()).unwrap();
+    drop(unfinished);
+    let store = ObjectStorage::directory(directory.path(), disk).unwrap();
+    assert_eq!(store.get("data/p/small").await.unwrap(), "small");
+    assert_eq!(store.get("data/q/large").await.unwrap(), vec![1; 20 << 20]);
+    for lost in ["data/q/unfinished", "data/p/unsynchronised"] {
+        assert!(matches!(store.get(lost).await, Err(StoreError::Missing { .. })), "{lost}");
+    }
+    store.put("data/p/again", Bytes::from_static(b"again")).await.unwrap();
+}
+
+#[tokio::test]
+async fn faults_reach_the_caller_as_what_they_are() {
+    let faults = Arc::new(Faults::default());
+    let store = ObjectStorage::over(Arc::new(FaultyStore::new(Arc::new(InMemory::new()), faults.clone())));
+    let content = || Bytes::from_static(b"x");
+    faults.once(Operation::Put, Fault::Fail);
+    assert!(matches!(store.put("a", content()).await, Err(StoreError::Unavailable { .. })));
+    assert!(matches!(store.get("a").await, Err(StoreError::Missing { .. })));
+    faults.once(Operation::Put, Fault::NoRoom);
+    assert!(matches!(store.put("a", content()).await, Err(StoreError::Full { .. })));
+    faults.once(Operation::Put, Fault::LoseAnswer);
+    assert!(matches!(store.put("a", content()).await, Err(StoreError::Unavailable { .. })));
+    assert_eq!(store.get("a").await.unwrap(), "x");
+    faults.lasting(Operation::Get, Some(Fault::Fail));
+    assert!(matches!(store.get("a").await, Err(StoreError::Unavailable { .. })));
+    faults.lasting(Operation::Get, None);
+    assert_eq!(store.get("a").await.unwrap(), "x");
+}
