@@ -13,6 +13,7 @@ mod arguments;
 pub mod backup;
 pub mod check;
 mod data_directory;
+pub mod demo;
 mod logging;
 pub mod serve;
 pub mod settings;

@@ -70,7 +70,7 @@ class Almanac:
     def token(self, person):
         """What `almanac token` prints, made here because a thousand processes would take longer than the jobs."""
         key = bytes.fromhex((self.directory / "almanac/signing.key").read_text().strip())
-        claims = {"sub": person, "svc_userid": person, "iat": int(time.time()), "exp": int(time.time()) + 86_400}
+        claims = {"iss": "almanac", "aud": "almanac", "sub": person, "svc_userid": person, "iat": int(time.time()), "exp": int(time.time()) + 86_400}
         encode = lambda part: base64.urlsafe_b64encode(part).rstrip(b"=")
         signed = encode(b'{"alg":"HS256","typ":"JWT"}') + b"." + encode(json.dumps(claims).encode())
         return (signed + b"." + encode(hmac.new(key, signed, hashlib.sha256).digest())).decode()
