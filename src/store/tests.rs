@@ -99,5 +99,5 @@ impl Bench {
 
 fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> PartitionChange {
     let records = add.iter().map(|piece| piece.rows).sum();
-    PartitionChange { person, data_type: heart_rate(), expected_version, add, dead: Vec::new(), records_delta: records, updates: records }
+    PartitionChange { person, data_type: heart_rate(), expected_version: Some(expected_version), add, dead: Vec::new(), records_delta: records, updates: records }
 }
