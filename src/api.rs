@@ -4,10 +4,14 @@
 //! room alone knows status codes. It knows no Parquet and no SQL.
 
 pub mod admission;
+pub mod answer;
 pub mod app;
+pub mod data;
 pub mod docs;
 pub mod extract;
 pub mod health;
+pub mod ingest;
+pub mod input;
 pub mod layers;
 pub mod metrics;
 pub mod problem;

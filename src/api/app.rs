@@ -10,6 +10,7 @@ use crate::auth::grants::Grants;
 use crate::auth::tokens::Verifier;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
+use crate::people::types::Types;
 
 /// The running service, as the interface sees it.
 pub struct App {
@@ -20,6 +21,8 @@ pub struct App {
     pub grants: Grants,
     pub metrics: Metrics,
     pub readiness: Box<dyn Readiness>,
+    /// What can be recorded: the built-in types and each person's own.
+    pub types: Types,
     /// Places for questions.
     pub queries: Admission,
 }

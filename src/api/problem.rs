@@ -17,9 +17,14 @@ use utoipa::ToSchema;
 
 use crate::api::admission::Busy;
 use crate::auth::grants::Refused;
+use crate::catalog::CatalogError;
 use crate::model::faults::Fault;
+use crate::store::StoreError;
 
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// What a client is told to wait when something below does not answer or has no room.
+const TRY_LATER: Duration = Duration::from_secs(2);
 
 /// How a request ends that is not answered.
 #[derive(Debug)]
@@ -261,6 +266,25 @@ impl From<Busy> for ApiError {
         match busy {
             Busy::QueueFull => Self::too_many(busy.to_string(), busy.retry_after()),
             Busy::WaitedTooLong | Busy::Stopping => Self::unavailable(busy, busy.retry_after()),
+        }
+    }
+}
+
+impl From<CatalogError> for ApiError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Unavailable { .. } | CatalogError::Full { .. } => Self::unavailable(error, TRY_LATER),
+            other => Self::internal(other),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { .. } | StoreError::Full { .. } => Self::unavailable(error, TRY_LATER),
+            StoreError::Catalog(error) => error.into(),
+            other => Self::internal(other),
         }
     }
 }

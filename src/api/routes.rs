@@ -9,6 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::Shared;
+use crate::api::data::metrics_catalog;
 use crate::api::layers::{arrival, compression, cors, frame, wall};
 use crate::api::problem::ApiError;
 use crate::api::{docs, health, metrics};
@@ -23,7 +24,11 @@ fn open_routes() -> OpenApiRouter<Shared> {
 
 /// The interface's own routes, one list per prefix.
 fn interface_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+    data_routes()
+}
+
+fn data_routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(metrics_catalog::metrics_catalog))
 }
 
 /// The whole service as one router.

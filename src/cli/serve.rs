@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -16,11 +17,22 @@ use crate::auth::jwks::Jwks;
 use crate::auth::keys::SigningKey;
 use crate::auth::settings::Provider;
 use crate::auth::tokens::Verifier;
+use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::SystemIds;
+use crate::model::ids::{IdSource, SystemIds};
+use crate::model::registry::Registry;
+use crate::people::types::Types;
+use crate::store::StoreError;
+use crate::store::objects::ObjectStorage;
 
 use super::settings::{Settings, own_url};
 use super::{Failed, data_directory, logging};
+
+/// Asking for an object that is not there shows that the store answers, and costs it nothing.
+const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
+
+/// A load balancer asks often and does not wait long.
+const READY_LIMIT: Duration = Duration::from_secs(3);
 
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
@@ -44,10 +56,16 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     if demo {
         return Err(Failed::because("`serve --demo` is not available yet"));
     }
-    let app = app(&settings)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let app = app(&settings, clock, &catalog, objects)?;
     let router = routes::router(Arc::clone(&app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %app.settings.public_url, "serving");
     let ended = serve::serve(listener, router, &app.settings, stop).await;
+    catalog.close().await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
         Ended::Interrupted => tracing::warn!("stopped: time ran out while requests were still being answered"),
@@ -55,8 +73,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     Ok(())
 }
 
-fn app(settings: &Settings) -> Result<Shared, Failed> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+fn app(settings: &Settings, clock: Arc<dyn Clock>, catalog: &Catalog, objects: ObjectStorage) -> Result<Shared, Failed> {
+    let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
+    let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
     let metrics = Metrics::new();
     let interface = settings.interface.clone();
     let reads = metrics.meters.reads.clone();
@@ -69,11 +88,15 @@ fn app(settings: &Settings) -> Result<Shared, Failed> {
     Ok(Arc::new(App {
         verifier: verifier(settings, &clock)?,
         settings: interface,
+        types: Types::new(registry, catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
         clock,
-        ids: Arc::new(SystemIds),
+        ids,
         grants: Grants::each_to_their_own(),
         metrics,
-        readiness: Box::new(NothingToWaitFor),
+        readiness: Box::new(Foundations {
+            catalog: catalog.clone(),
+            objects,
+        }),
         queries,
     }))
 }
@@ -122,11 +145,37 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
     })
 }
 
-/// Readiness of a service that depends on nothing.
-struct NothingToWaitFor;
+/// What every request stands on.
+struct Foundations {
+    catalog: Catalog,
+    objects: ObjectStorage,
+}
 
-impl Readiness for NothingToWaitFor {
+impl Readiness for Foundations {
     fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
-        Box::pin(async { Ok(()) })
+        Box::pin(self.answer())
+    }
+}
+
+impl Foundations {
+    async fn answer(&self) -> Result<(), NotReady> {
+        let looked = async {
+            self.catalog.ping().await.map_err(|error| NotReady {
+                part: "catalogue",
+                reason: error.to_string(),
+            })?;
+            match self.objects.size(NO_SUCH_OBJECT).await {
+                Ok(_) | Err(StoreError::Missing { .. }) => Ok(()),
+                Err(error) => Err(NotReady {
+                    part: "object store",
+                    reason: error.to_string(),
+                }),
+            }
+        };
+        let late = |_| NotReady {
+            part: "catalogue or object store",
+            reason: "no answer in time".to_owned(),
+        };
+        tokio::time::timeout(READY_LIMIT, looked).await.map_err(late)?
     }
 }

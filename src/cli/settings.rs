@@ -4,11 +4,12 @@
 //! rooms that use them.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::api::settings::InterfaceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
+use crate::store::objects::ObjectStoreSettings;
 
 mod parse;
 pub mod said;
@@ -37,49 +38,20 @@ pub enum SettingsError {
     Unlisted(String),
 }
 
-/// All settings as values.
-#[derive(Clone, Debug)]
+/// All settings as values. Not printable: some of them are secrets.
+#[derive(Clone)]
 pub struct Settings {
     pub interface: InterfaceSettings,
     pub identity: IdentitySettings,
     pub data_dir: PathBuf,
     pub database_url: String,
-    pub objects: ObjectLocation,
+    pub objects: ObjectStoreSettings,
     pub queries: QuerySettings,
     pub writes: WriteSettings,
     pub upkeep: UpkeepSettings,
     pub log: LogSettings,
     /// Where traces are to go.
     pub trace_endpoint: Option<String>,
-}
-
-/// Where objects are kept.
-#[derive(Clone, PartialEq, Eq)]
-pub enum ObjectLocation {
-    Directory(PathBuf),
-    S3(S3Location),
-}
-
-#[derive(Clone, PartialEq, Eq)]
-pub struct S3Location {
-    /// `s3://bucket/prefix`
-    pub url: String,
-    pub region: String,
-    pub endpoint: Option<String>,
-    pub allow_http: bool,
-    pub access_key_id: Option<String>,
-    pub secret_access_key: Option<String>,
-    pub session_token: Option<String>,
-}
-
-impl std::fmt::Debug for ObjectLocation {
-    /// Without the keys.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Directory(path) => formatter.debug_tuple("Directory").field(path).finish(),
-            Self::S3(location) => formatter.debug_tuple("S3").field(&location.url).finish(),
-        }
-    }
 }
 
 /// What answering may cost.
@@ -226,26 +198,32 @@ fn algorithms(said: &Said) -> Result<Vec<PublicAlgorithm>, SettingsError> {
         .ok_or_else(|| said.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
 }
 
-fn objects(sayings: &Sayings, data_dir: &std::path::Path) -> Result<ObjectLocation, SettingsError> {
-    let text = |name| Ok::<_, SettingsError>(sayings.said(name)?.value().map(str::to_owned));
-    match text("object_store")? {
-        None => Ok(ObjectLocation::Directory(data_dir.join("objects"))),
-        Some(url) if url.starts_with("s3://") => Ok(ObjectLocation::S3(S3Location {
-            url,
-            region: text("aws_region")?
-                .or(text("aws_default_region")?)
-                .unwrap_or_else(|| "us-east-1".to_owned()),
-            endpoint: parse::optional_url(sayings.said("aws_endpoint_url")?)?,
-            allow_http: parse::flag(sayings.said("aws_allow_http")?)?,
-            access_key_id: text("aws_access_key_id")?,
-            secret_access_key: text("aws_secret_access_key")?,
-            session_token: text("aws_session_token")?,
-        })),
-        Some(path) => match path.strip_prefix("file://").unwrap_or(&path) {
-            path if path.contains("://") => Err(wrong(sayings, "object_store", "s3://bucket/prefix or a directory")),
-            path => Ok(ObjectLocation::Directory(PathBuf::from(path))),
+fn objects(sayings: &Sayings, data_dir: &Path) -> Result<ObjectStoreSettings, SettingsError> {
+    let store = sayings.said("object_store")?;
+    match store.value() {
+        None => Ok(ObjectStoreSettings::Local(data_dir.join("objects"))),
+        Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
+            url: url.to_owned(),
+            options: s3_options(sayings)?,
+        }),
+        Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
+            path if path.contains("://") => Err(store.wrong("s3://bucket/prefix or a directory")),
+            path => Ok(ObjectStoreSettings::Local(PathBuf::from(path))),
         },
     }
+}
+
+/// The usual variables under their usual names, as far as they are set.
+fn s3_options(sayings: &Sayings) -> Result<Vec<(String, String)>, SettingsError> {
+    parse::optional_url(sayings.said("aws_endpoint_url")?)?;
+    let allow_http = parse::flag(sayings.said("aws_allow_http")?)?;
+    let mut options: Vec<(String, String)> = sayings
+        .iter()
+        .filter(|said| said.entry.variable.starts_with("AWS_") && said.entry.name != "aws_allow_http")
+        .filter_map(|said| Some((said.entry.variable.to_owned(), said.value()?.to_owned())))
+        .collect();
+    options.push(("AWS_ALLOW_HTTP".to_owned(), allow_http.to_string()));
+    Ok(options)
 }
 
 fn log(sayings: &Sayings) -> Result<LogSettings, SettingsError> {

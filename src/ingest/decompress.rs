@@ -281,7 +281,9 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_not_panic(body in proptest::collection::vec(any::<u8>(), 0..500), chunk in 1_usize..100) {
             for encoding in [ContentEncoding::Identity, ContentEncoding::Gzip, ContentEncoding::Zstd] {
-                let _ = decompress(encoding, &body, chunk, 100_000).map(|(content, _)| prop_assert!(content.len() <= 100_000).map(|()| 0)).is_ok();
+                if let Ok((content, _)) = decompress(encoding, &body, chunk, 100_000) {
+                    prop_assert!(content.len() <= 100_000);
+                }
             }
         }
     }

@@ -5,8 +5,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
+use datafusion::arrow::array::AsArray as _;
+use datafusion::arrow::compute::{SortOptions, max, min};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
@@ -20,13 +21,18 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
+use futures::StreamExt as _;
 
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{DataType, TypeId};
+use crate::model::time::Instant;
+use crate::catalog::Catalog;
 use crate::store::StoreError;
+use crate::store::files::PieceFiles;
 use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::engine::Engine;
+use super::files::PieceReaders;
 use super::filter::{self, Condition, FilterError};
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shape::{self, IdForm};
@@ -78,78 +84,160 @@ pub struct Source {
 
 /// Prepares questions about records. It takes the permits of one authority only.
 pub struct Archive<Authority> {
-    engine: Arc<Engine>,
-    snapshots: Arc<Snapshots>,
-    reader: Arc<dyn ParquetFileReaderFactory>,
-    objects: ObjectStoreUrl,
+    pub(super) engine: Arc<Engine>,
+    pub(super) snapshots: Snapshots,
+    pub(super) catalog: Catalog,
+    pub(super) reader: Arc<dyn ParquetFileReaderFactory>,
+    pub(super) objects: ObjectStoreUrl,
     authority: PhantomData<fn() -> Authority>,
 }
 
 impl<Authority> Archive<Authority> {
     #[must_use]
-    pub fn new(engine: Arc<Engine>, snapshots: Arc<Snapshots>, reader: Arc<dyn ParquetFileReaderFactory>, objects: ObjectStoreUrl) -> Self {
-        Self { engine, snapshots, reader, objects, authority: PhantomData }
+    pub fn new(engine: Arc<Engine>, catalog: Catalog, snapshots: Snapshots, files: PieceFiles) -> Self {
+        Self { engine, snapshots, catalog, reader: Arc::new(PieceReaders(files)), objects: ObjectStoreUrl::local_filesystem(), authority: PhantomData }
     }
 
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a base.
     pub async fn records(&self, permit: &ReadPermit<Authority>, sources: &[Source], spec: &RecordsSpec) -> Result<Prepared, QueryError> {
-        let mut filters = Vec::with_capacity(sources.len());
-        let mut refused = None;
-        for source in sources {
-            match filter::bind(&spec.conditions, &source.data_type) {
-                Ok(condition) => filters.push(Some((source, condition))),
-                // A field that one definition of a base has and another has not selects nothing of the other.
-                Err(FilterError::UnknownField { field, data_type, known }) if sources.len() > 1 => {
-                    refused = Some(FilterError::UnknownField { field, data_type, known });
-                    filters.push(None);
-                }
-                Err(error) => return Err(error.into()),
+        let selected = self.select(permit, sources, &spec.conditions, Columns::Shown).await?;
+        let versions = selected.iter().map(|one| (one.source.partition.clone(), one.snapshot.version)).collect();
+        let mut plans = Vec::with_capacity(selected.len());
+        for one in selected {
+            let mut plan = one.plan;
+            if spec.order == Order::Descending || spec.limit.is_some() {
+                let order = key_order(&plan.schema(), spec.order)?;
+                plan = Arc::new(SortExec::new(order, plan).with_fetch(spec.limit));
             }
-        }
-        if let (Some(error), true) = (refused, filters.iter().all(Option::is_none)) {
-            return Err(error.into());
-        }
-        let filters: Vec<_> = filters.into_iter().flatten().collect();
-        let partitions: Vec<TypeId> = filters.iter().map(|(source, _)| source.partition.clone()).collect();
-        let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        let versions = partitions.iter().cloned().zip(snapshots.iter().map(|snapshot| snapshot.version)).collect();
-        let mut plans = Vec::with_capacity(filters.len());
-        for ((source, condition), snapshot) in filters.iter().zip(&snapshots) {
-            plans.push(self.one(permit, source, condition.as_ref(), snapshot, spec)?);
+            plans.push(shape::project(plan, &one.source.data_type.layout, spec.ids)?);
         }
         let plan = together(plans, spec)?;
         Ok(Prepared { schema: plan.schema(), plan, versions })
     }
 
-    /// The rows of one partition with the columns of the answer after the key columns.
-    fn one(
+    /// How many records there are, and between which moments.
+    pub async fn summary(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        conditions: &[Condition],
+    ) -> Result<Summary, QueryError> {
+        let mut summary = Summary::default();
+        for one in self.select(permit, sources, conditions, Columns::Key).await? {
+            summary = summary.and(summarise(&self.engine, one.plan).await?);
+        }
+        Ok(summary)
+    }
+
+    /// For each source the rows that are asked for, with stored columns.
+    async fn select<'a>(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &'a [Source],
+        conditions: &[Condition],
+        columns: Columns,
+    ) -> Result<Vec<Selected<'a>>, QueryError> {
+        let bound = bind_all(sources, conditions)?;
+        let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
+        let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
+        bound
+            .into_iter()
+            .zip(snapshots)
+            .map(|((source, condition), snapshot)| {
+                let plan = self.selected(permit, source, condition, &snapshot, columns)?;
+                Ok(Selected { source, snapshot, plan })
+            })
+            .collect()
+    }
+
+    fn selected(
         &self,
         permit: &ReadPermit<Authority>,
         source: &Source,
-        condition: Option<&Expr>,
+        condition: Option<Expr>,
         snapshot: &Snapshot,
-        spec: &RecordsSpec,
+        wanted: Columns,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let layout = &source.data_type.layout;
-        let mut columns = shape::stored_columns(layout);
+        let mut columns = match wanted {
+            Columns::Shown => shape::stored_columns(layout),
+            Columns::Key => Vec::new(),
+        };
         columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
-        if let Some(condition) = condition {
+        if let Some(condition) = &condition {
             columns.extend(condition.column_refs().into_iter().filter_map(|column| layout.storage.index_of(&column.name).ok()));
         }
         columns.sort_unstable();
         columns.dedup();
         let scan = Scan { snapshot, storage: &layout.storage, columns, windows: permit.windows().as_slice() };
-        let mut plan = scan.plan(&self.reader, &self.objects)?;
-        if let Some(condition) = condition {
-            let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
-            let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
-            plan = Arc::new(FilterExec::try_new(condition, plan)?);
+        let plan = scan.plan(&self.reader, &self.objects)?;
+        let Some(condition) = condition else { return Ok(plan) };
+        let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
+        let condition = self.engine.state().create_physical_expr(condition, &schema)?;
+        Ok(Arc::new(FilterExec::try_new(condition, plan)?))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Columns {
+    Shown,
+    Key,
+}
+
+struct Selected<'a> {
+    source: &'a Source,
+    snapshot: Arc<Snapshot>,
+    plan: Arc<dyn ExecutionPlan>,
+}
+
+/// How many records, and between which moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub records: i64,
+    pub first_start: Option<Instant>,
+    pub last_end: Option<Instant>,
+}
+
+impl Summary {
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            records: self.records + other.records,
+            first_start: self.first_start.into_iter().chain(other.first_start).min(),
+            last_end: self.last_end.into_iter().chain(other.last_end).max(),
         }
-        if spec.order == Order::Descending || spec.limit.is_some() {
-            let order = key_order(&plan.schema(), spec.order)?;
-            plan = Arc::new(SortExec::new(order, plan).with_fetch(spec.limit));
+    }
+}
+
+/// Counts the rows of a plan that has the key columns.
+pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> Result<Summary, DataFusionError> {
+    let mut summary = Summary::default();
+    let mut rows = Box::pin(engine.drive(engine.start(plan)?, || Err(DataFusionError::Execution("the deadline of the question passed".to_owned()))));
+    while let Some(batch) = rows.next().await.transpose()? {
+        let column = |name: &str| batch.column_by_name(name).map(|column| column.as_primitive::<TimestampMicrosecondType>());
+        summary = summary.and(Summary {
+            records: batch.num_rows() as i64,
+            first_start: column("start_time").and_then(min).map(Instant::from_micros),
+            last_end: column("end_time").and_then(max).map(Instant::from_micros),
+        });
+    }
+    Ok(summary)
+}
+
+/// The conditions of every source. A field that one definition of a base has and another has not selects nothing of the other.
+fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
+    let mut bound = Vec::with_capacity(sources.len());
+    let mut refused = None;
+    for source in sources {
+        match filter::bind(conditions, &source.data_type) {
+            Ok(condition) => bound.push((source, condition)),
+            Err(error @ FilterError::UnknownField { .. }) if sources.len() > 1 => refused = Some(error),
+            Err(error) => return Err(error),
         }
-        Ok(shape::project(plan, layout, spec.ids)?)
+    }
+    match refused {
+        Some(error) if bound.is_empty() => Err(error),
+        _ => Ok(bound),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::{SortOptions, concat_batches, filter_record_batch};
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -151,6 +151,17 @@ fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
 
 fn outside(error: StoreError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
+}
+
+/// The columns that every partition has.
+#[must_use]
+pub fn key_schema() -> SchemaRef {
+    let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    Arc::new(Schema::new(vec![
+        Field::new("id", DataType::FixedSizeBinary(16), false),
+        Field::new("start_time", time(), false),
+        Field::new("end_time", time(), false),
+    ]))
 }
 
 /// The order of rows that is part of every answer.
