@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource};
+use super::records::{Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, SeenSource, WRITE_LIMIT};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
 use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
 use crate::model::ids::PersonId;
@@ -60,6 +60,8 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     if !commit.changes.iter().all(unchanged) {
         return Ok(CommitOutcome::Stale);
     }
+
+    refuse_abandoned(commit.changes.iter().flat_map(|change| &change.add), now)?;
 
     for ledger in ledgers.values_mut() {
         ledger.sequence += 1;
@@ -142,6 +144,22 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     } else {
         CommitOutcome::Stale
     })
+}
+
+/// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind, and removed.
+pub(super) fn refuse_abandoned<'p>(pieces: impl IntoIterator<Item = &'p NewPiece>, now: Instant) -> Result<(), CatalogError> {
+    let limit = now.micros().saturating_sub(WRITE_LIMIT.as_micros() as i64);
+    for piece in pieces {
+        let written_at = piece.id.0.get_timestamp().map(|timestamp| timestamp.to_unix().0 as i64 * 1_000_000);
+        if let (NewPlace::Object { path, .. }, Some(written_at)) = (&piece.place, written_at)
+            && written_at < limit
+        {
+            return Err(CatalogError::Missing {
+                what: format!("object {path}, which waited for longer than a write may take,"),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The ledgers of `people`, locked until the transaction ends; people who are new are created.
