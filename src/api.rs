@@ -1,1 +1,22 @@
-//! (room being built)
+//! The interface: routes, what requests must look like, what answers look like.
+//!
+//! Handlers are thin: they turn strings into words of the domain, ask for a permit, ask a room below, and choose a form for the answer. This
+//! room alone knows status codes. It knows no Parquet and no SQL.
+
+pub mod admission;
+pub mod answer;
+pub mod app;
+pub mod data;
+pub mod docs;
+pub mod extract;
+pub mod health;
+pub mod ingest;
+pub mod input;
+pub mod layers;
+pub mod metrics;
+mod paths;
+pub mod problem;
+pub mod query_params;
+pub mod routes;
+pub mod serve;
+pub mod settings;

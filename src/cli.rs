@@ -1,1 +1,134 @@
-//! (room being built)
+//! The command line: what was asked for, with which settings, and how it ended.
+//!
+//! Arguments, environment and file are read here, once, and nowhere else in the program. Exit status: 0 done, 1 failed, 2 wrong usage.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+mod arguments;
+mod assembly;
+pub mod backup;
+pub mod check;
+mod data_directory;
+mod demo;
+mod logging;
+pub mod serve;
+pub mod settings;
+mod token;
+
+use settings::said::{Sayings, Sources};
+use settings::{Settings, SettingsError};
+
+/// Read if no other file is named and it exists.
+const USUAL_FILE: &str = "almanac.toml";
+
+const FILE_VARIABLE: &str = "ALMANAC_CONFIG";
+
+/// Why a command failed, for the person who gave it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Failed(String);
+
+impl Failed {
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+
+    /// `error` as the reason.
+    pub fn from_error(error: impl std::error::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+enum Problem {
+    Usage(SettingsError),
+    Failed(Failed),
+}
+
+/// Does what `arguments` ask for.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let matches = match arguments::command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help goes to standard output with status 0, complaints to standard error with status 2; there is nobody to tell if that fails.
+            let _printed = error.print();
+            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    match dispatch(&matches) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Problem::Failed(failed)) => complain(&failed, ExitCode::FAILURE),
+        Err(Problem::Usage(error)) => complain(&error, ExitCode::from(2)),
+    }
+}
+
+fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
+    let Some((name, given)) = matches.subcommand() else {
+        return Err(Problem::Failed(Failed::because("no command given")));
+    };
+    let sayings = sayings(given).map_err(Problem::Usage)?;
+    let settings = Settings::from_sayings(&sayings).map_err(Problem::Usage)?;
+    let done = match name {
+        "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
+        "token" => token::run(&settings, &arguments::token(given)),
+        "config" => print(&sayings.completed(&settings).to_string()),
+        "check" => check::run(settings, given.get_flag(arguments::REPAIR)),
+        "backup" => backup::run(settings, &arguments::directory(given)),
+        other => Err(Failed::because(format!("there is no command {other}"))),
+    };
+    done.map_err(Problem::Failed)
+}
+
+/// Everything that was said about settings.
+fn sayings(given: &ArgMatches) -> Result<Sayings, SettingsError> {
+    let flag = |name: &str| given.try_get_one::<String>(name).ok().flatten().cloned();
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let variable = |name: &str| {
+        environment
+            .iter()
+            .find(|(known, _)| known == name)
+            .and_then(|(_, value)| value.to_str())
+            .map(str::to_owned)
+    };
+    let unreadable = |name: &str| environment.iter().any(|(known, value)| known == name && value.to_str().is_none());
+    if let Some(entry) = settings::table::SETTINGS.iter().find(|entry| unreadable(entry.variable)) {
+        return Err(SettingsError::Variable(entry.variable.to_owned()));
+    }
+    let named = flag(arguments::CONFIG).or_else(|| variable(FILE_VARIABLE)).map(PathBuf::from);
+    Sayings::gathered(&Sources {
+        flag: &flag,
+        variable: &variable,
+        file: file(named)?,
+    })
+}
+
+/// The settings file: the named one, which must exist, or the usual one, which need not.
+fn file(named: Option<PathBuf>) -> Result<Option<(PathBuf, String)>, SettingsError> {
+    let optional = named.is_none();
+    let path = named.unwrap_or_else(|| Path::new(USUAL_FILE).to_owned());
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if optional && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(SettingsError::File {
+            path,
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// Writes to standard output: the only place that does.
+pub(crate) fn print(text: &str) -> Result<(), Failed> {
+    let mut output = std::io::stdout().lock();
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| Failed::because(format!("the output could not be written: {error}")))
+}
+
+fn complain(error: &dyn std::error::Error, status: ExitCode) -> ExitCode {
+    // Nobody is left to hear about a standard error that is closed.
+    let _written = writeln!(std::io::stderr().lock(), "almanac: {error}");
+    status
+}

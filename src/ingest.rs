@@ -1,1 +1,34 @@
-//! (room being built)
+//! Ingestion: what a request brings becomes durable rows.
+//!
+//! A body is cut into records (`body`), each is decoded and validated against its type (`decode`), tombstones and the older wrapped form have
+//! decoders of their own. Knows types, faults and Arrow; knows nothing of HTTP or of who is asking.
+
+pub mod accept;
+pub mod assemble;
+pub mod body;
+mod cells;
+mod columns;
+pub mod compile;
+pub mod decode;
+pub mod decompress;
+mod extras;
+mod fast;
+mod faults;
+mod general;
+pub mod intake;
+mod json;
+pub mod legacy;
+pub mod lines;
+mod memo;
+pub mod merge;
+mod plan;
+pub mod queue;
+mod row;
+mod scalar;
+mod scan;
+pub mod tombstone;
+mod units;
+pub mod upload;
+
+#[cfg(test)]
+mod tests;

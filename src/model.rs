@@ -1,6 +1,12 @@
 //! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, no async, nothing that can block.
 
 pub mod clock;
+pub mod faults;
 pub mod ids;
+pub mod meters;
+pub mod permit;
 pub mod registry;
+pub mod sleep;
+pub mod sources;
 pub mod time;
+pub mod units;

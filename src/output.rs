@@ -1,1 +1,38 @@
-//! (room being built)
+//! Answers as bytes: rows and frames in the form that the caller asked for.
+//!
+//! Every form is an incremental encoder that sees one batch at a time and keeps nothing of it, so that memory stays flat however long the
+//! answer is. An encoder lives as long as its answer. Knows Arrow and the forms; knows nothing of HTTP, of people, or of where the batches
+//! come from.
+//!
+//! An answer that breaks off is never mistaken for a whole one: [`encode`] ends with an error, which resets the transport, and the bytes that
+//! complete a form (the closing bracket, the footer) are made only after the last batch has arrived without an error. `ndjson`, `csv` and
+//! `quotecsv` have no closing bytes, so for them the reset of the transport is the only sign; a server must not swallow it.
+
+mod cells;
+mod chunks;
+mod columns;
+mod delimited;
+mod dictionaries;
+mod encoder;
+mod ipc;
+mod method;
+mod numbers;
+mod parquet_file;
+mod portable;
+mod rows;
+mod spool;
+mod spread;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod text;
+mod times;
+mod zones;
+
+pub use chunks::Chunks;
+pub use encoder::{EncodeError, Encoder, Progress, encoder};
+pub use method::{OutputMethod, RowFormat, UnknownMethod};
+pub use stream::encode;
+
+/// Field metadata, `true` on a JSON-text column: the members of its object are printed as members of the row.
+pub const SPREAD: &str = "almanac.spread";

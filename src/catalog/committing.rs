@@ -55,7 +55,7 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     let unchanged = |change: &PartitionChange| {
         partitions
             .get(&(change.person, change.data_type.clone()))
-            .is_some_and(|(row, _)| row.version == change.expected_version)
+            .is_some_and(|(row, _)| change.expected_version.is_none_or(|expected| row.version == expected))
     };
     if !commit.changes.iter().all(unchanged) {
         return Ok(CommitOutcome::Stale);

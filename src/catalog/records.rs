@@ -106,8 +106,9 @@ pub struct Commit {
 pub struct PartitionChange {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// The version that was looked at. If the partition has another one by now, the whole commit is refused as stale.
-    pub expected_version: i64,
+    /// The version that was looked at. If the partition has another one by now, the whole commit is refused as stale. `None`: nothing was looked at,
+    /// because the change only adds rows under ids that are new, which is right whatever else happened.
+    pub expected_version: Option<i64>,
     pub add: Vec<NewPiece>,
     /// Rows that die: replaced or deleted, each in the piece that holds it (which may be one of `add`).
     pub dead: Vec<(PieceId, RecordId)>,

@@ -113,7 +113,7 @@ fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> Partit
     PartitionChange {
         person,
         data_type: heart_rate(),
-        expected_version,
+        expected_version: Some(expected_version),
         updates: records_delta,
         records_delta,
         add,

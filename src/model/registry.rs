@@ -2,18 +2,87 @@
 //!
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look exactly the same from here on.
 
+mod builtin;
+mod definition;
+mod entry;
+mod layout;
+mod own;
+pub mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::ids::PersonId;
+use super::sleep::SleepStage;
+use super::sources::{SourceRules, SourceRulesError};
+use super::units::{UnitTableError, Units};
+
+pub use definition::{Base, Definition, Scale};
+pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 
 /// `HeartRate`, `Event`, `Event/0191…`. The uuid part is lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TypeId(pub Arc<str>);
+
+impl TypeId {
+    #[must_use]
+    pub fn new(id: &str) -> Self {
+        Self(id.into())
+    }
+
+    /// The id that `text` spells: `Base`, or `Base/<uuid>` with the uuid in any case. Says nothing about whether there is such a type.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (base, definition) = text
+            .split_once('/')
+            .map_or((text, None), |(base, definition)| (base, Some(definition)));
+        if base.is_empty() || !base.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return None;
+        }
+        match definition {
+            None => Some(Self::new(base)),
+            Some(definition) if definition.len() == 36 => Some(Self::of_definition(base, Uuid::parse_str(definition).ok()?)),
+            Some(_) => None,
+        }
+    }
+
+    /// The id of the type that a person defined upon a base.
+    #[must_use]
+    pub fn of_definition(base: &str, definition: Uuid) -> Self {
+        Self(format!("{base}/{definition}").into())
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands before the slash; the whole id of a type without a definition.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        self.0.split_once('/').map_or(&*self.0, |(base, _)| base)
+    }
+
+    #[must_use]
+    pub fn definition(&self) -> Option<Uuid> {
+        self.0.split_once('/').and_then(|(_, definition)| Uuid::parse_str(definition).ok())
+    }
+}
+
+impl fmt::Display for TypeId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -90,6 +159,8 @@ pub struct DataType {
     pub deprecated: bool,
     /// A base of person-defined types or of annotation definitions.
     pub is_base: bool,
+    /// Other names the type is found by; never listed.
+    pub aliases: Vec<String>,
     pub metric: Option<MetricTraits>,
     /// `record_spec` as the catalogue shows it.
     pub record_spec: Value,
@@ -110,6 +181,21 @@ pub struct Layout {
     pub read: Vec<ReadColumn>,
     /// How the times arrive: names accepted for the start and end, first the canonical one.
     pub times: TimeFields,
+    /// Names accepted for the record's id, first the canonical one.
+    pub id: Vec<String>,
+    /// Other spellings of the remaining members: as it may arrive, and as the schema calls it.
+    pub aliases: Vec<(String, String)>,
+    /// What becomes of members the schema does not declare. They are stored in `extras` either way.
+    pub undeclared: Undeclared,
+}
+
+/// Where an answer shows the members that the schema does not declare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undeclared {
+    /// Under `extras`.
+    UnderExtras,
+    /// Where the caller put them: beside the declared members, wherever rows are JSON. Columnar answers have the column `extras`.
+    AsGiven,
 }
 
 /// One column of an answer, made from the stored ones.
@@ -142,6 +228,89 @@ pub enum TimeFields {
     StartEnd { start: Vec<String>, end: Vec<String> },
     /// One moment. `optional`: now when absent.
     Moment { at: Vec<String>, optional: bool },
-    /// `recorded_at`: a moment or `{start_time, end_time}`; now when absent.
+    /// `recorded_at`: a moment or `{start_time, end_time}`. Where the schema also declares `start_time` and `end_time`, these serve when
+    /// `recorded_at` is absent. Now when there is none of them.
     RecordedAt,
+}
+
+/// Every built-in type, and the tables that go with them. Read once at start, then only looked at.
+#[derive(Debug)]
+pub struct Registry {
+    types: Vec<Arc<DataType>>,
+    by_name: HashMap<String, Arc<DataType>>,
+    units: Units,
+    source_rules: SourceRules,
+    sleep_stages: Vec<SleepStage>,
+}
+
+/// Why the built-in types cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    #[error("the table of {table} cannot be read: {error}")]
+    Table { table: &'static str, error: csv::Error },
+    #[error("the schema of {name} cannot be read: {error}")]
+    Schema { name: String, error: serde_json::Error },
+    #[error("the schema of {name} has no layout: {error}")]
+    Layout { name: String, error: LayoutError },
+    #[error("there is no schema of records for {0}")]
+    NoSchema(String),
+    #[error("the codes of {name} are not a range of integers: {codes}")]
+    Codes { name: String, codes: String },
+    #[error("two types answer to the name {0}")]
+    SameName(String),
+    #[error(transparent)]
+    Units(#[from] UnitTableError),
+    #[error(transparent)]
+    Sources(#[from] SourceRulesError),
+    #[error("the table of sleep stages cannot be read: {0}")]
+    SleepStages(serde_json::Error),
+}
+
+impl Registry {
+    /// The types that come with the product.
+    pub fn builtin() -> Result<Self, RegistryError> {
+        let types: Vec<Arc<DataType>> = builtin::types()?.into_iter().map(Arc::new).collect();
+        let mut by_name = HashMap::new();
+        for data_type in &types {
+            for name in std::iter::once(data_type.id.as_str()).chain(data_type.aliases.iter().map(String::as_str)) {
+                if by_name.insert(name.to_owned(), Arc::clone(data_type)).is_some() {
+                    return Err(RegistryError::SameName(name.to_owned()));
+                }
+            }
+        }
+        Ok(Self {
+            types,
+            by_name,
+            units: Units::builtin()?,
+            source_rules: SourceRules::builtin()?,
+            sleep_stages: super::sleep::stages().map_err(RegistryError::SleepStages)?,
+        })
+    }
+
+    /// The built-in type of that name, which may be one of its aliases.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<DataType>> {
+        self.by_name.get(name)
+    }
+
+    /// All built-in types, in the order in which they are listed.
+    #[must_use]
+    pub fn types(&self) -> &[Arc<DataType>] {
+        &self.types
+    }
+
+    #[must_use]
+    pub const fn units(&self) -> &Units {
+        &self.units
+    }
+
+    #[must_use]
+    pub const fn source_rules(&self) -> &SourceRules {
+        &self.source_rules
+    }
+
+    #[must_use]
+    pub fn sleep_stages(&self) -> &[SleepStage] {
+        &self.sleep_stages
+    }
 }

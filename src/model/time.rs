@@ -1,10 +1,28 @@
-//! Instants in UTC microseconds, and half-open ranges of them.
+//! Instants in UTC microseconds, and half-open ranges of them. Text becomes an instant in `parse`, and nowhere else.
+//!
+//! Microseconds, because years 1 to 9999 must fit: a stay whose arrival is unknown arrived in year 1. Knows nothing of time zones.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use parse::{TimeError, parse_instant, parse_instant_in_query};
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// A moment in UTC, in microseconds since 1970. Covers years 1 to 9999 and more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instant(i64);
 
 impl Instant {
+    /// The first instant that can be written: 0001-01-01T00:00:00Z.
+    pub const MIN: Self = Self(-62_135_596_800_000_000);
+    /// The last instant that can be written: 9999-12-31T23:59:59.999999Z.
+    pub const MAX: Self = Self(253_402_300_799_999_999);
+
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
@@ -14,6 +32,108 @@ impl Instant {
     pub const fn micros(self) -> i64 {
         self.0
     }
+
+    /// RFC 3339 in UTC with `Z`. The fraction has as many digits as it needs: none, three or six.
+    #[must_use]
+    pub fn to_rfc3339(self) -> String {
+        self.written().as_str().to_owned()
+    }
+
+    /// The same without allocation. What lies outside the years 1 to 9999 is written as the nearest instant inside.
+    #[must_use]
+    pub fn written(self) -> WrittenInstant {
+        WrittenInstant::of(self.clamp(Self::MIN, Self::MAX))
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.written().as_str())
+    }
+}
+
+/// The text of an instant, kept in place.
+#[derive(Clone, Copy, Debug)]
+pub struct WrittenInstant {
+    text: [u8; 27],
+    length: usize,
+}
+
+impl WrittenInstant {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Only digits and punctuation were put in.
+        self.text
+            .get(..self.length)
+            .and_then(|text| std::str::from_utf8(text).ok())
+            .unwrap_or_default()
+    }
+
+    fn of(instant: Instant) -> Self {
+        let seconds = instant.0.div_euclid(MICROS_PER_SECOND);
+        let micros = instant.0.rem_euclid(MICROS_PER_SECOND);
+        let (year, month, day) = date_of(seconds.div_euclid(SECONDS_PER_DAY));
+        let of_day = seconds.rem_euclid(SECONDS_PER_DAY);
+        let mut written = Self {
+            text: *b"0000-00-00T00:00:00.000000Z",
+            length: 27,
+        };
+        let parts = [
+            (year, 0, 4),
+            (month, 5, 2),
+            (day, 8, 2),
+            (of_day / 3600, 11, 2),
+            (of_day / 60 % 60, 14, 2),
+            (of_day % 60, 17, 2),
+            (micros, 20, 6),
+        ];
+        for (number, at, digits) in parts {
+            written.put(number, at, digits);
+        }
+        match micros {
+            0 => written.end_at(19),
+            whole if whole % 1000 == 0 => written.end_at(23),
+            _ => {}
+        }
+        written
+    }
+
+    fn put(&mut self, mut number: i64, at: usize, digits: usize) {
+        for place in self.text.iter_mut().skip(at).take(digits).rev() {
+            *place = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    }
+
+    fn end_at(&mut self, end: usize) {
+        if let Some(last) = self.text.get_mut(end) {
+            *last = b'Z';
+        }
+        self.length = end + 1;
+    }
+}
+
+/// Days since 1970 of a date of the proleptic Gregorian calendar. Years begin in March here, so that the leap day comes last.
+const fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// The date that is so many days after 1970-01-01; the reverse of `days_of`.
+const fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
+    (year, month, day)
 }
 
 /// `[start, end)`. Never inverted; empty when both are equal.
@@ -38,5 +158,23 @@ impl TimeRange {
     #[must_use]
     pub const fn end(self) -> Instant {
         self.end
+    }
+
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// Whether a record from `start` to `end` is asked for by this range: an interval when the two share time, an instant when it lies inside.
+    /// Touching is not sharing, and an empty range asks for nothing.
+    #[must_use]
+    pub fn selects(self, start: Instant, end: Instant) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        if start == end {
+            return self.start <= start && start < self.end;
+        }
+        start < self.end && end > self.start
     }
 }

@@ -18,7 +18,7 @@ pub(super) const END: &str = "end_time";
 
 /// The three columns that every stored row has.
 #[derive(Clone, Debug)]
-pub(super) struct KeyColumns {
+pub struct KeyColumns {
     pub ids: FixedSizeBinaryArray,
     pub starts: TimestampMicrosecondArray,
     pub ends: TimestampMicrosecondArray,

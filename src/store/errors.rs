@@ -30,7 +30,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(super) fn corrupt(what: impl Into<String>) -> Self {
+    pub fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
     }
 

@@ -132,7 +132,7 @@ fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> Partit
     PartitionChange {
         person,
         data_type: heart_rate(),
-        expected_version,
+        expected_version: Some(expected_version),
         add,
         dead: Vec::new(),
         records_delta: records,

@@ -1,0 +1,185 @@
+//! From a prepared question to a response: runs it, encodes it, and streams it while somebody reads.
+//!
+//! The first chunk is waited for before the status line, so an early failure still gets a status. Later failures break the connection, which no
+//! reader takes for the end of the answer.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant as Moment;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use datafusion::common::DataFusionError;
+use futures::StreamExt as _;
+
+use crate::api::admission::Ticket;
+use crate::api::app::App;
+use crate::api::problem::ApiError;
+use crate::ingest::queue::CommitError;
+use crate::model::registry::TypeId;
+use crate::output::{EncodeError, OutputMethod, encode};
+use crate::people::types::TypesError;
+use crate::query::records::{Prepared, QueryError};
+use crate::store::StoreError;
+use crate::catalog::CatalogError;
+
+const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// Why an answer broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error(transparent)]
+    Plan(#[from] DataFusionError),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error("the deadline of the question passed")]
+    Late,
+}
+
+/// Whether and how a question is answered anew.
+pub struct Request<'a> {
+    pub app: &'a App,
+    pub headers: &'a HeaderMap,
+    /// What was asked, as far as it shapes the answer.
+    pub question: &'a str,
+    pub begun: Moment,
+    pub ticket: Ticket,
+}
+
+/// The answer to a prepared question, or 304 when the caller has it already.
+pub async fn answer(request: Request<'_>, prepared: Prepared, method: OutputMethod) -> Result<Response, ApiError> {
+    let tag = entity_tag(&prepared.versions, request.question, method);
+    if is_known(request.headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+    }
+    let planned = request.begun.elapsed();
+    let app = request.app;
+    let rows = app.engine.start(prepared.plan).map_err(|error| failed(app, Broken::Plan(error)))?;
+    let encoded = encode(method, prepared.schema, rows.map(|batch| batch.map_err(Broken::from)));
+    let mut chunks = Box::pin(app.engine.drive(encoded, || Err(Broken::Late)));
+    let first: Option<Bytes> = chunks.next().await.transpose().map_err(|error| failed(app, error))?;
+    let executed = request.begun.elapsed().saturating_sub(planned);
+
+    let ticket = request.ticket;
+    let corrupt = app.metrics.meters.store.corrupt.clone();
+    let rest = chunks.inspect(move |chunk| {
+        let _held_until_the_last_chunk = &ticket;
+        if let Err(error) = chunk {
+            if corrupt_part(error).is_some() {
+                corrupt.inc();
+            }
+            tracing::error!(%error, "an answer broke off");
+        }
+    });
+    let body = Body::from_stream(futures::stream::iter(first.map(Ok)).chain(rest));
+    let timing = format!("plan;dur={:.3}, run;dur={:.3}", planned.as_secs_f64() * 1e3, executed.as_secs_f64() * 1e3);
+    let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),
+        (ETAG, header_value(&tag)?),
+        (SERVER_TIMING, header_value(&timing)?),
+        (CONTENT_DISPOSITION, header_value(&name)?),
+    ];
+    Ok((headers, body).into_response())
+}
+
+/// Equal when the same was asked and nothing that was read has changed. Weak: the bytes of two equal answers may differ in the last digit of a sum.
+#[must_use]
+pub fn entity_tag(versions: &[(TypeId, i64)], question: &str, method: OutputMethod) -> String {
+    let mut hasher = DefaultHasher::new();
+    (versions, question, method).hash(&mut hasher);
+    format!("W/\"{:016x}\"", hasher.finish())
+}
+
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|known| known.trim() == "*" || bare(known) == bare(tag))
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
+    HeaderValue::from_str(text).map_err(ApiError::internal)
+}
+
+fn failed(app: &App, error: Broken) -> ApiError {
+    if let Some(what) = corrupt_part(&error) {
+        app.metrics.meters.store.corrupt.inc();
+        return ApiError::internal(what);
+    }
+    match error {
+        Broken::Late => {
+            app.metrics.meters.queries.deadlines_passed.inc();
+            ApiError::deadline(error)
+        }
+        Broken::Plan(error) if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
+        other => ApiError::internal(other),
+    }
+}
+
+/// The damage behind an error, if that is what it comes from, however deep.
+fn corrupt_part(error: &Broken) -> Option<String> {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = source {
+        if let Some(StoreError::Corrupt { .. }) = current.downcast_ref() {
+            return Some(current.to_string());
+        }
+        if let Some(CatalogError::Corrupt { .. }) = current.downcast_ref() {
+            return Some(current.to_string());
+        }
+        source = current.source();
+    }
+    None
+}
+
+fn is_scarce(error: &DataFusionError) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = source {
+        if let Some(DataFusionError::ResourcesExhausted(_)) = current.downcast_ref() {
+            return true;
+        }
+        if let Some(StoreError::Unavailable { .. }) = current.downcast_ref() {
+            return true;
+        }
+        source = current.source();
+    }
+    false
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Filter(error) => crate::api::problem::invalid(["query", "filter"], error.to_string()),
+            QueryError::Store(error) => error.into(),
+            QueryError::Plan(error) => Self::internal(error),
+        }
+    }
+}
+
+impl From<TypesError> for ApiError {
+    fn from(error: TypesError) -> Self {
+        match error {
+            TypesError::Unknown(_) => Self::not_found(error.to_string()),
+            TypesError::Overtaken => Self::conflict(error.to_string()),
+            TypesError::Invalid(faults) => Self::invalid_all(faults),
+            TypesError::Damaged { .. } => Self::internal(error),
+            TypesError::Catalog(error) => error.into(),
+        }
+    }
+}
+
+impl From<CommitError> for ApiError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Busy => Self::too_many(error.to_string(), RETRY_AFTER),
+            CommitError::KeyReused => crate::api::problem::invalid(["header", "idempotency-key"], error.to_string()),
+            CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => Self::unavailable(error, RETRY_AFTER),
+            CommitError::Corrupt(_) => Self::internal(error),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Reading: `/data/v0`, `/data/v1` and `/data/v1alpha1`.
+
+pub mod catalog;
+pub mod listings;
+pub mod metrics_catalog;
+pub mod records;
+pub mod samples;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::app::Shared;
+
+/// Every route that reads.
+#[expect(deprecated, reason = "the interface keeps its older routes")]
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(metrics_catalog::metrics_catalog))
+        .routes(routes!(samples::metric_samples))
+        .routes(routes!(catalog::catalog))
+        .routes(routes!(catalog::catalog_entry))
+        .routes(routes!(catalog::catalog_schema))
+        .routes(routes!(listings::updates))
+        .routes(routes!(catalog::data_types))
+        .routes(routes!(listings::data_available))
+        .routes(routes!(listings::data_sources))
+        .routes(routes!(records::event))
+        .routes(routes!(records::latest_event))
+        .routes(routes!(records::event_summary))
+        .routes(routes!(records::metric))
+}

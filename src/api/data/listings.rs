@@ -1,0 +1,82 @@
+//! What there is: stored data, its sources, its changes.
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Map, Value, json};
+
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::time::TimeRange;
+
+/// A range of time of one person.
+#[derive(Debug)]
+pub struct RangeQuery {
+    range: TimeRange,
+    owner: Option<PersonId>,
+}
+
+impl FromParams for RangeQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, owner) = (params.range(), params.owner());
+        Some(Self { range: range?, owner })
+    }
+}
+
+/// What was changed while the range was now, counted by type.
+#[utoipa::path(get, path = "/data/v1/updates", tag = "listings",
+    params(("start_time" = String, Query), ("end_time" = String, Query), ("svc_userid" = Option<String>, Query)),
+    responses((status = 200, description = "Counts by data type, and changed files", body = Object)))]
+pub async fn updates(State(app): State<Shared>, reader: Reader, Checked(query): Checked<RangeQuery>) -> Result<Json<Value>, ApiError> {
+    let permit = app.grants.readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range).await?;
+    let counts: Map<String, Value> = app
+        .catalog
+        .updates_between(permit.owner(), query.range)
+        .await?
+        .into_iter()
+        .filter(|(data_type, _)| permit.windows_of(data_type).is_some())
+        .map(|(data_type, count)| (data_type.as_str().to_owned(), json!(count)))
+        .collect();
+    Ok(Json(json!({ "data_types": counts, "file_changes": [] })))
+}
+
+/// Which types have records in the range, and from when to when.
+#[utoipa::path(get, path = "/data/v1alpha1/data_available", tag = "listings",
+    params(("start_time" = String, Query), ("end_time" = String, Query), ("svc_userid" = Option<String>, Query)),
+    responses((status = 200, description = "One object for each type, keyed by the type", body = Vec<Object>)))]
+pub async fn data_available(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<RangeQuery>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let permit = app.grants.readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range).await?;
+    let available = app.archive.available(&permit, query.range).await?;
+    let entry = |found: crate::query::available::Available| {
+        let bounds = json!({
+            "start_time": found.first_start.to_rfc3339(),
+            "end_time": found.last_end.to_rfc3339(),
+            "count": found.records,
+        });
+        json!({ (found.data_type.as_str()): bounds })
+    };
+    Ok(Json(available.into_iter().map(entry).collect()))
+}
+
+/// Where the caller's records came from.
+#[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings", responses((status = 200, description = "Sources", body = Vec<Object>)))]
+pub async fn data_sources(State(app): State<Shared>, reader: Reader, _query: Checked<NoParams>) -> Result<Json<Vec<Value>>, ApiError> {
+    let sources = app.catalog.sources_of(reader.person()).await?;
+    let entry = |source: crate::catalog::records::KnownSource| {
+        json!({
+            "id": source.id,
+            "name": source.name,
+            "vendor_id": source.key,
+            "parent_id": null,
+            "metadata": { "added_at": source.added_at.to_rfc3339() },
+        })
+    };
+    Ok(Json(sources.into_iter().map(entry).collect()))
+}

@@ -1,0 +1,55 @@
+//! `GET /data/v0/metrics_catalog`: the metrics that can be read as samples and series.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::Problem;
+use crate::api::query_params::NoParams;
+use crate::auth::tokens::Reader;
+use crate::model::registry::{ApiVersion, DataType, MetricKind};
+
+/// One metric.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DataMetric {
+    pub name: String,
+    pub description: String,
+    /// Empty where the metric has no unit.
+    pub unit: String,
+    /// Name of the value column in series.
+    pub value_column: String,
+    pub is_time_series: bool,
+    /// `cumulative` or `discrete`.
+    #[schema(value_type = Option<String>)]
+    pub metric_kind: Option<MetricKind>,
+}
+
+/// All metrics.
+#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "data v0", responses(
+    (status = 200, body = [DataMetric]),
+    (status = 401, body = Problem, content_type = "application/problem+json")))]
+pub async fn metrics_catalog(_reader: Reader, State(app): State<Shared>, _query: Checked<NoParams>) -> Json<Vec<DataMetric>> {
+    Json(
+        app.types
+            .registry()
+            .types()
+            .iter()
+            .filter_map(|data_type| entry(data_type))
+            .collect(),
+    )
+}
+
+fn entry(data_type: &DataType) -> Option<DataMetric> {
+    let metric = data_type.metric.as_ref().filter(|_| data_type.api_version == ApiVersion::V0)?;
+    Some(DataMetric {
+        name: data_type.id.to_string(),
+        description: data_type.description.clone(),
+        unit: metric.unit.clone().unwrap_or_default(),
+        value_column: metric.value_column.clone(),
+        is_time_series: true,
+        metric_kind: metric.kind,
+    })
+}

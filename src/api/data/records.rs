@@ -1,0 +1,236 @@
+//! Records of any type, as they were recorded: `/data/v1alpha1/event` and `/data/v1alpha1/metric`.
+
+use std::sync::Arc;
+use std::time::Instant as Moment;
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::api::answer::{Request, answer};
+use crate::api::app::{App, Shared};
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::registry::{Base, TypeId};
+use crate::model::time::{Instant, TimeRange};
+use crate::output::{OutputMethod, RowFormat};
+use crate::people::types::Named;
+use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
+use crate::query::records::{Order, RecordsSpec, Source};
+use crate::query::shape::IdForm;
+
+/// Which records, in which order and form.
+#[derive(Debug)]
+pub struct RecordsQuery {
+    range: TimeRange,
+    format: RowFormat,
+    order: Order,
+    owner: Option<PersonId>,
+    conditions: Vec<Condition>,
+}
+
+impl FromParams for RecordsQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let range = params.range();
+        let selection = Selection::read(params);
+        Some(selection.within(range?))
+    }
+}
+
+/// Everything but the range.
+struct Selection {
+    format: RowFormat,
+    order: Order,
+    owner: Option<PersonId>,
+    conditions: Vec<Condition>,
+}
+
+impl Selection {
+    fn read(params: &mut Params<'_>) -> Self {
+        for name in ["pool_id", "participant_id"] {
+            if params.text(name).is_some() {
+                params.fault(name, "value_error", "groups are not available yet; leave this parameter out");
+            }
+        }
+        let texts = params.repeated("filter");
+        let conditions = parse_all(&texts).unwrap_or_else(|error| {
+            params.fault("filter", "value_error", error.to_string());
+            Vec::new()
+        });
+        let order = match params.text("sort").as_deref() {
+            None | Some("asc") => Order::Ascending,
+            Some("desc") => Order::Descending,
+            Some(other) => {
+                params.fault("sort", "enum", format!("unknown sort '{other}'; use one of asc, desc"));
+                Order::Ascending
+            }
+        };
+        Self { format: params.choice("format").unwrap_or_default(), order, owner: params.owner(), conditions }
+    }
+
+    fn within(self, range: TimeRange) -> RecordsQuery {
+        let Self { format, order, owner, conditions } = self;
+        RecordsQuery { range, format, order, owner, conditions }
+    }
+}
+
+/// Records of a type, selected by time and `filter`.
+#[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}", tag = "records",
+    params(("data_type" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("format" = Option<RowFormat>, Query),
+        ("sort" = Option<String>, Query), ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
+    responses((status = 200, description = "Records"), (status = 403), (status = 404), (status = 422)))]
+pub async fn event(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(data_type): Path<String>,
+    Checked(query): Checked<RecordsQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    records(&app, &reader, &data_type, query, question.as_deref(), &headers).await
+}
+
+/// Raw samples of a metric, selected by time and `filter`.
+#[utoipa::path(get, path = "/data/v1alpha1/metric/{data_type}", tag = "records",
+    params(("data_type" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("format" = Option<RowFormat>, Query),
+        ("sort" = Option<String>, Query), ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
+    responses((status = 200, description = "Samples"), (status = 403), (status = 404), (status = 422)))]
+pub async fn metric(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(data_type): Path<String>,
+    Checked(query): Checked<RecordsQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    records(&app, &reader, &data_type, query, question.as_deref(), &headers).await
+}
+
+async fn records(
+    app: &App,
+    reader: &Reader,
+    data_type: &str,
+    query: RecordsQuery,
+    question: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let begun = Moment::now();
+    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let permit = app.grants.windows(reader, owner, &TypeId::new(data_type), query.range).await?;
+    let named = readable(app, owner, data_type).await?;
+    let ticket = app.queries.enter().await?;
+    let (sources, conditions) = sources_of(app, owner, &named, query.conditions).await?;
+    let method = query.format.method();
+    let spec = RecordsSpec { conditions, order: query.order, ids: id_form(method), limit: None };
+    let prepared = app.archive.records(&permit, &sources, &spec).await?;
+    let question = format!("{owner} {data_type} {}", question.unwrap_or_default());
+    answer(Request { app, headers, question: &question, begun, ticket }, prepared, method).await
+}
+
+/// A person's latest record.
+#[derive(Debug)]
+pub struct LatestQuery {
+    query: RecordsQuery,
+}
+
+impl FromParams for LatestQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let range = params.open_range();
+        let selection = Selection::read(params);
+        Some(Self { query: selection.within(range?) })
+    }
+}
+
+/// The record that starts last: a list of one, or of none.
+#[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/latest", tag = "records",
+    params(("data_type" = String, Path), ("start_time" = Option<String>, Query), ("end_time" = Option<String>, Query),
+        ("format" = Option<RowFormat>, Query), ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
+    responses((status = 200, description = "The latest record"), (status = 403), (status = 404), (status = 422)))]
+#[deprecated = "the interface keeps it for older clients"]
+pub async fn latest_event(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(data_type): Path<String>,
+    Checked(LatestQuery { query }): Checked<LatestQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let begun = Moment::now();
+    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let permit = app.grants.windows(&reader, owner, &TypeId::new(&data_type), query.range).await?;
+    let named = readable(&app, owner, &data_type).await?;
+    let ticket = app.queries.enter().await?;
+    let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
+    let method = query.format.method();
+    let spec = RecordsSpec { conditions, order: Order::Descending, ids: id_form(method), limit: Some(1) };
+    let prepared = app.archive.records(&permit, &sources, &spec).await?;
+    let question = format!("{owner} {data_type} latest {}", question.unwrap_or_default());
+    answer(Request { app: &app, headers: &headers, question: &question, begun, ticket }, prepared, method).await
+}
+
+/// How many records there are in the range, and between which moments.
+#[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/summary", tag = "records",
+    params(("data_type" = String, Path), ("start_time" = Option<String>, Query), ("end_time" = Option<String>, Query),
+        ("svc_userid" = Option<String>, Query)),
+    responses((status = 200, description = "Count and bounds", body = Object), (status = 403), (status = 404), (status = 422)))]
+#[deprecated = "the interface keeps it for older clients"]
+pub async fn event_summary(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(data_type): Path<String>,
+    Checked(LatestQuery { query }): Checked<LatestQuery>,
+) -> Result<Json<Value>, ApiError> {
+    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let permit = app.grants.windows(&reader, owner, &TypeId::new(&data_type), query.range).await?;
+    let named = readable(&app, owner, &data_type).await?;
+    let _ticket = app.queries.enter().await?;
+    let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
+    let summary = app.archive.summary(&permit, &sources, &conditions).await?;
+    let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
+    Ok(Json(json!({
+        "data_type": named.data_type.id.as_str(),
+        "count": summary.records,
+        "start_time": time(summary.first_start),
+        "end_time": time(summary.last_end),
+    })))
+}
+
+async fn readable(app: &App, owner: PersonId, data_type: &str) -> Result<Named, ApiError> {
+    let named = app.types.find(owner, data_type).await?;
+    if named.data_type.queryable { Ok(named) } else { Err(ApiError::not_found(format!("{} cannot be read", named.data_type.id))) }
+}
+
+/// The partitions that hold what `named` names, with the conditions that single it out.
+pub async fn sources_of(
+    app: &App,
+    owner: PersonId,
+    named: &Named,
+    mut conditions: Vec<Condition>,
+) -> Result<(Vec<Source>, Vec<Condition>), ApiError> {
+    let source = |data_type: &Arc<crate::model::registry::DataType>| Source { data_type: Arc::clone(data_type), partition: data_type.id.clone() };
+    let mut sources = vec![source(&named.data_type)];
+    if Base::named(named.data_type.id.as_str()).is_some() {
+        let own = app.types.all_own(owner).await?;
+        sources.extend(own.iter().filter(|own| own.data_type.id.base() == named.data_type.id.as_str()).map(|own| source(&own.data_type)));
+    }
+    if let Some(annotation) = named.annotation {
+        // Between itself and itself: an equality would be an alternative to the caller's own conditions on the same field.
+        let id = format!("{}.annotation.{annotation}", app.settings.source_prefix);
+        for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
+            conditions.push(Condition { field: "source_id".to_owned(), operator, value: Comparand::Text(id.clone()) });
+        }
+    }
+    Ok((sources, conditions))
+}
+
+/// Frames carry ids as text; encoders of text print the bytes themselves.
+#[must_use]
+pub const fn id_form(method: OutputMethod) -> IdForm {
+    if method.is_text() { IdForm::Bytes } else { IdForm::Text }
+}
+

@@ -1,0 +1,98 @@
+//! What a handler can ask for in its signature. Whatever is wrong with it has been answered before the handler runs.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use uuid::Uuid;
+
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+
+/// The query of a request, read and found valid.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked<Q>(pub Q);
+
+impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let mut params = Params::parse(parts.uri.query().unwrap_or_default());
+        let read = Q::from_params(&mut params);
+        let ignored = params.ignored();
+        if let (Some(notes), false) = (parts.extensions.get::<Notes>(), ignored.is_empty()) {
+            notes.ignored_parameters(ignored.join(", "));
+        }
+        let faults = params.into_faults();
+        match read {
+            Some(query) if faults.is_empty() => Ok(Self(query)),
+            None if faults.is_empty() => Err(ApiError::internal("a query was refused without a reason")),
+            _ => Err(ApiError::invalid_all(faults)),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Reader {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| ApiError::internal("a route that needs a reader stands outside the wall"))
+    }
+}
+
+/// The person in a path `/…/{svc_userid}/…` whose data is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner(pub PersonId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Owner {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
+            .await
+            .map_err(ApiError::internal)?;
+        let text = names.into_iter().find(|(name, _)| name == "svc_userid").map(|(_, value)| value);
+        let text = text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
+        let wrong = || invalid(["path", "svc_userid"], format!("{text:?} is no uuid"));
+        Uuid::parse_str(&text).map(|id| Self(PersonId(id))).map_err(|_| wrong())
+    }
+}
+
+/// The id of a request, for answers and logs.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub Arc<str>);
+
+impl<S: Send + Sync> FromRequestParts<S> for RequestId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| ApiError::internal("a request without an id"))
+    }
+}
+
+/// What is learnt while a request is read and belongs on its answer, whatever that will be.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(Arc<OnceLock<String>>);
+
+impl Notes {
+    fn ignored_parameters(&self, names: String) {
+        // A request has one query; a second extractor would say the same.
+        let _already_noted = self.0.set(names);
+    }
+
+    /// The parameters that the route does not know.
+    #[must_use]
+    pub fn ignored(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}

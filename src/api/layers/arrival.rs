@@ -1,0 +1,98 @@
+//! Bodies that stop arriving. A client that has sent nothing for a while gives its place back.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use crate::api::app::Shared;
+
+/// The layer's function.
+pub async fn arrival(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let limit = app.settings.slow_client_limit;
+    next.run(request.map(|body| Body::new(Patient::new(body, limit)))).await
+}
+
+/// The body's next part did not arrive in time.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the body of the request stopped arriving")]
+pub struct Stalled;
+
+/// Whether reading a body failed because nothing of it arrived any more.
+#[must_use]
+pub fn is_stalled(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<Stalled>)
+}
+
+/// A body that fails when nothing of it arrives for too long.
+struct Patient {
+    body: Body,
+    limit: Duration,
+    alarm: Pin<Box<Sleep>>,
+    /// Whether somebody waits for the next part. Only then does the client's time run.
+    waiting: bool,
+}
+
+impl Patient {
+    fn new(body: Body, limit: Duration) -> Self {
+        Self {
+            body,
+            limit,
+            alarm: Box::pin(tokio::time::sleep(limit)),
+            waiting: false,
+        }
+    }
+}
+
+impl HttpBody for Patient {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.waiting = false;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        if !self.waiting {
+            self.waiting = true;
+            let deadline = Instant::now() + self.limit;
+            self.alarm.as_mut().reset(deadline);
+        }
+        ready!(self.alarm.as_mut().poll(context));
+        Poll::Ready(Some(Err(Stalled.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_stops_arriving_fails() {
+        let parts = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"half"))]).chain(futures::stream::pending());
+        let body = Body::new(Patient::new(Body::from_stream(parts), Duration::from_millis(1)));
+        let mut parts = body.into_data_stream();
+        assert_eq!(parts.next().await.unwrap().unwrap(), "half");
+        let error = parts.next().await.unwrap().unwrap_err();
+        assert!(is_stalled(&error), "{error}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Which pages of other origins may call the interface. None, unless the operator names them.
+
+use std::time::Duration;
+
+use axum::http::header::{AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
+use axum::http::{HeaderName, HeaderValue, Method};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID};
+
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const CONTENT_RANGE: HeaderName = HeaderName::from_static("content-range");
+const CONTENT_ENCODING: HeaderName = HeaderName::from_static("content-encoding");
+
+/// How long a browser need not ask again.
+const REMEMBERED: Duration = Duration::from_hours(1);
+
+/// The layer for these origins; `None` where none is named, so that nothing is said about origins at all.
+///
+/// Tokens come in a header that pages set themselves: cookies and other ambient credentials are never asked for, so `*` is safe to allow.
+#[must_use]
+pub fn layer(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
+    let allowed = if origins.iter().any(|origin| origin == "*") {
+        AllowOrigin::any()
+    } else {
+        AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
+    };
+    let layer = CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            CONTENT_ENCODING,
+            CONTENT_RANGE,
+            IF_MATCH,
+            IF_NONE_MATCH,
+            IDEMPOTENCY_KEY,
+            X_REQUEST_ID,
+        ])
+        .expose_headers([
+            ETAG,
+            LOCATION,
+            RETRY_AFTER,
+            CONTENT_DISPOSITION,
+            SERVER_TIMING,
+            X_REQUEST_ID,
+            X_IGNORED_PARAMETERS,
+        ])
+        .max_age(REMEMBERED);
+    Some(layer)
+}

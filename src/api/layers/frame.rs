@@ -1,0 +1,82 @@
+//! The outermost layer: gives a request its id, counts and logs it, catches what broke, and puts on every answer what every answer carries.
+//!
+//! The log names the route as it is declared and the id, never a query or a header of the request.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant as Stopwatch;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use tracing::Instrument;
+
+use crate::api::app::Shared;
+use crate::api::extract::{Notes, RequestId};
+use crate::api::problem::{ApiError, Failure};
+
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub const X_IGNORED_PARAMETERS: HeaderName = HeaderName::from_static("x-ignored-parameters");
+
+/// Longer ids are replaced: they are somebody's attempt at something else.
+const LONGEST_REQUEST_ID: usize = 128;
+
+const NO_ROUTE: &str = "none";
+
+/// The layer's function.
+pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+    let stopwatch = Stopwatch::now();
+    let _in_flight = app.metrics.request_begins();
+    let id = RequestId(given_id(request.headers()).unwrap_or_else(|| app.ids.next().to_string().into()));
+    let notes = Notes::default();
+    request.extensions_mut().insert(id.clone());
+    request.extensions_mut().insert(notes.clone());
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
+    let span = tracing::info_span!("request", id = %id.0);
+
+    let answered = AssertUnwindSafe(next.run(request).instrument(span.clone())).catch_unwind().await;
+    let mut response = answered.unwrap_or_else(|cause| {
+        app.metrics.panicked();
+        ApiError::internal(panic_message(cause.as_ref())).into_response()
+    });
+    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+        span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
+        response = failure.response(Some(&id.0));
+    }
+    dress(response.headers_mut(), &id, &notes);
+    let (status, took) = (response.status(), stopwatch.elapsed());
+    app.metrics.request_ended(route, &method, status, took);
+    span.in_scope(|| tracing::info!(route, %method, status = status.as_u16(), microseconds = took.as_micros() as u64, "answered"));
+    response
+}
+
+/// The client's own id, if it is harmless to repeat.
+fn given_id(headers: &HeaderMap) -> Option<Arc<str>> {
+    let text = headers.get(X_REQUEST_ID)?.to_str().ok()?;
+    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'=');
+    ((1..=LONGEST_REQUEST_ID).contains(&text.len()) && text.bytes().all(harmless)).then(|| text.into())
+}
+
+fn dress(headers: &mut HeaderMap, id: &RequestId, notes: &Notes) {
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Ok(id) = HeaderValue::from_str(&id.0) {
+        headers.insert(X_REQUEST_ID, id);
+    }
+    if let Some(Ok(ignored)) = notes.ignored().map(HeaderValue::from_str) {
+        headers.insert(X_IGNORED_PARAMETERS, ignored);
+    }
+}
+
+fn panic_message(cause: &(dyn std::any::Any + Send)) -> String {
+    let text = cause
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("without a message"))
+}

@@ -1,0 +1,347 @@
+//! Refusals and failures, and the one place where they get a form.
+//!
+//! Handlers say what happened with a constructor; status, headers and body follow from it here. What fails validation is answered with 422 and
+//! the list of its faults, everything else as a problem document. A failure of ours is told apart from a refusal: its reason goes to the log
+//! under the request's id, and the answer carries that id and nothing else.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::api::admission::Busy;
+use crate::auth::grants::Refused;
+use crate::catalog::CatalogError;
+use crate::model::faults::Fault;
+use crate::store::StoreError;
+
+pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// What a client is told to wait when something below does not answer or has no room.
+const TRY_LATER: Duration = Duration::from_secs(2);
+
+/// How a request ends that is not answered.
+#[derive(Debug)]
+pub struct ApiError(Box<Inner>);
+
+#[derive(Debug)]
+enum Inner {
+    Invalid(Vec<Fault>),
+    Refusal(Refusal),
+    Failure(Failure),
+}
+
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    detail: String,
+    errors: Vec<ErrorDetail>,
+    headers: HeaderMap,
+}
+
+/// A fault of ours. Travels beside the response as far as the log.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    status: StatusCode,
+    /// For the log only.
+    pub reason: String,
+    retry_after: Option<Duration>,
+}
+
+/// The problem document.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct Problem {
+    /// What kind of problem this is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub title: String,
+    pub status: u16,
+    /// What happened this time.
+    pub detail: String,
+    /// This very occurrence, to look up in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ErrorDetail>,
+}
+
+/// One of several things that are wrong.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ErrorDetail {
+    pub location: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub value: Option<Value>,
+}
+
+/// The answer to a request that fails validation, as the documentation shows it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ValidationProblem {
+    pub detail: Vec<ValidationFault>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ValidationFault {
+    /// The way to the fault: `query` or `body`, then names and positions.
+    pub loc: Vec<String>,
+    pub msg: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// One fault at `loc`, such as `["query", "output"]`.
+pub fn invalid<const N: usize>(loc: [&str; N], message: impl Into<String>) -> ApiError {
+    ApiError::invalid_all(vec![Fault::new(loc, "value_error", message)])
+}
+
+impl ApiError {
+    fn refusal(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self(Box::new(Inner::Refusal(Refusal {
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+            headers: HeaderMap::new(),
+        })))
+    }
+
+    fn failure(status: StatusCode, reason: &dyn Display, retry_after: Option<Duration>) -> Self {
+        Self(Box::new(Inner::Failure(Failure {
+            status,
+            reason: reason.to_string(),
+            retry_after,
+        })))
+    }
+
+    fn with_header(mut self, name: axum::http::HeaderName, value: HeaderValue) -> Self {
+        if let Inner::Refusal(refusal) = &mut *self.0 {
+            refusal.headers.insert(name, value);
+        }
+        self
+    }
+
+    /// 422.
+    #[must_use]
+    pub fn invalid_all(faults: Vec<Fault>) -> Self {
+        Self(Box::new(Inner::Invalid(faults)))
+    }
+
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// The same for every reason.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::refusal(StatusCode::UNAUTHORIZED, "a valid access token is needed")
+            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::FORBIDDEN, detail)
+    }
+
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// The router adds `Allow` to answers of a route that lacks a method.
+    #[must_use]
+    pub fn method_not_allowed() -> Self {
+        Self::refusal(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this address knows other methods; they are named in the header `allow`",
+        )
+    }
+
+    /// 405 where the route itself decides which methods there are.
+    #[must_use]
+    pub fn only_allows(methods: &'static str) -> Self {
+        Self::method_not_allowed().with_header(ALLOW, HeaderValue::from_static(methods))
+    }
+
+    /// 408.
+    #[must_use]
+    pub fn too_slow() -> Self {
+        Self::refusal(StatusCode::REQUEST_TIMEOUT, "the body of the request stopped arriving")
+    }
+
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::CONFLICT, detail)
+    }
+
+    #[must_use]
+    pub fn length_required() -> Self {
+        Self::refusal(StatusCode::LENGTH_REQUIRED, "the header `content-length` is required here")
+    }
+
+    pub fn precondition_failed(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::PRECONDITION_FAILED, detail)
+    }
+
+    #[must_use]
+    pub fn too_large(limit: usize) -> Self {
+        let detail = format!("the body is larger than {limit} bytes, counted after decompression; send it in parts");
+        Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    pub fn unsupported_media_type(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+    }
+
+    /// 429: come back later.
+    pub fn too_many(detail: impl Into<String>, retry_after: Duration) -> Self {
+        Self::refusal(StatusCode::TOO_MANY_REQUESTS, detail).with_header(RETRY_AFTER, seconds(retry_after))
+    }
+
+    /// 503: the same request may succeed later. `reason` is for the log.
+    pub fn unavailable(reason: impl Display, retry_after: Duration) -> Self {
+        Self::failure(StatusCode::SERVICE_UNAVAILABLE, &reason, Some(retry_after))
+    }
+
+    /// 504: the deadline passed before there was an answer.
+    pub fn deadline(reason: impl Display) -> Self {
+        Self::failure(StatusCode::GATEWAY_TIMEOUT, &reason, None)
+    }
+
+    /// 500. `reason` is for the log.
+    pub fn internal(reason: impl Display) -> Self {
+        Self::failure(StatusCode::INTERNAL_SERVER_ERROR, &reason, None)
+    }
+
+    /// 501, for what the interface names and this service cannot do.
+    pub fn not_available(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::NOT_IMPLEMENTED, detail)
+    }
+
+    /// Adds one of several things that are wrong, where the answer is a problem document.
+    #[must_use]
+    pub fn with_error(mut self, location: impl Into<String>, message: impl Into<String>) -> Self {
+        if let Inner::Refusal(refusal) = &mut *self.0 {
+            refusal.errors.push(ErrorDetail {
+                location: location.into(),
+                message: message.into(),
+                value: None,
+            });
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match &*self.0 {
+            Inner::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Inner::Refusal(refusal) => refusal.status,
+            Inner::Failure(failure) => failure.status,
+        }
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        Self::invalid_all(vec![fault])
+    }
+}
+
+impl From<Vec<Fault>> for ApiError {
+    fn from(faults: Vec<Fault>) -> Self {
+        Self::invalid_all(faults)
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        Self::forbidden(refused.to_string())
+    }
+}
+
+impl From<Busy> for ApiError {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::QueueFull => Self::too_many(busy.to_string(), busy.retry_after()),
+            Busy::WaitedTooLong | Busy::Stopping => Self::unavailable(busy, busy.retry_after()),
+        }
+    }
+}
+
+impl From<CatalogError> for ApiError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Unavailable { .. } | CatalogError::Full { .. } => Self::unavailable(error, TRY_LATER),
+            other => Self::internal(other),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { .. } | StoreError::Full { .. } => Self::unavailable(error, TRY_LATER),
+            StoreError::Catalog(error) => error.into(),
+            other => Self::internal(other),
+        }
+    }
+}
+
+impl Failure {
+    /// The answer to a failed request, which names the request as `incident`.
+    #[must_use]
+    pub fn response(&self, incident: Option<&str>) -> Response {
+        let detail = match (self.status, incident) {
+            (StatusCode::SERVICE_UNAVAILABLE, _) => "the service cannot do this at the moment; try again later".to_owned(),
+            (StatusCode::GATEWAY_TIMEOUT, _) => "the answer took too long; ask for less at once, or try again later".to_owned(),
+            (_, Some(incident)) => format!("the service failed; its log has the reason under {incident}"),
+            (_, None) => "the service failed; its log has the reason".to_owned(),
+        };
+        let instance = incident.map(|incident| format!("urn:request:{incident}"));
+        let mut response = document(self.status, detail, instance, Vec::new());
+        if let Some(retry_after) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, seconds(retry_after));
+        }
+        response
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        match *self.0 {
+            Inner::Invalid(faults) => (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": faults }))).into_response(),
+            Inner::Refusal(refusal) => {
+                let mut response = document(refusal.status, refusal.detail, None, refusal.errors);
+                response.headers_mut().extend(refusal.headers);
+                response
+            }
+            Inner::Failure(failure) => {
+                let mut response = failure.response(None);
+                response.extensions_mut().insert(failure);
+                response
+            }
+        }
+    }
+}
+
+fn document(status: StatusCode, detail: String, instance: Option<String>, errors: Vec<ErrorDetail>) -> Response {
+    let title = status.canonical_reason().unwrap_or("Problem").to_owned();
+    let kind = format!("urn:almanac:problem:{}", title.to_ascii_lowercase().replace(' ', "-"));
+    let problem = Problem {
+        kind,
+        title,
+        status: status.as_u16(),
+        detail,
+        instance,
+        errors,
+    };
+    let body = serde_json::to_vec(&problem).unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes());
+    (status, [(CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
+}
+
+/// Whole seconds, at least one: zero would invite at once.
+fn seconds(duration: Duration) -> HeaderValue {
+    HeaderValue::from(duration.as_secs().max(1))
+}

@@ -1,0 +1,66 @@
+//! The routes, each listed once together with its documentation, and the layers around them.
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use tower::ServiceBuilder;
+use tower::util::{MapRequest, option_layer};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::app::Shared;
+use crate::api::layers::{arrival, compression, cors, frame, wall};
+use crate::api::paths::with_whole_type_ids;
+use crate::api::problem::ApiError;
+use crate::api::{data, docs, health, ingest, input, metrics};
+
+/// The routes that need no token: for the machines that run the service.
+fn open_routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::metrics))
+}
+
+/// The interface's own routes, one list per prefix.
+pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
+    data::routes().merge(ingest::routes()).merge(input::routes())
+}
+
+/// The whole service as one router.
+pub fn router(app: Shared) -> Result<Router, serde_json::Error> {
+    assembled(app, interface_routes())
+}
+
+/// The router with `interface` behind the wall.
+pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result<Router, serde_json::Error> {
+    let (interface, interface_document) = interface.split_for_parts();
+    let (open, open_document) = open_routes().split_for_parts();
+    let mut document = docs::Frame::openapi();
+    document.merge(interface_document);
+    document.merge(open_document);
+
+    // Unknown addresses stand behind the wall as well: without a token, nobody learns what exists.
+    let interface = interface
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(app.clone(), wall::wall));
+    let open = open.merge(docs::routes(&document)?).method_not_allowed_fallback(other_method);
+
+    let around = ServiceBuilder::new()
+        .layer(from_fn_with_state(app.clone(), frame::frame))
+        .layer(option_layer(cors::layer(&app.settings.cors_origins)))
+        .layer(compression::layer())
+        .layer(from_fn_with_state(app.clone(), arrival::arrival));
+    let routes = interface.merge(open).layer(around).with_state(app);
+    // A layer of the router would come after the choice of the route.
+    Ok(Router::new().fallback_service(MapRequest::new(routes, with_whole_type_ids)))
+}
+
+async fn nothing_here() -> ApiError {
+    ApiError::not_found("there is nothing at this address; /docs lists what there is")
+}
+
+async fn other_method() -> ApiError {
+    ApiError::method_not_allowed()
+}

@@ -1,0 +1,30 @@
+//! What an operator can say about the interface. Plain data, resolved once at start.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceSettings {
+    pub listen: SocketAddr,
+    /// Without a slash at the end. Addresses handed out are built on it.
+    pub public_url: String,
+    /// Origins whose pages may call the interface; `*` for all.
+    pub cors_origins: Vec<String>,
+    /// Bytes of a request's body, before and after decompression.
+    pub body_limit: usize,
+    /// How long a question may take until its first row.
+    pub query_deadline: Duration,
+    pub concurrent_queries: usize,
+    pub waiting_queries: usize,
+    /// How long a question waits for its turn.
+    pub queue_patience: Duration,
+    /// Rows times columns of one computed answer.
+    pub cell_limit: u64,
+    /// How long a client may neither send what it owes nor take what it asked for.
+    pub slow_client_limit: Duration,
+    pub connection_limit: usize,
+    /// How long a stopping service waits for requests that it accepted.
+    pub shutdown_limit: Duration,
+    /// First part of the source ids of annotations.
+    pub source_prefix: String,
+}

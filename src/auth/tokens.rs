@@ -1,0 +1,301 @@
+//! Tokens in, readers out.
+//!
+//! A [`Verifier`] lives as long as the service. It believes either the key in the data directory or the keys that an outside provider publishes,
+//! never both, and each key only with the one algorithm it was made for, so that no header of a token can choose how the token is checked. Verified
+//! tokens are remembered until they expire or the keys change, because a signature costs more than most answers. No token is ever logged.
+
+use std::sync::Arc;
+
+use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
+use moka::sync::Cache;
+use serde_json::{Map, Value};
+
+use crate::model::clock::Clock;
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+use super::jwks::{Jwks, JwksError};
+use super::keys::SigningKey;
+use super::settings::IdentitySettings;
+
+mod claims;
+#[cfg(test)]
+mod tests;
+
+/// Longer than any token of a provider we know, short enough that nobody can fill memory with them.
+const LONGEST_TOKEN: usize = 8 * 1024;
+
+/// Bytes of tokens remembered: a few thousand.
+const REMEMBERED_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Somebody whose token was verified. Made only here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    person: PersonId,
+    name: Option<Arc<str>>,
+    expires: Instant,
+}
+
+impl Reader {
+    #[must_use]
+    pub const fn person(&self) -> PersonId {
+        self.person
+    }
+
+    /// What the token calls the person.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// When the token stops being accepted.
+    #[must_use]
+    pub const fn expires(&self) -> Instant {
+        self.expires
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests(person: PersonId) -> Self {
+        Self {
+            person,
+            name: None,
+            expires: Instant::from_micros(i64::MAX),
+        }
+    }
+}
+
+/// Why a token was refused. For the log: the answer is the same for all of them.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("the request carries no bearer token")]
+    Missing,
+    #[error("the authorization header or the token is malformed")]
+    Malformed,
+    #[error("the token is longer than {LONGEST_TOKEN} bytes")]
+    TooLong,
+    #[error("the token's algorithm is not allowed")]
+    Algorithm,
+    #[error("the token asks for an extension that is not understood")]
+    CriticalExtension,
+    #[error("no key of the provider fits the token")]
+    UnknownKey,
+    #[error("the signature does not fit")]
+    Signature,
+    #[error("the token has no usable expiry")]
+    NoExpiry,
+    #[error("the token has expired")]
+    Expired,
+    #[error("the token is not valid yet")]
+    NotYet,
+    #[error("the token comes from another issuer")]
+    Issuer,
+    #[error("the token is meant for another audience")]
+    Audience,
+    #[error("the token names no person by uuid")]
+    NoPerson,
+    /// Not the token's fault: it cannot be judged at the moment.
+    #[error("the provider's keys are not to be had: {0}")]
+    Unavailable(#[from] JwksError),
+}
+
+/// A key and the only algorithm it is used with.
+#[derive(Clone)]
+pub(super) struct VerifyingKey {
+    pub(super) id: Option<String>,
+    pub(super) algorithm: Algorithm,
+    pub(super) key: DecodingKey,
+}
+
+/// Keys that were current together. A set with other keys has another generation.
+pub(super) struct KeySet {
+    pub(super) generation: u64,
+    pub(super) keys: Vec<VerifyingKey>,
+}
+
+impl KeySet {
+    fn fitting(&self, header: &Header) -> impl Iterator<Item = &VerifyingKey> {
+        let wanted = header.kid.as_deref();
+        let algorithm = header.alg;
+        self.keys.iter().filter(move |key| {
+            // A provider with named keys names them in its tokens too; a token without a name may fit any key of its algorithm.
+            key.algorithm == algorithm && (wanted.is_none() || key.id.is_none() || key.id.as_deref() == wanted)
+        })
+    }
+}
+
+enum Keys {
+    Own(Arc<KeySet>),
+    Published(Jwks),
+}
+
+type Token = Box<str>;
+
+#[derive(Clone)]
+struct Remembered {
+    reader: Reader,
+    generation: u64,
+}
+
+/// Decides whose request it is.
+pub struct Verifier {
+    keys: Keys,
+    settings: IdentitySettings,
+    clock: Arc<dyn Clock>,
+    remembered: Cache<Token, Remembered>,
+}
+
+impl Verifier {
+    /// Believes tokens that were signed with `key`.
+    #[must_use]
+    pub fn embedded(key: &SigningKey, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
+        let own = VerifyingKey {
+            id: None,
+            algorithm: Algorithm::HS256,
+            key: key.decoding(),
+        };
+        Self::new(
+            Keys::Own(Arc::new(KeySet {
+                generation: 0,
+                keys: vec![own],
+            })),
+            settings,
+            clock,
+        )
+    }
+
+    /// Believes tokens that were signed with a key published at `jwks`.
+    #[must_use]
+    pub fn outside(jwks: Jwks, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
+        Self::new(Keys::Published(jwks), settings, clock)
+    }
+
+    fn new(keys: Keys, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
+        let remembered = Cache::builder()
+            .max_capacity(REMEMBERED_BYTES)
+            .weigher(|token: &Token, _| u32::try_from(token.len()).unwrap_or(u32::MAX))
+            .build();
+        Self {
+            keys,
+            settings,
+            clock,
+            remembered,
+        }
+    }
+
+    /// The reader whose token the `authorization` header carries.
+    pub async fn verify(&self, authorization: Option<&[u8]>) -> Result<Reader, Refusal> {
+        let token = bearer(authorization.ok_or(Refusal::Missing)?)?;
+        let keys = match self.current_keys().await {
+            Ok(keys) => keys,
+            // What no key could make good is refused even while there are none.
+            Err(unavailable) => return Err(self.header(token).err().unwrap_or(unavailable)),
+        };
+        let now = self.clock.now();
+        // The whole token is the key of the memory: a digest could only make two tokens equal.
+        if let Some(known) = self.remembered.get(token)
+            && known.generation == keys.generation
+            && now < known.reader.expires
+        {
+            return Ok(known.reader);
+        }
+        let (reader, generation) = self.judge(token, keys, now).await?;
+        self.remembered.insert(
+            token.into(),
+            Remembered {
+                reader: reader.clone(),
+                generation,
+            },
+        );
+        Ok(reader)
+    }
+
+    async fn judge(&self, token: &str, mut keys: Arc<KeySet>, now: Instant) -> Result<(Reader, u64), Refusal> {
+        let header = self.header(token)?;
+        if keys.fitting(&header).next().is_none()
+            && let Keys::Published(jwks) = &self.keys
+        {
+            keys = jwks.refreshed(keys).await?;
+        }
+        let mut outcome = Err(Refusal::UnknownKey);
+        for key in keys.fitting(&header) {
+            outcome = signed_claims(token, key);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        let reader = claims::reader(&outcome?, &self.settings, now)?;
+        Ok((reader, keys.generation))
+    }
+
+    /// The header of a token that may be looked at further.
+    fn header(&self, token: &str) -> Result<Header, Refusal> {
+        let header = jsonwebtoken::decode_header(token).map_err(|error| header_refusal(&error))?;
+        if header.crit.is_some() {
+            return Err(Refusal::CriticalExtension);
+        }
+        if self.allows(header.alg) {
+            Ok(header)
+        } else {
+            Err(Refusal::Algorithm)
+        }
+    }
+
+    async fn current_keys(&self) -> Result<Arc<KeySet>, Refusal> {
+        match &self.keys {
+            Keys::Own(keys) => Ok(Arc::clone(keys)),
+            Keys::Published(jwks) => Ok(jwks.current().await?),
+        }
+    }
+
+    fn allows(&self, algorithm: Algorithm) -> bool {
+        match &self.keys {
+            Keys::Own(_) => algorithm == Algorithm::HS256,
+            Keys::Published(jwks) => jwks.allows(algorithm),
+        }
+    }
+}
+
+/// The token behind the scheme, whose name may be in any case.
+fn bearer(authorization: &[u8]) -> Result<&str, Refusal> {
+    if authorization.len() > LONGEST_TOKEN {
+        return Err(Refusal::TooLong);
+    }
+    let text = std::str::from_utf8(authorization).map_err(|_| Refusal::Malformed)?;
+    let (scheme, token) = text.trim_ascii().split_once(' ').ok_or(Refusal::Malformed)?;
+    let token = token.trim_ascii();
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Refusal::Missing);
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=');
+    if token.is_empty() || !token.bytes().all(plain) {
+        return Err(Refusal::Malformed);
+    }
+    Ok(token)
+}
+
+fn header_refusal(error: &jsonwebtoken::errors::Error) -> Refusal {
+    use jsonwebtoken::errors::ErrorKind;
+    match error.kind() {
+        // An algorithm that the library does not know, `none` among them, is a value that its list of names does not have.
+        ErrorKind::Json(inner) if inner.is_data() => Refusal::Algorithm,
+        _ => Refusal::Malformed,
+    }
+}
+
+fn signed_claims(token: &str, key: &VerifyingKey) -> Result<Map<String, Value>, Refusal> {
+    use jsonwebtoken::errors::ErrorKind;
+    // Only the signature is left to the library. Claims are judged against our own clock, and the same way whoever signed them.
+    let mut validation = Validation::new(key.algorithm);
+    validation.required_spec_claims.clear();
+    validation.validate_exp = false;
+    validation.validate_nbf = false;
+    validation.validate_aud = false;
+    match jsonwebtoken::decode::<Map<String, Value>>(token, &key.key, &validation) {
+        Ok(data) => Ok(data.claims),
+        Err(error) => Err(match error.kind() {
+            ErrorKind::InvalidAlgorithm => Refusal::Algorithm,
+            ErrorKind::InvalidToken | ErrorKind::Base64(_) | ErrorKind::Json(_) | ErrorKind::Utf8(_) => Refusal::Malformed,
+            _ => Refusal::Signature,
+        }),
+    }
+}

@@ -1,0 +1,71 @@
+//! What verified claims say: for whom, from whom, until when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::auth::settings::IdentitySettings;
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+use super::{Reader, Refusal};
+
+const MICROS_PER_SECOND: f64 = 1_000_000.0;
+
+/// The reader that `claims` name, if they hold now and here.
+pub(super) fn reader(claims: &Map<String, Value>, settings: &IdentitySettings, now: Instant) -> Result<Reader, Refusal> {
+    let expires = later(moment(claims, "exp").ok_or(Refusal::NoExpiry)?, settings.leeway);
+    if now >= expires {
+        return Err(Refusal::Expired);
+    }
+    if claims.contains_key("nbf") {
+        let from = moment(claims, "nbf").ok_or(Refusal::Malformed)?;
+        if later(now, settings.leeway) < from {
+            return Err(Refusal::NotYet);
+        }
+    }
+    if let Some(issuer) = &settings.issuer
+        && claims.get("iss").and_then(Value::as_str) != Some(issuer)
+    {
+        return Err(Refusal::Issuer);
+    }
+    if let Some(audience) = &settings.audience
+        && !names(claims.get("aud"), audience)
+    {
+        return Err(Refusal::Audience);
+    }
+    let person = person(claims, &settings.user_claim)?;
+    let name = claims.get("name").and_then(Value::as_str).map(Arc::from);
+    Ok(Reader { person, name, expires })
+}
+
+/// The configured claim decides where it is present; a person must not be able to hide it behind a `sub` of their choice.
+fn person(claims: &Map<String, Value>, user_claim: &str) -> Result<PersonId, Refusal> {
+    let claim = claims.get(user_claim).or_else(|| claims.get("sub")).and_then(Value::as_str);
+    claim
+        .and_then(|text| Uuid::parse_str(text).ok())
+        .map(PersonId)
+        .ok_or(Refusal::NoPerson)
+}
+
+/// A claim in seconds since 1970, which may have a fraction.
+fn moment(claims: &Map<String, Value>, name: &str) -> Option<Instant> {
+    let seconds = claims.get(name)?.as_f64().filter(|seconds| seconds.is_finite())?;
+    // Far futures saturate, which is what they mean.
+    Some(Instant::from_micros((seconds * MICROS_PER_SECOND) as i64))
+}
+
+fn later(moment: Instant, by: Duration) -> Instant {
+    let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+    Instant::from_micros(moment.micros().saturating_add(micros))
+}
+
+fn names(audience: Option<&Value>, wanted: &str) -> bool {
+    match audience {
+        Some(Value::String(one)) => one == wanted,
+        Some(Value::Array(several)) => several.iter().any(|one| one.as_str() == Some(wanted)),
+        _ => false,
+    }
+}

@@ -1,0 +1,148 @@
+//! The shape of the command line. Flags for settings come from the list of settings.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use uuid::Uuid;
+
+use crate::auth::mint::TokenOrder;
+use crate::model::ids::PersonId;
+
+use super::settings::table::SETTINGS;
+
+pub const CONFIG: &str = "config";
+pub const DEMO: &str = "demo";
+pub const REPAIR: &str = "repair";
+const USER: &str = "user";
+const NAME: &str = "name";
+const DAYS: &str = "days";
+const DIRECTORY: &str = "directory";
+
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+
+pub fn command() -> Command {
+    Command::new("almanac")
+        .about("One store per person for everything they measure")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            configured("serve", "Start the service").arg(
+                Arg::new(DEMO)
+                    .long(DEMO)
+                    .action(ArgAction::SetTrue)
+                    .help("Also load the sample person, once, and print a token and requests to try"),
+            ),
+        )
+        .subcommand(
+            configured("token", "Print an access token for a person, who is created if new")
+                .arg(
+                    Arg::new(USER)
+                        .long(USER)
+                        .required(true)
+                        .value_name("UUID")
+                        .value_parser(value_parser!(Uuid))
+                        .help("The person's id"),
+                )
+                .arg(Arg::new(NAME).long(NAME).value_name("NAME").help("What to call the person"))
+                .arg(
+                    Arg::new(DAYS)
+                        .long(DAYS)
+                        .value_name("N")
+                        .default_value("365")
+                        .value_parser(value_parser!(u64).range(1..=36_500))
+                        .help("How long the token is accepted"),
+                ),
+        )
+        .subcommand(configured("config", "Print every setting, its value and where it came from"))
+        .subcommand(
+            configured("check", "Verify the catalogue and every object").arg(
+                Arg::new(REPAIR)
+                    .long(REPAIR)
+                    .action(ArgAction::SetTrue)
+                    .help("Rebuild what can be rebuilt"),
+            ),
+        )
+        .subcommand(
+            configured("backup", "Copy everything into a directory, while the service runs").arg(
+                Arg::new(DIRECTORY)
+                    .required(true)
+                    .value_name("DIR")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("A new or empty directory"),
+            ),
+        )
+}
+
+/// A command that takes the settings as flags.
+fn configured(name: &'static str, about: &'static str) -> Command {
+    let file = Arg::new(CONFIG)
+        .long(CONFIG)
+        .value_name("FILE")
+        .help("Settings file instead of almanac.toml");
+    let settings = SETTINGS.iter().filter(|entry| !entry.secret).map(|entry| {
+        let default = if entry.default.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", entry.default)
+        };
+        Arg::new(entry.name)
+            .long(entry.flag)
+            .value_name("VALUE")
+            .allow_hyphen_values(true)
+            .help(format!("{}{default} ({})", entry.help, entry.variable))
+            .help_heading("Settings")
+    });
+    Command::new(name).about(about).arg(file).args(settings)
+}
+
+/// What `token` was asked for.
+pub fn token(given: &ArgMatches) -> TokenOrder {
+    let days = given.get_one::<u64>(DAYS).copied().unwrap_or(365);
+    TokenOrder {
+        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+        name: given.get_one::<String>(NAME).cloned(),
+        lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+    }
+}
+
+/// Where `backup` is to go.
+pub fn directory(given: &ArgMatches) -> PathBuf {
+    given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_setting_but_secrets_is_a_flag() {
+        let command = command();
+        let serve = command.find_subcommand("serve").unwrap();
+        for entry in SETTINGS {
+            let flag = serve.get_arguments().find(|argument| argument.get_id() == entry.name);
+            assert_eq!(flag.is_none(), entry.secret, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn wrong_usage_is_status_2() {
+        for arguments in [
+            vec!["almanac", "fly"],
+            vec!["almanac", "token"],
+            vec!["almanac", "token", "--user", "me"],
+        ] {
+            assert_eq!(
+                command().try_get_matches_from(&arguments).unwrap_err().exit_code(),
+                2,
+                "{arguments:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The directory with everything an embedded installation owns. Nobody but its owner may look inside.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use super::Failed;
+
+const PRIVATE: u32 = 0o700;
+
+/// Makes sure that `path` is a private directory.
+///
+/// One that others can enter is made private while it is empty: it was made for us just now. One that holds something already is left as it is
+/// and refused, because somebody may rely on what others can do there.
+pub fn open(path: &Path) -> Result<(), Failed> {
+    let failed = |error: io::Error| Failed::because(format!("the data directory {} cannot be used: {error}", path.display()));
+    DirBuilder::new().recursive(true).mode(PRIVATE).create(path).map_err(failed)?;
+    let mode = std::fs::metadata(path).map_err(failed)?.mode() & 0o777;
+    if mode & PRIVATE == mode {
+        return Ok(());
+    }
+    if std::fs::read_dir(path).map_err(failed)?.next().is_some() {
+        let shown = path.display();
+        return Err(Failed::because(format!(
+            "the data directory {shown} is open to others (mode {mode:04o}): make it private with `chmod 700 {shown}`"
+        )));
+    }
+    std::fs::set_permissions(path, Permissions::from_mode(PRIVATE)).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_new_directory_is_private() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("new/data");
+        open(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+    }
+
+    #[test]
+    fn an_empty_directory_is_made_private() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        open(directory.path()).unwrap();
+        assert_eq!(mode(directory.path()), 0o700);
+    }
+
+    #[test]
+    fn a_full_directory_that_others_can_enter_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("something"), "").unwrap();
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o750)).unwrap();
+        assert!(open(directory.path()).unwrap_err().to_string().contains("chmod 700"));
+        assert_eq!(mode(directory.path()), 0o750);
+    }
+}

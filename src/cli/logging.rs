@@ -1,0 +1,22 @@
+//! The log: to standard error, as text or JSON, filtered as the settings say.
+
+use tracing_subscriber::EnvFilter;
+
+use super::Failed;
+use super::settings::{LogFormat, LogSettings};
+
+/// Starts the log of this process.
+pub fn start(settings: &LogSettings) -> Result<(), Failed> {
+    let filter = EnvFilter::try_new(&settings.filter).map_err(|error| {
+        Failed::because(format!(
+            "log is {:?}: {error}; expected a level or a list such as info,almanac::store=debug",
+            settings.filter
+        ))
+    })?;
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match settings.format {
+        LogFormat::Text => subscriber.with_ansi(false).try_init(),
+        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|error| Failed::because(format!("the log could not be started: {error}")))
+}

@@ -1,0 +1,188 @@
+//! `almanac serve`: puts the rooms together, opens the door, and closes it in good order.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::api::health::{NotReady, Readiness};
+use crate::api::serve::Ended;
+use crate::api::{routes, serve};
+use crate::auth::jwks::Jwks;
+use crate::auth::keys::SigningKey;
+use crate::auth::mint::{TokenOrder, mint};
+use crate::auth::settings::Provider;
+use crate::auth::tokens::Verifier;
+use crate::catalog::Catalog;
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::{IdSource, SystemIds};
+use crate::store::StoreError;
+use crate::store::objects::ObjectStorage;
+
+use super::settings::{Settings, own_url};
+use super::assembly::{Assembly, Foundations, assemble};
+use super::{Failed, data_directory, demo, logging, print};
+
+/// Asking for an object that is not there shows that the store answers, and costs it nothing.
+const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
+
+/// A load balancer asks often and does not wait long.
+const READY_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long the token of the sample person serves.
+const DEMO_TOKEN: Duration = Duration::from_secs(30 * 24 * 3600);
+
+pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
+    logging::start(&settings.log)?;
+    data_directory::open(&settings.data_dir)?;
+    warn_about(&settings);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    runtime.block_on(serve_until_told(settings, demo))
+}
+
+async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
+    let stop = told_to_stop()?;
+    let listener = serve::listen(&settings.interface).await.map_err(Failed::from_error)?;
+    let address = listener.local_addr().map_err(Failed::from_error)?;
+    if settings.interface.public_url == own_url(settings.interface.listen) {
+        // The port may have been left to the system.
+        settings.interface.public_url = own_url(address);
+    }
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let foundations = Foundations {
+        verifier: verifier(&settings, &clock)?,
+        readiness: Box::new(Dependencies {
+            catalog: catalog.clone(),
+            objects: objects.clone(),
+        }),
+        clock,
+        catalog,
+        objects,
+    };
+    let assembly = assemble(&settings, foundations)?;
+    if demo {
+        demo::load(&assembly.app).await?;
+        print(&demo::invitation(&assembly.app.settings.public_url, &demo_token(&settings)?))?;
+    }
+    let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
+    tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
+    let ended = serve::serve(listener, router, &assembly.app.settings, stop).await;
+    close(assembly).await;
+    match ended {
+        Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
+        Ended::Interrupted => tracing::warn!("stopped: time ran out while requests were still being answered"),
+    }
+    Ok(())
+}
+
+/// Ends what works in the background, after the last request.
+async fn close(assembly: Assembly) {
+    // The committing task ends when nobody can reach its queue any more.
+    drop(assembly.app);
+    if let Err(error) = assembly.committing.await {
+        tracing::error!(%error, "the committing task failed");
+    }
+    assembly.catalog.close().await;
+    assembly.computing.shutdown_background();
+}
+
+/// A token of the sample person, where tokens are made here.
+fn demo_token(settings: &Settings) -> Result<String, Failed> {
+    if let Provider::Outside(_) = &settings.identity.provider {
+        return Err(Failed::because("`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL"));
+    }
+    let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+    let order = TokenOrder {
+        person: demo::PERSON,
+        name: Some(demo::NAME.to_owned()),
+        lifetime: DEMO_TOKEN,
+    };
+    mint(&key, &settings.identity, &order, SystemIds.next(), SystemClock.now()).map_err(Failed::from_error)
+}
+
+fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {
+    let identity = settings.identity.clone();
+    match &settings.identity.provider {
+        Provider::Embedded => {
+            let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+            Ok(Verifier::embedded(&key, identity, Arc::clone(clock)))
+        }
+        Provider::Outside(provider) => {
+            let jwks = Jwks::new(provider.clone(), Arc::clone(clock)).map_err(Failed::from_error)?;
+            Ok(Verifier::outside(jwks, identity, Arc::clone(clock)))
+        }
+    }
+}
+
+/// Says what an operator would not expect of their settings.
+fn warn_about(settings: &Settings) {
+    if let Some(endpoint) = &settings.trace_endpoint {
+        tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no effect");
+    }
+    if matches!(settings.identity.provider, Provider::Outside(_)) {
+        for (name, value) in [
+            ("ALMANAC_ISSUER", &settings.identity.issuer),
+            ("ALMANAC_AUDIENCE", &settings.identity.audience),
+        ] {
+            if value.is_none() {
+                tracing::warn!("{name} is not set: tokens that the provider made for other services are accepted here");
+            }
+        }
+    }
+}
+
+/// Done at the first SIGTERM or SIGINT.
+fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failed::from_error)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failed::from_error)?;
+    Ok(async move {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        tracing::info!(signal = name, "stopping");
+    })
+}
+
+/// What every request stands on.
+struct Dependencies {
+    catalog: Catalog,
+    objects: ObjectStorage,
+}
+
+impl Readiness for Dependencies {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        Box::pin(self.answer())
+    }
+}
+
+impl Dependencies {
+    async fn answer(&self) -> Result<(), NotReady> {
+        let looked = async {
+            self.catalog.ping().await.map_err(|error| NotReady {
+                part: "catalogue",
+                reason: error.to_string(),
+            })?;
+            match self.objects.size(NO_SUCH_OBJECT).await {
+                Ok(_) | Err(StoreError::Missing { .. }) => Ok(()),
+                Err(error) => Err(NotReady {
+                    part: "object store",
+                    reason: error.to_string(),
+                }),
+            }
+        };
+        let late = |_| NotReady {
+            part: "catalogue or object store",
+            reason: "no answer in time".to_owned(),
+        };
+        tokio::time::timeout(READY_LIMIT, looked).await.map_err(late)?
+    }
+}

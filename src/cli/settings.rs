@@ -1,0 +1,265 @@
+//! Settings: read once at start, checked as a whole, then plain values that never change.
+//!
+//! The list of what can be set is in [`table`]; which of flag, environment and file wins is decided in [`said`]; here texts become values of the
+//! rooms that use them.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::api::settings::InterfaceSettings;
+use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
+use crate::store::objects::ObjectStoreSettings;
+
+mod parse;
+pub mod said;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use said::{Said, Sayings};
+
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("{name} is {value:?} ({origin}); expected {expected}")]
+    Value {
+        name: &'static str,
+        origin: String,
+        value: String,
+        expected: String,
+    },
+    #[error("{path} cannot be used: {reason}")]
+    File { path: PathBuf, reason: String },
+    #[error("{path} sets {key:?}, which is no setting; `almanac config` lists them all")]
+    UnknownKey { path: PathBuf, key: String },
+    #[error("the variable {0} holds text that is not UTF-8")]
+    Variable(String),
+    #[error("there is no setting {0:?}")]
+    Unlisted(String),
+}
+
+/// All settings as values.
+#[derive(Clone)]
+pub struct Settings {
+    pub interface: InterfaceSettings,
+    pub identity: IdentitySettings,
+    pub data_dir: PathBuf,
+    pub database_url: String,
+    pub objects: ObjectStoreSettings,
+    pub queries: QuerySettings,
+    pub writes: WriteSettings,
+    pub upkeep: UpkeepSettings,
+    pub log: LogSettings,
+    /// Where traces are to go.
+    pub trace_endpoint: Option<String>,
+}
+
+impl std::fmt::Debug for Settings {
+    /// Nothing of them: some are secrets.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Settings").finish_non_exhaustive()
+    }
+}
+
+/// What answering may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuerySettings {
+    pub threads: usize,
+    pub memory_limit: usize,
+    pub spill_limit: u64,
+}
+
+/// How writes are gathered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteSettings {
+    pub waiting: usize,
+    pub commit_window: Duration,
+    pub commit_size: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpkeepSettings {
+    pub enabled: bool,
+    pub flush_age: Duration,
+    pub flush_size: usize,
+    pub grace_period: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSettings {
+    pub filter: String,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Settings {
+    pub fn from_sayings(sayings: &Sayings) -> Result<Self, SettingsError> {
+        let said = |name| sayings.said(name);
+        let data_dir = PathBuf::from(said("data_dir")?.value().ok_or_else(|| wrong(sayings, "data_dir", "a directory"))?);
+        let database_url = said("database_url")?.value().map(str::to_owned);
+        Ok(Self {
+            interface: interface(sayings)?,
+            identity: identity(sayings)?,
+            database_url: database_url.unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
+            objects: objects(sayings, &data_dir)?,
+            data_dir,
+            queries: QuerySettings {
+                threads: parse::count(said("query_threads")?, 0)?,
+                memory_limit: parse::size(said("memory_limit")?)?,
+                spill_limit: parse::size(said("spill_limit")?)? as u64,
+            },
+            writes: WriteSettings {
+                waiting: parse::count(said("waiting_writes")?, 1)?,
+                commit_window: parse::duration(said("commit_window")?)?,
+                commit_size: parse::size(said("commit_size")?)?,
+            },
+            upkeep: UpkeepSettings {
+                enabled: parse::flag(said("upkeep")?)?,
+                flush_age: parse::duration(said("flush_age")?)?,
+                flush_size: parse::size(said("flush_size")?)?,
+                grace_period: parse::duration(said("grace_period")?)?,
+            },
+            log: log(sayings)?,
+            trace_endpoint: said("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
+        })
+    }
+}
+
+impl Settings {
+    /// The value of a setting that follows from another one when nobody sets it, and that other one.
+    fn following(&self, name: &str) -> Option<(String, &'static str)> {
+        match name {
+            "public_url" => Some((self.interface.public_url.clone(), "listen")),
+            "database_url" => Some((self.database_url.clone(), "data_dir")),
+            "object_store" => match &self.objects {
+                ObjectStoreSettings::Local(path) => Some((path.display().to_string(), "data_dir")),
+                ObjectStoreSettings::S3 { .. } => None,
+            },
+            "issuer" => Some((self.identity.issuer.clone()?, "jwks_url")),
+            "audience" => Some((self.identity.audience.clone()?, "jwks_url")),
+            _ => None,
+        }
+    }
+}
+
+fn wrong(sayings: &Sayings, name: &str, expected: &str) -> SettingsError {
+    sayings.said(name).map_or_else(|error| error, |said: &Said| said.wrong(expected))
+}
+
+fn interface(sayings: &Sayings) -> Result<InterfaceSettings, SettingsError> {
+    let said = |name| sayings.said(name);
+    let listen = parse::address(said("listen")?)?;
+    let public_url = parse::optional_url(said("public_url")?)?;
+    Ok(InterfaceSettings {
+        listen,
+        public_url: public_url.unwrap_or_else(|| own_url(listen)),
+        cors_origins: parse::list(said("cors_origins")?),
+        body_limit: parse::size(said("body_limit")?)?,
+        query_deadline: parse::duration(said("query_deadline")?)?,
+        concurrent_queries: parse::count(said("concurrent_queries")?, 1)?,
+        waiting_queries: parse::count(said("waiting_queries")?, 0)?,
+        queue_patience: parse::duration(said("queue_patience")?)?,
+        cell_limit: parse::number(said("cell_limit")?, 1)?,
+        slow_client_limit: parse::duration(said("slow_client_limit")?)?,
+        connection_limit: parse::count(said("connection_limit")?, 1)?,
+        shutdown_limit: parse::duration(said("shutdown_limit")?)?,
+        source_prefix: said("source_prefix")?
+            .value()
+            .map(str::to_owned)
+            .ok_or_else(|| wrong(sayings, "source_prefix", "a name"))?,
+    })
+}
+
+/// How a client on this machine reaches a service that listens on `listen`.
+#[must_use]
+pub fn own_url(listen: SocketAddr) -> String {
+    if listen.ip().is_unspecified() {
+        format!("http://localhost:{}", listen.port())
+    } else {
+        format!("http://{listen}")
+    }
+}
+
+fn identity(sayings: &Sayings) -> Result<IdentitySettings, SettingsError> {
+    let said = |name| sayings.said(name);
+    let provider = match parse::optional_url(said("jwks_url")?)? {
+        None => Provider::Embedded,
+        Some(jwks_url) => Provider::Outside(OutsideProvider {
+            jwks_url,
+            algorithms: algorithms(said("algorithms")?)?,
+            lifetime: parse::duration(said("jwks_lifetime")?)?,
+            minimum_interval: parse::duration(said("jwks_interval")?)?,
+        }),
+    };
+    // Tokens made here always say for whom and by whom, so that a key that ended up in two places opens only one of them.
+    let own_name = (provider == Provider::Embedded).then(|| IdentitySettings::EMBEDDED_NAME.to_owned());
+    Ok(IdentitySettings {
+        provider,
+        issuer: said("issuer")?.value().map(str::to_owned).or_else(|| own_name.clone()),
+        audience: said("audience")?.value().map(str::to_owned).or(own_name),
+        user_claim: said("user_claim")?
+            .value()
+            .map(str::to_owned)
+            .ok_or_else(|| wrong(sayings, "user_claim", "the name of a claim"))?,
+        leeway: parse::duration(said("token_leeway")?)?,
+    })
+}
+
+fn algorithms(said: &Said) -> Result<Vec<PublicAlgorithm>, SettingsError> {
+    let known = |name: &String| {
+        PublicAlgorithm::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
+    };
+    let found: Option<Vec<PublicAlgorithm>> = parse::list(said).iter().map(known).collect();
+    found
+        .filter(|found| !found.is_empty())
+        .ok_or_else(|| said.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
+}
+
+fn objects(sayings: &Sayings, data_dir: &Path) -> Result<ObjectStoreSettings, SettingsError> {
+    let store = sayings.said("object_store")?;
+    match store.value() {
+        None => Ok(ObjectStoreSettings::Local(data_dir.join("objects"))),
+        Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
+            url: url.to_owned(),
+            options: s3_options(sayings)?,
+        }),
+        Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
+            path if path.contains("://") => Err(store.wrong("s3://bucket/prefix or a directory")),
+            path => Ok(ObjectStoreSettings::Local(PathBuf::from(path))),
+        },
+    }
+}
+
+/// The usual variables under their usual names, as far as they are set.
+fn s3_options(sayings: &Sayings) -> Result<Vec<(String, String)>, SettingsError> {
+    parse::optional_url(sayings.said("aws_endpoint_url")?)?;
+    let allow_http = parse::flag(sayings.said("aws_allow_http")?)?;
+    let mut options: Vec<(String, String)> = sayings
+        .as_slice()
+        .iter()
+        .filter(|said| said.entry.variable.starts_with("AWS_") && said.entry.name != "aws_allow_http")
+        .filter_map(|said| Some((said.entry.variable.to_owned(), said.value()?.to_owned())))
+        .collect();
+    options.push(("AWS_ALLOW_HTTP".to_owned(), allow_http.to_string()));
+    Ok(options)
+}
+
+fn log(sayings: &Sayings) -> Result<LogSettings, SettingsError> {
+    let format = sayings.said("log_format")?;
+    let format = match format.text.trim() {
+        "text" => LogFormat::Text,
+        "json" => LogFormat::Json,
+        _ => return Err(format.wrong("text or json")),
+    };
+    Ok(LogSettings {
+        filter: sayings.said("log")?.text.clone(),
+        format,
+    })
+}

@@ -1,0 +1,120 @@
+//! Settings' texts as values.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use super::SettingsError;
+use super::said::Said;
+
+/// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
+pub(super) fn duration(said: &Said) -> Result<Duration, SettingsError> {
+    read_duration(&said.text).ok_or_else(|| said.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))
+}
+
+/// `64MiB`, `4GiB`, `500kB`, or a number of bytes.
+pub(super) fn size(said: &Said) -> Result<usize, SettingsError> {
+    read_size(&said.text).ok_or_else(|| said.wrong("a size such as 65536, 500kB or 64MiB"))
+}
+
+pub(super) fn number(said: &Said, least: u64) -> Result<u64, SettingsError> {
+    let number = said.text.trim().parse().ok().filter(|number| *number >= least);
+    number.ok_or_else(|| said.wrong(format!("a whole number of at least {least}")))
+}
+
+pub(super) fn count(said: &Said, least: u64) -> Result<usize, SettingsError> {
+    usize::try_from(number(said, least)?).map_err(|_| said.wrong("a smaller number"))
+}
+
+pub(super) fn flag(said: &Said) -> Result<bool, SettingsError> {
+    match said.text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "on" | "yes" => Ok(true),
+        "false" | "0" | "off" | "no" => Ok(false),
+        _ => Err(said.wrong("true or false")),
+    }
+}
+
+pub(super) fn list(said: &Said) -> Vec<String> {
+    said.text
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// An address and port; a host name stands for its first address.
+pub(super) fn address(said: &Said) -> Result<SocketAddr, SettingsError> {
+    let resolved = said.text.trim().to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    resolved.ok_or_else(|| said.wrong("an address and port such as 127.0.0.1:8080"))
+}
+
+pub(super) fn optional_url(said: &Said) -> Result<Option<String>, SettingsError> {
+    match said.value() {
+        Some(url) if url.starts_with("http://") || url.starts_with("https://") => Ok(Some(url.trim_end_matches('/').to_owned())),
+        Some(_) => Err(said.wrong("an address that begins with http:// or https://")),
+        None => Ok(None),
+    }
+}
+
+fn read_duration(text: &str) -> Option<Duration> {
+    let (number, unit) = number_and_unit(text)?;
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number * seconds).ok()
+}
+
+fn read_size(text: &str) -> Option<usize> {
+    let (number, unit) = number_and_unit(text)?;
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "kib" | "k" => 1 << 10,
+        "mb" => 1_000_000,
+        "mib" | "m" => 1 << 20,
+        "gb" => 1_000_000_000,
+        "gib" | "g" => 1 << 30,
+        _ => return None,
+    };
+    let bytes = number * factor as f64;
+    // Above 2^53 a float no longer counts single bytes, and no machine has that many.
+    (bytes.fract() == 0.0 && (1.0..9e15).contains(&bytes)).then_some(bytes as usize)
+}
+
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text
+        .find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(end)?;
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let read = |text| read_duration(text).map(|duration| duration.as_millis());
+        assert_eq!(
+            ["250ms", "30s", "1.5m", "2 h", "1d", "7"].map(read),
+            [250, 30_000, 90_000, 7_200_000, 86_400_000, 7_000].map(Some)
+        );
+        assert_eq!(["", "s", "5 weeks", "-1s", "1e3"].map(read), [None; 5]);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(
+            ["65536", "500kB", "64MiB", "1.5 GiB"].map(read_size),
+            [65_536, 500_000, 67_108_864, 1_610_612_736].map(Some)
+        );
+        assert_eq!(["", "0", "0.5", "64 parsecs", "-1"].map(read_size), [None; 5]);
+    }
+}

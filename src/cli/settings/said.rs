@@ -1,0 +1,237 @@
+//! What was said about settings, and where: flags beat the environment, the environment beats the file.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::Settings;
+use super::SettingsError;
+use super::table::{Entry, SETTINGS, named};
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Flag,
+    Environment,
+    File(PathBuf),
+    Default,
+    /// Nobody said anything; it follows from another setting.
+    Follows(&'static str),
+}
+
+/// A setting and what was said about it.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub entry: &'static Entry,
+    pub text: String,
+    pub origin: Origin,
+}
+
+/// All settings, each with its value as text.
+#[derive(Clone, Debug)]
+pub struct Sayings(Vec<Said>);
+
+/// Where values can come from. Functions, so that no test depends on the machine it runs on.
+pub struct Sources<'a> {
+    pub flag: &'a dyn Fn(&str) -> Option<String>,
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The file's path and content.
+    pub file: Option<(PathBuf, String)>,
+}
+
+impl Sayings {
+    pub fn gathered(sources: &Sources<'_>) -> Result<Self, SettingsError> {
+        let file = match &sources.file {
+            Some((path, text)) => Some((path, file_values(path, text)?)),
+            None => None,
+        };
+        let said = |entry: &'static Entry| {
+            if let Some(text) = (sources.flag)(entry.name) {
+                return Said {
+                    entry,
+                    text,
+                    origin: Origin::Flag,
+                };
+            }
+            // A variable set to nothing is how scripts say that they do not want it.
+            if let Some(text) = (sources.variable)(entry.variable).filter(|text| !text.is_empty()) {
+                return Said {
+                    entry,
+                    text,
+                    origin: Origin::Environment,
+                };
+            }
+            if let Some((path, values)) = &file
+                && let Some((_, text)) = values.iter().find(|(name, _)| name == entry.name)
+            {
+                return Said {
+                    entry,
+                    text: text.clone(),
+                    origin: Origin::File((*path).clone()),
+                };
+            }
+            Said {
+                entry,
+                text: entry.default.to_owned(),
+                origin: Origin::Default,
+            }
+        };
+        Ok(Self(SETTINGS.iter().map(said).collect()))
+    }
+
+    #[must_use]
+    pub fn as_slice(&self) -> &[Said] {
+        &self.0
+    }
+
+    /// The same, where settings that nobody mentioned show what follows for them from others.
+    #[must_use]
+    pub fn completed(mut self, settings: &Settings) -> Self {
+        for said in self.0.iter_mut().filter(|said| said.value().is_none()) {
+            if let Some((text, from)) = settings.following(said.entry.name) {
+                said.text = text;
+                said.origin = Origin::Follows(from);
+            }
+        }
+        self
+    }
+
+    /// What was said about `name`, or its default.
+    pub fn said(&self, name: &str) -> Result<&Said, SettingsError> {
+        self.0.iter()
+            .find(|said| said.entry.name == name)
+            .ok_or_else(|| SettingsError::Unlisted(name.to_owned()))
+    }
+}
+
+impl Said {
+    /// The value, unless it is empty.
+    #[must_use]
+    pub fn value(&self) -> Option<&str> {
+        Some(self.text.trim()).filter(|text| !text.is_empty())
+    }
+
+    /// The value as it may be shown: no secrets, no passwords in addresses.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self.value() {
+            None => "-".to_owned(),
+            Some(_) if self.entry.secret => "(hidden)".to_owned(),
+            Some(text) => without_passwords(text),
+        }
+    }
+
+    pub(super) fn wrong(&self, expected: impl Into<String>) -> SettingsError {
+        SettingsError::Value {
+            name: self.entry.name,
+            origin: self.place(),
+            value: self.shown(),
+            expected: expected.into(),
+        }
+    }
+
+    /// Where it was said, for people.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.origin {
+            Origin::Flag => format!("flag --{}", self.entry.flag),
+            Origin::Environment => format!("environment {}", self.entry.variable),
+            Origin::File(path) => format!("file {}", path.display()),
+            Origin::Default => "default".to_owned(),
+            Origin::Follows(name) => format!("default, from {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Sayings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<(&str, String, String)> = self.0.iter().map(|said| (said.entry.name, said.shown(), said.place())).collect();
+        let name_width = shown.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
+        let value_width = shown.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or_default();
+        for (name, value, place) in shown {
+            writeln!(formatter, "{name:name_width$}  {value:value_width$}  {place}")?;
+        }
+        Ok(())
+    }
+}
+
+fn file_values(path: &Path, text: &str) -> Result<Vec<(String, String)>, SettingsError> {
+    let malformed = |reason: String| SettingsError::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| malformed(error.message().to_owned()))?;
+    let mut values = Vec::with_capacity(table.len());
+    for (name, value) in table {
+        if named(&name).is_none() {
+            return Err(SettingsError::UnknownKey {
+                path: path.to_owned(),
+                key: name,
+            });
+        }
+        let text =
+            file_value(&value).ok_or_else(|| malformed(format!("`{name}` must be a text, a number, a boolean or a list of texts")))?;
+        values.push((name, text));
+    }
+    Ok(values)
+}
+
+fn file_value(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        toml::Value::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
+            Some(texts?.join(","))
+        }
+        toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+    }
+}
+
+/// `text` with the password of an address, and any `password=` in its query, made unreadable.
+fn without_passwords(text: &str) -> String {
+    let mut shown = text.to_owned();
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        if let Some((user_and_password, host)) = authority.rsplit_once('@') {
+            let user = user_and_password.split(':').next().unwrap_or_default();
+            let behind = rest.get(authority.len()..).unwrap_or_default();
+            shown = format!("{scheme}://{user}:***@{host}{behind}");
+        }
+    }
+    if let Some((before, after)) = shown.split_once("password=") {
+        let behind = after.find('&').and_then(|end| after.get(end..)).unwrap_or_default();
+        shown = format!("{before}password=***{behind}");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_addresses_are_not_shown() {
+        for (text, shown) in [
+            (
+                "postgres://almanac:secret@localhost/almanac",
+                "postgres://almanac:***@localhost/almanac",
+            ),
+            (
+                "postgres://almanac:se@cret@localhost:5432/almanac?a=b",
+                "postgres://almanac:***@localhost:5432/almanac?a=b",
+            ),
+            (
+                "postgres://localhost/almanac?user=a&password=secret&b=c",
+                "postgres://localhost/almanac?user=a&password=***&b=c",
+            ),
+            ("sqlite://./data/catalogue.db", "sqlite://./data/catalogue.db"),
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+        }
+    }
+}

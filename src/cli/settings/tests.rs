@@ -1,0 +1,209 @@
+use super::said::{Origin, Sources};
+use super::*;
+
+fn none(_: &str) -> Option<String> {
+    None
+}
+
+fn file(text: &str) -> (PathBuf, String) {
+    (PathBuf::from("almanac.toml"), text.to_owned())
+}
+
+fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+    let variable = |name: &str| {
+        variables
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    Settings::from_sayings(&Sayings::gathered(&Sources {
+        flag: &none,
+        variable: &variable,
+        file: None,
+    })?)
+}
+
+#[test]
+fn flags_beat_the_environment_and_the_environment_beats_the_file() {
+    let say = |name: &'static str, value: &'static str| move |asked: &str| (asked == name).then(|| value.to_owned());
+    let (flag, variable) = (say("listen", "127.0.0.1:1"), say("ALMANAC_LISTEN", "127.0.0.1:2"));
+    let text = "listen = '127.0.0.1:3'";
+    let origin = |sources: &Sources<'_>| {
+        let sayings = Sayings::gathered(sources).unwrap();
+        let said = sayings.said("listen").unwrap().clone();
+        (Settings::from_sayings(&sayings).unwrap().interface.listen.port(), said.origin)
+    };
+    assert_eq!(
+        origin(&Sources {
+            flag: &flag,
+            variable: &variable,
+            file: Some(file(text))
+        }),
+        (1, Origin::Flag)
+    );
+    assert_eq!(
+        origin(&Sources {
+            flag: &none,
+            variable: &variable,
+            file: Some(file(text))
+        }),
+        (2, Origin::Environment)
+    );
+    assert_eq!(
+        origin(&Sources {
+            flag: &none,
+            variable: &none,
+            file: Some(file(text))
+        }),
+        (3, Origin::File("almanac.toml".into()))
+    );
+    assert_eq!(
+        origin(&Sources {
+            flag: &none,
+            variable: &none,
+            file: None
+        }),
+        (8080, Origin::Default)
+    );
+}
+
+#[test]
+fn an_unknown_key_in_the_file_is_an_error_that_names_it() {
+    let error = Sayings::gathered(&Sources {
+        flag: &none,
+        variable: &none,
+        file: Some(file("lissten = 'x'")),
+    })
+    .unwrap_err();
+    assert!(error.to_string().contains("lissten"), "{error}");
+}
+
+#[test]
+fn numbers_booleans_and_lists_in_the_file_are_values() {
+    let text = "waiting_queries = 3\nupkeep = false\ncors_origins = ['http://a.example', 'http://b.example']";
+    let settings = Settings::from_sayings(
+        &Sayings::gathered(&Sources {
+            flag: &none,
+            variable: &none,
+            file: Some(file(text)),
+        })
+        .unwrap(),
+    )
+    .unwrap();
+    assert_eq!(settings.interface.waiting_queries, 3);
+    assert!(!settings.upkeep.enabled);
+    assert_eq!(settings.interface.cors_origins, ["http://a.example", "http://b.example"]);
+}
+
+#[test]
+fn the_defaults_are_a_service_on_this_machine_alone() {
+    let settings = settings(&[]).unwrap();
+    assert_eq!(settings.interface.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(settings.interface.public_url, "http://127.0.0.1:8080");
+    assert_eq!(settings.interface.body_limit, 64 << 20);
+    assert_eq!(settings.interface.cors_origins, [""; 0]);
+    assert_eq!(settings.database_url, "sqlite://./almanac-data/catalogue.db");
+    assert_eq!(settings.objects, ObjectStoreSettings::Local("./almanac-data/objects".into()));
+    assert_eq!(settings.identity.provider, Provider::Embedded);
+    assert_eq!(settings.identity.issuer.as_deref(), Some("almanac"));
+    assert_eq!(settings.identity.user_claim, "svc_userid");
+}
+
+#[test]
+fn a_wrong_value_names_the_setting_its_origin_and_what_was_expected() {
+    let error = settings(&[("ALMANAC_BODY_LIMIT", "huge")]).unwrap_err().to_string();
+    for part in ["body_limit", "huge", "environment ALMANAC_BODY_LIMIT", "64MiB"] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn every_default_is_a_value() {
+    for (name, value) in [
+        ("ALMANAC_LISTEN", "localhost"),
+        ("ALMANAC_UPKEEP", "maybe"),
+        ("ALMANAC_ALGORITHMS", "HS256"),
+        ("ALMANAC_LOG_FORMAT", "xml"),
+    ] {
+        let outside = ("ALMANAC_JWKS_URL", "http://127.0.0.1:1/jwks");
+        assert!(settings(&[(name, value), outside]).is_err(), "{name}={value}");
+    }
+    assert!(settings(&[("ALMANAC_JWKS_URL", "http://127.0.0.1:1/jwks")]).is_ok());
+}
+
+#[test]
+fn an_s3_store_takes_the_usual_variables() {
+    let settings = settings(&[
+        ("ALMANAC_OBJECT_STORE", "s3://bucket/prefix"),
+        ("AWS_ACCESS_KEY_ID", "id"),
+        ("AWS_SECRET_ACCESS_KEY", "key"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9000"),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_DEFAULT_REGION", "eu-central-1"),
+    ])
+    .unwrap();
+    let ObjectStoreSettings::S3 { url, options } = &settings.objects else {
+        panic!("not S3")
+    };
+    assert_eq!(url, "s3://bucket/prefix");
+    let option = |name: &str| options.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    assert_eq!(option("AWS_DEFAULT_REGION"), Some("eu-central-1"));
+    assert_eq!(option("AWS_ALLOW_HTTP"), Some("true"));
+    assert_eq!(option("AWS_SECRET_ACCESS_KEY"), Some("key"));
+    assert_eq!(option("AWS_REGION"), None);
+}
+
+#[test]
+fn secrets_and_passwords_are_not_shown() {
+    let variable = |name: &str| match name {
+        "AWS_SECRET_ACCESS_KEY" => Some("topsecret".to_owned()),
+        "ALMANAC_DATABASE_URL" => Some("postgres://me:topsecret@localhost/almanac".to_owned()),
+        _ => None,
+    };
+    let shown = Sayings::gathered(&Sources {
+        flag: &none,
+        variable: &variable,
+        file: None,
+    })
+    .unwrap()
+    .to_string();
+    assert!(!shown.contains("topsecret"), "{shown}");
+    assert!(shown.contains("postgres://me:***@localhost/almanac"), "{shown}");
+    assert!(shown.contains("environment ALMANAC_DATABASE_URL"), "{shown}");
+}
+
+#[test]
+fn what_nobody_sets_shows_what_follows_from_the_rest() {
+    let variable = |name: &str| (name == "ALMANAC_DATA_DIR").then(|| "/srv/almanac".to_owned());
+    let sayings = Sayings::gathered(&Sources {
+        flag: &none,
+        variable: &variable,
+        file: None,
+    })
+    .unwrap();
+    let settings = Settings::from_sayings(&sayings).unwrap();
+    let completed = sayings.completed(&settings);
+    let shown = |name| completed.said(name).map(|said| (said.shown(), said.place())).unwrap();
+    assert_eq!(
+        shown("database_url"),
+        ("sqlite:///srv/almanac/catalogue.db".to_owned(), "default, from data_dir".to_owned())
+    );
+    assert_eq!(shown("public_url").0, "http://127.0.0.1:8080");
+    assert_eq!(shown("jwks_url"), ("-".to_owned(), "default".to_owned()));
+}
+
+#[test]
+fn names_are_unique_and_flags_keep_secrets_out() {
+    let mut names: Vec<&str> = table::SETTINGS.iter().map(|entry| entry.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), table::SETTINGS.len());
+    for entry in table::SETTINGS {
+        let expected = if entry.secret {
+            String::new()
+        } else {
+            entry.name.replace('_', "-")
+        };
+        assert_eq!(entry.flag, expected);
+    }
+}

@@ -1,0 +1,242 @@
+//! A request body on its way to records: decompressed, then cut into lines or gathered into one object.
+//!
+//! Lives as long as one request, in bounded memory for lines, whatever the body's length. Knows nothing of HTTP beyond the names of media types
+//! and encodings, and nothing of what a record means.
+
+use std::fmt;
+use std::io;
+
+use super::decompress::{ContentEncoding, DecompressError, Decompressor};
+use super::lines::{Lines, LinesError};
+use crate::model::faults::LocPart;
+
+/// Where in a body a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The record is the body.
+    Whole,
+    /// The record is this line (or element), from 0.
+    Line(usize),
+}
+
+impl Place {
+    /// The beginning of the `loc` of every fault found there.
+    #[must_use]
+    pub fn loc(self) -> Vec<LocPart> {
+        let body = LocPart::Name("body".to_owned());
+        match self {
+            Self::Whole => vec![body],
+            Self::Line(index) => vec![body, LocPart::Index(index)],
+        }
+    }
+}
+
+impl From<usize> for Place {
+    fn from(line: usize) -> Self {
+        Self::Line(line)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole => formatter.write_str("body"),
+            Self::Line(index) => write!(formatter, "line {index}"),
+        }
+    }
+}
+
+/// How records stand in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyForm {
+    /// `application/json`: one object.
+    Object,
+    /// `application/x-jsonl` and its other names: one object a line.
+    Lines,
+}
+
+impl BodyForm {
+    /// The form that a `Content-Type` names; parameters such as a charset do not matter. Without one the body is taken as an object.
+    #[must_use]
+    pub fn from_media_type(content_type: Option<&str>) -> Option<Self> {
+        let essence = content_type
+            .unwrap_or("application/json")
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
+        match essence.as_str() {
+            "application/json" => Some(Self::Object),
+            "application/x-jsonl"
+            | "application/jsonl"
+            | "application/x-ndjson"
+            | "application/ndjson"
+            | "application/jsonlines"
+            | "application/x-jsonlines" => Some(Self::Lines),
+            _ => None,
+        }
+    }
+}
+
+/// How large a body may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyLimits {
+    /// Bytes of the whole body, after decompression.
+    pub body: u64,
+    /// Bytes of one line.
+    pub line: usize,
+}
+
+/// Why a body gave no records. What the receiver answered comes back as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError<E> {
+    #[error("the body has more than {limit} bytes")]
+    TooLarge { limit: u64 },
+    #[error("line {index} has more than {limit} bytes")]
+    LineTooLong { index: usize, limit: usize },
+    /// The bytes are not what `Content-Encoding` says.
+    #[error("the body is damaged: {0}")]
+    Damaged(String),
+    #[error("a record was refused")]
+    Receiver(E),
+}
+
+/// Takes a body in chunks and hands out its records as JSON text.
+pub struct BodyReader {
+    decompressor: Decompressor,
+    content: Content,
+}
+
+enum Content {
+    Object(Vec<u8>),
+    Lines(Lines),
+}
+
+impl BodyReader {
+    /// # Errors
+    /// If the decompression library cannot start.
+    pub fn new(form: BodyForm, encoding: ContentEncoding, limits: BodyLimits) -> io::Result<Self> {
+        let content = match form {
+            BodyForm::Object => Content::Object(Vec::new()),
+            BodyForm::Lines => Content::Lines(Lines::new(limits.line)),
+        };
+        Ok(Self {
+            decompressor: Decompressor::new(encoding, limits.body)?,
+            content,
+        })
+    }
+
+    /// Takes the next chunk and hands the records it completes to `each`.
+    ///
+    /// # Errors
+    /// If the body is too large or damaged, or `each` refuses a record.
+    pub fn feed<E>(&mut self, chunk: &[u8], mut each: impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
+        let content = &mut self.content;
+        self.decompressor
+            .feed(chunk, |piece| content.take(piece, &mut each))
+            .map_err(flatten)
+    }
+
+    /// The body is over: hands out what is left.
+    ///
+    /// # Errors
+    /// If the body broke off, is too large, or `each` refuses a record.
+    pub fn finish<E>(self, mut each: impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
+        let mut content = self.content;
+        self.decompressor.finish(|piece| content.take(piece, &mut each)).map_err(flatten)?;
+        match content {
+            Content::Object(bytes) => each(Place::Whole, &bytes).map_err(BodyError::Receiver),
+            Content::Lines(mut lines) => lines.finish(|index, line| each(Place::Line(index), line)).map_err(from_lines),
+        }
+    }
+}
+
+impl Content {
+    fn take<E>(&mut self, piece: &[u8], each: &mut impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
+        match self {
+            Self::Object(bytes) => {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            }
+            Self::Lines(lines) => lines.feed(piece, |index, line| each(Place::Line(index), line)).map_err(from_lines),
+        }
+    }
+}
+
+fn from_lines<E>(error: LinesError<E>) -> BodyError<E> {
+    match error {
+        LinesError::TooLong { index, longest } => BodyError::LineTooLong { index, limit: longest },
+        LinesError::Receiver(error) => BodyError::Receiver(error),
+    }
+}
+
+fn flatten<E>(error: DecompressError<BodyError<E>>) -> BodyError<E> {
+    match error {
+        DecompressError::TooLarge { limit } => BodyError::TooLarge { limit },
+        DecompressError::Damaged(what) => BodyError::Damaged(what),
+        DecompressError::Receiver(error) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: BodyLimits = BodyLimits { body: 1000, line: 100 };
+
+    fn read(form: BodyForm, body: &[u8]) -> Result<Vec<(Place, String)>, BodyError<()>> {
+        let mut reader = BodyReader::new(form, ContentEncoding::Identity, LIMITS).unwrap();
+        let mut seen = Vec::new();
+        let mut each = |place, json: &[u8]| {
+            seen.push((place, String::from_utf8_lossy(json).into_owned()));
+            Ok(())
+        };
+        for chunk in body.chunks(5) {
+            reader.feed(chunk, &mut each)?;
+        }
+        reader.finish(&mut each)?;
+        Ok(seen)
+    }
+
+    #[test]
+    fn media_types_of_both_forms() {
+        assert_eq!(BodyForm::from_media_type(None), Some(BodyForm::Object));
+        assert_eq!(
+            BodyForm::from_media_type(Some("Application/JSON; charset=utf-8")),
+            Some(BodyForm::Object)
+        );
+        for name in ["application/x-jsonl", "application/jsonl", "application/x-ndjson"] {
+            assert_eq!(BodyForm::from_media_type(Some(name)), Some(BodyForm::Lines));
+        }
+        assert_eq!(BodyForm::from_media_type(Some("text/csv")), None);
+    }
+
+    #[test]
+    fn an_object_may_be_pretty_printed() {
+        assert_eq!(
+            read(BodyForm::Object, b"{\n  \"a\": 1\n}\n").unwrap(),
+            [(Place::Whole, "{\n  \"a\": 1\n}\n".to_owned())]
+        );
+    }
+
+    #[test]
+    fn lines_carry_their_place() {
+        assert_eq!(
+            read(BodyForm::Lines, b"{}\n\n[]").unwrap(),
+            [(Place::Line(0), "{}".to_owned()), (Place::Line(2), "[]".to_owned())]
+        );
+    }
+
+    #[test]
+    fn body_too_large_is_refused() {
+        assert!(matches!(
+            read(BodyForm::Object, &[b' '; 1001]),
+            Err(BodyError::TooLarge { limit: 1000 })
+        ));
+        assert!(matches!(
+            read(BodyForm::Lines, &[b'x'; 500]),
+            Err(BodyError::LineTooLong { index: 0, limit: 100 })
+        ));
+    }
+}

@@ -1,0 +1,204 @@
+//! From the text of one JSON value to the cell of one column.
+//!
+//! Pure functions. What a struct does not declare is handed back beside the cell, so that nothing that was sent is lost.
+
+use std::borrow::Cow;
+
+use arrow::datatypes::{DataType as ColumnType, Field, Fields};
+
+use super::columns::Cell;
+use super::json;
+use crate::model::faults::LocPart;
+use crate::model::registry::is_json_text;
+use crate::model::time::parse_instant;
+
+/// A value that its column cannot hold although the schema let it pass.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Misfit {
+    /// The way to it inside the value, innermost first.
+    pub path: Vec<LocPart>,
+    pub kind: &'static str,
+    pub message: String,
+}
+
+/// A cell, and the JSON text of what did not fit into its column.
+#[derive(Debug, PartialEq)]
+pub(super) struct Filled<'a> {
+    pub cell: Cell<'a>,
+    pub rest: Option<String>,
+}
+
+impl<'a> From<Cell<'a>> for Filled<'a> {
+    fn from(cell: Cell<'a>) -> Self {
+        Self { cell, rest: None }
+    }
+}
+
+/// The cell of `column` for the JSON text `raw`.
+pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfit> {
+    if raw == "null" {
+        return Ok(Cell::Null.into());
+    }
+    if is_json_text(column) {
+        return Ok(Cell::Text(compact(raw)).into());
+    }
+    match column.data_type() {
+        ColumnType::Utf8 | ColumnType::Dictionary(..) => json::text(raw)
+            .map(|text| Cell::Text(text).into())
+            .ok_or_else(|| misfit("type", "expected string")),
+        ColumnType::Float64 => float(raw)
+            .map(|value| Cell::Float(value).into())
+            .ok_or_else(|| misfit("type", "expected number")),
+        ColumnType::Int64 => integer(raw)
+            .map(|value| Cell::Int(value).into())
+            .ok_or_else(|| misfit("type", "expected an integer between -9223372036854775808 and 9223372036854775807")),
+        ColumnType::Boolean => match raw {
+            "true" => Ok(Cell::Bool(true).into()),
+            "false" => Ok(Cell::Bool(false).into()),
+            _ => Err(misfit("type", "expected boolean")),
+        },
+        ColumnType::Timestamp(..) => {
+            let text = json::text(raw).ok_or_else(|| misfit("type", "expected a string with a date and time"))?;
+            let instant = parse_instant(&text).map_err(|error| misfit("format", &error.to_string()))?;
+            Ok(Cell::Time(instant.micros()).into())
+        }
+        ColumnType::List(item) => list(raw, item),
+        ColumnType::Struct(members) => members_of(raw, members),
+        other => Err(misfit("type", &format!("cannot be stored as {other}"))),
+    }
+}
+
+/// The number that `raw` is, if it is one and finite.
+pub(super) fn float(raw: &str) -> Option<f64> {
+    serde_json::from_str(raw).ok().filter(|value: &f64| value.is_finite())
+}
+
+/// The integer that `raw` is; `3.0` and `3e2` are integers too.
+fn integer(raw: &str) -> Option<i64> {
+    if let Ok(value) = raw.parse() {
+        return Some(value);
+    }
+    float(raw).and_then(whole)
+}
+
+/// The integer that `value` is.
+pub(super) fn whole(value: f64) -> Option<i64> {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    (value.fract() == 0.0 && (-BEYOND..BEYOND).contains(&value)).then_some(value as i64)
+}
+
+/// The text without blanks between its tokens.
+pub(super) fn compact(raw: &str) -> Cow<'_, str> {
+    let mut text = String::with_capacity(raw.len());
+    json::append_compact(raw, &mut text);
+    Cow::Owned(text)
+}
+
+fn list<'a>(raw: &'a str, item: &Field) -> Result<Filled<'a>, Misfit> {
+    let elements = json::elements(raw).ok_or_else(|| misfit("type", "expected array"))?;
+    let mut cells = Vec::with_capacity(elements.len());
+    let mut is_whole = true;
+    for (index, element) in elements.into_iter().enumerate() {
+        let filled = fill(element, item).map_err(|found| found.inside(index))?;
+        is_whole &= filled.rest.is_none();
+        cells.push(filled.cell);
+    }
+    Ok(Filled {
+        cell: Cell::List(cells),
+        rest: (!is_whole).then(|| compact(raw).into_owned()),
+    })
+}
+
+fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> {
+    let given = json::fields(raw.as_bytes()).map_err(|_| misfit("type", "expected object"))?;
+    let mut cells = vec![Cell::Null; members.len()];
+    let mut seen = vec![false; members.len()];
+    let mut rest = String::new();
+    let mut keep = |name: &str, raw: &str| {
+        rest.push(if rest.is_empty() { '{' } else { ',' });
+        json::append_string(name, &mut rest);
+        rest.push(':');
+        json::append_compact(raw, &mut rest);
+    };
+    for field in given {
+        let name = field.name.as_ref();
+        let Some((position, member)) = members.find(name) else {
+            keep(name, field.raw);
+            continue;
+        };
+        match seen.get_mut(position) {
+            Some(seen) if *seen => return Err(misfit("duplicate", "given twice").inside(name)),
+            Some(seen) => *seen = true,
+            None => {}
+        }
+        let filled = fill(field.raw, member).map_err(|found| found.inside(name))?;
+        if let Some(cell) = cells.get_mut(position) {
+            *cell = filled.cell;
+        }
+        if let Some(of_member) = filled.rest {
+            keep(name, &of_member);
+        }
+    }
+    let rest = (!rest.is_empty()).then(|| rest + "}");
+    Ok(Filled {
+        cell: Cell::Struct(cells),
+        rest,
+    })
+}
+
+fn misfit(kind: &'static str, message: &str) -> Misfit {
+    Misfit {
+        path: Vec::new(),
+        kind,
+        message: message.to_owned(),
+    }
+}
+
+impl Misfit {
+    fn inside(mut self, part: impl Into<LocPart>) -> Self {
+        self.path.push(part.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn number(name: &str) -> Field {
+        Field::new(name, ColumnType::Float64, true)
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_however_written() {
+        let column = Field::new("count", ColumnType::Int64, true);
+        for (raw, value) in [("3", 3), ("3.0", 3), ("3e2", 300), ("-0", 0), ("9223372036854775807", i64::MAX)] {
+            assert_eq!(fill(raw, &column).unwrap().cell, Cell::Int(value), "{raw}");
+        }
+        for raw in ["3.5", "9223372036854775808", "1e30", "\"3\"", "true"] {
+            assert_eq!(fill(raw, &column).unwrap_err().kind, "type", "{raw}");
+        }
+    }
+
+    #[test]
+    fn rule_8_4_what_a_struct_does_not_declare_is_handed_back() {
+        let inner = Field::new("inner", ColumnType::Struct(vec![number("a")].into()), true);
+        let outer = Field::new("outer", ColumnType::Struct(vec![inner, number("b")].into()), true);
+        let filled = fill(r#"{"b": 2, "x": [1.10, 2], "inner": {"a": 1, "y": null}}"#, &outer).unwrap();
+        assert_eq!(
+            filled.cell,
+            Cell::Struct(vec![Cell::Struct(vec![Cell::Float(1.0)]), Cell::Float(2.0)])
+        );
+        assert_eq!(filled.rest.as_deref(), Some(r#"{"x":[1.10,2],"inner":{"y":null}}"#));
+    }
+
+    #[test]
+    fn a_misfit_says_where_it_is() {
+        let list = Field::new("list", ColumnType::List(Arc::new(number("item"))), true);
+        let outer = Field::new("outer", ColumnType::Struct(vec![list].into()), true);
+        let found = fill(r#"{"list": [1, "x"]}"#, &outer).unwrap_err();
+        assert_eq!(found.path, [LocPart::from(1), LocPart::from("list")]);
+    }
+}

@@ -1,0 +1,353 @@
+//! Columns under construction: one per stored column, fed one cell per row.
+//!
+//! Live from one `take` to the next. Values that repeat from row to row (texts of a dictionary, structs, lists) are kept once and
+//! referred to by number. Knows Arrow; knows nothing of JSON or of what a column means.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Builder, Int32Array, Int64Builder, ListArray, StringArray,
+    StringBuilder, StructArray, TimestampMicrosecondBuilder, UInt32Array, new_empty_array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Int32Type, TimeUnit};
+use arrow::error::ArrowError;
+
+/// One value of one row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell<'a> {
+    Null,
+    Float(f64),
+    Int(i64),
+    Bool(bool),
+    /// Microseconds since 1970.
+    Time(i64),
+    /// A text, or JSON as text.
+    Text(Cow<'a, str>),
+    List(Vec<Cell<'a>>),
+    Struct(Vec<Cell<'a>>),
+    /// A struct or list that this column was given before, by the number it answered.
+    Known(u32),
+}
+
+impl Cell<'_> {
+    pub fn into_owned(self) -> Cell<'static> {
+        match self {
+            Self::Null => Cell::Null,
+            Self::Float(value) => Cell::Float(value),
+            Self::Int(value) => Cell::Int(value),
+            Self::Bool(value) => Cell::Bool(value),
+            Self::Time(value) => Cell::Time(value),
+            Self::Text(text) => Cell::Text(Cow::Owned(text.into_owned())),
+            Self::List(cells) => Cell::List(cells.into_iter().map(Cell::into_owned).collect()),
+            Self::Struct(cells) => Cell::Struct(cells.into_iter().map(Cell::into_owned).collect()),
+            Self::Known(number) => Cell::Known(number),
+        }
+    }
+}
+
+/// A column and the rows it has so far.
+#[derive(Debug)]
+pub(super) enum Column {
+    Float(Float64Builder),
+    Int(Int64Builder),
+    Small(Int8Builder),
+    Bool(BooleanBuilder),
+    Time(TimestampMicrosecondBuilder),
+    Text(StringBuilder),
+    Words(Words),
+    Composite(Composite),
+}
+
+/// A stored column has a type that no cell can fill.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a column of type {0} cannot be filled from JSON")]
+pub struct UnfillableColumn(pub DataType);
+
+impl Column {
+    pub fn new(data_type: &DataType) -> Result<Self, UnfillableColumn> {
+        if !is_fillable(data_type) {
+            return Err(UnfillableColumn(data_type.clone()));
+        }
+        Ok(match data_type {
+            DataType::Float64 => Self::Float(Float64Builder::new()),
+            DataType::Int64 => Self::Int(Int64Builder::new()),
+            DataType::Int8 => Self::Small(Int8Builder::new()),
+            DataType::Boolean => Self::Bool(BooleanBuilder::new()),
+            DataType::Timestamp(..) => Self::Time(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone())),
+            DataType::Utf8 => Self::Text(StringBuilder::new()),
+            DataType::Dictionary(..) => Self::Words(Words::default()),
+            _ => Self::Composite(Composite {
+                data_type: data_type.clone(),
+                entries: Vec::new(),
+                rows: Vec::new(),
+            }),
+        })
+    }
+
+    /// Adds a row. The number is what to call this value by if it comes again; only structs and lists have one.
+    ///
+    /// # Errors
+    /// If the cell is of another type than the column; nothing is added then.
+    pub fn push(&mut self, cell: Cell<'_>) -> Result<Option<u32>, ArrowError> {
+        match (self, cell) {
+            (Self::Float(rows), Cell::Float(value)) => rows.append_value(value),
+            (Self::Float(rows), Cell::Null) => rows.append_null(),
+            (Self::Int(rows), Cell::Int(value)) => rows.append_value(value),
+            (Self::Int(rows), Cell::Null) => rows.append_null(),
+            (Self::Small(rows), Cell::Int(value)) => rows.append_option(i8::try_from(value).ok()),
+            (Self::Small(rows), Cell::Null) => rows.append_null(),
+            (Self::Bool(rows), Cell::Bool(value)) => rows.append_value(value),
+            (Self::Bool(rows), Cell::Null) => rows.append_null(),
+            (Self::Time(rows), Cell::Time(value)) => rows.append_value(value),
+            (Self::Time(rows), Cell::Null) => rows.append_null(),
+            (Self::Text(rows), Cell::Text(text)) => rows.append_value(text),
+            (Self::Text(rows), Cell::Null) => rows.append_null(),
+            (Self::Words(rows), Cell::Text(text)) => rows.push(&text)?,
+            (Self::Words(rows), Cell::Null) => rows.keys.push(None),
+            (Self::Composite(rows), Cell::Null) => rows.rows.push(None),
+            (Self::Composite(rows), Cell::Known(number)) => {
+                rows.rows.push(Some(number));
+                return Ok(Some(number));
+            }
+            (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => return rows.push(cell.into_owned()).map(Some),
+            (column, cell) => return Err(mismatch(&cell, &format!("{column:?}").chars().take(40).collect::<String>())),
+        }
+        Ok(None)
+    }
+
+    /// The rows so far as an array; the column is empty afterwards, and forgets the numbers it gave.
+    pub fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        Ok(match self {
+            Self::Float(rows) => Arc::new(rows.finish()),
+            Self::Int(rows) => Arc::new(rows.finish()),
+            Self::Small(rows) => Arc::new(rows.finish()),
+            Self::Bool(rows) => Arc::new(rows.finish()),
+            Self::Time(rows) => Arc::new(rows.finish()),
+            Self::Text(rows) => Arc::new(rows.finish()),
+            Self::Words(rows) => Arc::new(std::mem::take(rows).finish()?),
+            Self::Composite(rows) => rows.finish()?,
+        })
+    }
+}
+
+/// Texts of which few are distinct.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    keys: Vec<Option<i32>>,
+    numbers: HashMap<Box<str>, i32>,
+    words: Vec<Box<str>>,
+    last: usize,
+}
+
+impl Words {
+    fn push(&mut self, word: &str) -> Result<(), ArrowError> {
+        // The same word as in the row before is the common case, and comparing is cheaper than hashing.
+        if self.words.get(self.last).is_none_or(|last| **last != *word) {
+            self.last = match self.numbers.get(word) {
+                Some(number) => usize::try_from(*number).unwrap_or_default(),
+                None => self.learn(word)?,
+            };
+        }
+        self.keys.push(i32::try_from(self.last).ok());
+        Ok(())
+    }
+
+    fn learn(&mut self, word: &str) -> Result<usize, ArrowError> {
+        let position = self.words.len();
+        let number = i32::try_from(position).map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
+        self.numbers.insert(word.into(), number);
+        self.words.push(word.into());
+        Ok(position)
+    }
+
+    fn finish(self) -> Result<DictionaryArray<Int32Type>, ArrowError> {
+        let words = StringArray::from_iter_values(self.words.iter());
+        DictionaryArray::try_new(Int32Array::from(self.keys), Arc::new(words))
+    }
+}
+
+/// Structs or lists, each distinct one kept once.
+#[derive(Debug)]
+pub(super) struct Composite {
+    data_type: DataType,
+    entries: Vec<Cell<'static>>,
+    rows: Vec<Option<u32>>,
+}
+
+impl Composite {
+    fn push(&mut self, cell: Cell<'static>) -> Result<u32, ArrowError> {
+        let number = u32::try_from(self.entries.len()).map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
+        self.entries.push(cell);
+        self.rows.push(Some(number));
+        Ok(number)
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        let entries: Vec<&Cell<'_>> = self.entries.iter().collect();
+        let distinct = array(&self.data_type, &entries)?;
+        let rows = UInt32Array::from(std::mem::take(&mut self.rows));
+        let all = if distinct.is_empty() {
+            arrow::array::new_null_array(&self.data_type, rows.len())
+        } else {
+            arrow::compute::take(&distinct, &rows, None)?
+        };
+        self.entries.clear();
+        Ok(all)
+    }
+}
+
+fn is_fillable(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Float64
+        | DataType::Int64
+        | DataType::Int8
+        | DataType::Boolean
+        | DataType::Utf8
+        | DataType::Timestamp(TimeUnit::Microsecond, _) => true,
+        DataType::Dictionary(key, value) => **key == DataType::Int32 && **value == DataType::Utf8,
+        DataType::List(item) => is_fillable(item.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| is_fillable(field.data_type())),
+        _ => false,
+    }
+}
+
+/// The cells as an array of the given type.
+fn array(data_type: &DataType, cells: &[&Cell<'_>]) -> Result<ArrayRef, ArrowError> {
+    match data_type {
+        DataType::List(item) => {
+            let mut items = Vec::new();
+            let mut lengths = Vec::with_capacity(cells.len());
+            for cell in cells {
+                match cell {
+                    Cell::List(list) => {
+                        items.extend(list);
+                        lengths.push(list.len());
+                    }
+                    Cell::Null => lengths.push(0),
+                    other => return Err(mismatch(other, "a list")),
+                }
+            }
+            let values = if items.is_empty() {
+                new_empty_array(item.data_type())
+            } else {
+                array(item.data_type(), &items)?
+            };
+            Ok(Arc::new(ListArray::try_new(
+                Arc::clone(item),
+                OffsetBuffer::from_lengths(lengths),
+                values,
+                validity(cells),
+            )?))
+        }
+        DataType::Struct(fields) => {
+            let mut children = Vec::with_capacity(fields.len());
+            for (position, field) in fields.iter().enumerate() {
+                let mut child = Vec::with_capacity(cells.len());
+                for cell in cells {
+                    child.push(match cell {
+                        Cell::Struct(members) => members.get(position).unwrap_or(&Cell::Null),
+                        Cell::Null => &Cell::Null,
+                        other => return Err(mismatch(other, "a struct")),
+                    });
+                }
+                children.push(array(field.data_type(), &child)?);
+            }
+            Ok(Arc::new(StructArray::try_new_with_length(
+                fields.clone(),
+                children,
+                validity(cells),
+                cells.len(),
+            )?))
+        }
+        _ => {
+            let mut column = Column::new(data_type).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
+            for cell in cells {
+                column.push((*cell).clone())?;
+            }
+            column.finish()
+        }
+    }
+}
+
+fn validity(cells: &[&Cell<'_>]) -> Option<NullBuffer> {
+    let valid: NullBuffer = cells.iter().map(|cell| **cell != Cell::Null).collect::<Vec<_>>().into();
+    (valid.null_count() > 0).then_some(valid)
+}
+
+fn mismatch(cell: &Cell<'_>, column: &str) -> ArrowError {
+    ArrowError::InvalidArgumentError(format!("{cell:?} does not fit into {column}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{AsArray, StructArray};
+    use arrow::datatypes::{Field, Fields};
+
+    use super::*;
+
+    fn words() -> DataType {
+        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+    }
+
+    fn text(text: &str) -> Cell<'_> {
+        Cell::Text(Cow::Borrowed(text))
+    }
+
+    #[test]
+    fn repeated_words_are_kept_once() {
+        let mut column = Column::new(&words()).unwrap();
+        for word in ["bpm", "bpm", "ms", "bpm"] {
+            column.push(text(word)).unwrap();
+        }
+        column.push(Cell::Null).unwrap();
+        let array = column.finish().unwrap();
+        let dictionary = array.as_dictionary::<Int32Type>();
+        assert_eq!(dictionary.values().len(), 2);
+        assert_eq!(
+            dictionary.keys().iter().collect::<Vec<_>>(),
+            [Some(0), Some(0), Some(1), Some(0), None]
+        );
+        assert_eq!(column.finish().unwrap().len(), 0, "a finished column starts anew");
+    }
+
+    #[test]
+    fn a_struct_given_before_is_called_by_its_number() {
+        let fields: Fields = vec![Field::new("name", words(), true), Field::new("count", DataType::Int64, true)].into();
+        let mut column = Column::new(&DataType::Struct(fields)).unwrap();
+        let watch = column.push(Cell::Struct(vec![text("watch"), Cell::Int(1)])).unwrap().unwrap();
+        column.push(Cell::Null).unwrap();
+        column.push(Cell::Struct(vec![text("phone"), Cell::Null])).unwrap();
+        column.push(Cell::Known(watch)).unwrap();
+        let array = column.finish().unwrap();
+        let rows: &StructArray = array.as_struct();
+        let names = arrow::compute::cast(rows.column(0), &DataType::Utf8).unwrap();
+        assert_eq!(
+            names.as_string::<i32>().iter().collect::<Vec<_>>(),
+            [Some("watch"), None, Some("phone"), Some("watch")]
+        );
+        assert!(rows.is_null(1) && !rows.is_null(2));
+    }
+
+    #[test]
+    fn lists_nest() {
+        let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
+        let mut column = Column::new(&DataType::List(item)).unwrap();
+        column.push(Cell::List(vec![text("a"), Cell::Null])).unwrap();
+        column.push(Cell::List(Vec::new())).unwrap();
+        column.push(Cell::Null).unwrap();
+        let array = column.finish().unwrap();
+        let lists = array.as_list::<i32>();
+        assert_eq!((lists.value(0).len(), lists.value(1).len(), lists.is_null(2)), (2, 0, true));
+    }
+
+    #[test]
+    fn a_cell_of_another_type_is_refused() {
+        let mut column = Column::new(&DataType::Float64).unwrap();
+        assert!(column.push(text("72")).is_err());
+        assert_eq!(column.finish().unwrap().len(), 0);
+        assert!(Column::new(&DataType::Date32).is_err());
+    }
+}

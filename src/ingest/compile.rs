@@ -1,0 +1,131 @@
+//! A data type made ready for decoding, and a cache of them.
+//!
+//! A compiled type is immutable and holds for one version of the type's layout; it is built at the first record and shared from then on.
+//! Knows schemas and layouts; knows no record.
+
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, Validator};
+use uuid::Uuid;
+
+use super::columns::{Column, UnfillableColumn};
+use super::plan::{Plan, PlanError};
+use crate::model::ids::PersonId;
+use crate::model::registry::{DataType, RecordClass, Registry, TypeId};
+use crate::model::sources::SourceRules;
+use crate::model::time::parse_instant;
+use crate::model::units::Units;
+
+/// How many compiled types are kept. Enough for every built-in type and the own types of the people who are writing just now.
+const KEPT: u64 = 4096;
+/// A pattern that a linear engine cannot run may try so many ways before it counts as not matching.
+const BACKTRACK_LIMIT: usize = 10_000;
+
+/// Everything about a type that decoding its records needs.
+#[derive(Debug)]
+pub struct CompiledType {
+    pub(super) data_type: Arc<DataType>,
+    pub(super) plan: Plan,
+    pub(super) validator: Validator,
+    pub(super) registry: Arc<Registry>,
+}
+
+/// Why records of a type cannot be decoded. The type is at fault, never a record.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    #[error("the schema of {data_type} is no JSON Schema: {reason}")]
+    Schema { data_type: String, reason: String },
+    #[error(transparent)]
+    Layout(#[from] PlanError),
+    #[error(transparent)]
+    Column(#[from] UnfillableColumn),
+}
+
+impl CompiledType {
+    /// # Errors
+    /// If the type's schema or layout is not usable.
+    pub fn new(data_type: Arc<DataType>, registry: Arc<Registry>) -> Result<Self, CompileError> {
+        let plan = Plan::new(&data_type)?;
+        for column in &plan.columns {
+            Column::new(column.data_type())?;
+        }
+        let validator = validator(&data_type)?;
+        Ok(Self {
+            data_type,
+            plan,
+            validator,
+            registry,
+        })
+    }
+
+    #[must_use]
+    pub fn data_type(&self) -> &Arc<DataType> {
+        &self.data_type
+    }
+
+    /// Measurements and places lie behind us; events and entries may be planned.
+    pub(super) fn must_have_happened(&self) -> bool {
+        matches!(self.data_type.class, RecordClass::Metric | RecordClass::Location)
+    }
+
+    pub(super) fn units(&self) -> &Units {
+        self.registry.units()
+    }
+
+    pub(super) fn source_rules(&self) -> &SourceRules {
+        self.registry.source_rules()
+    }
+}
+
+fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
+    let options = || {
+        jsonschema::draft202012::options()
+            .should_validate_formats(true)
+            .should_ignore_unknown_formats(true)
+            .with_format("date-time", |text| parse_instant(text).is_ok())
+            .with_format("uuid", |text| Uuid::try_parse(text).is_ok())
+    };
+    // A person writes the patterns of own types: an engine that cannot be made to run for ever comes first.
+    let linear = options().with_pattern_options(PatternOptions::regex()).build(&data_type.schema);
+    linear
+        .or_else(|_| {
+            options()
+                .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT))
+                .build(&data_type.schema)
+        })
+        .map_err(|error| CompileError::Schema {
+            data_type: data_type.id.0.to_string(),
+            reason: error.to_string(),
+        })
+}
+
+/// Compiled types by what they were compiled from.
+#[derive(Debug)]
+pub struct CompiledTypes {
+    registry: Arc<Registry>,
+    kept: moka::sync::Cache<(Option<PersonId>, TypeId, u32), Arc<CompiledType>>,
+}
+
+impl CompiledTypes {
+    #[must_use]
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            kept: moka::sync::Cache::new(KEPT),
+        }
+    }
+
+    /// The type compiled, now or earlier.
+    ///
+    /// # Errors
+    /// If the type's schema or layout is not usable.
+    pub fn get(&self, data_type: &Arc<DataType>) -> Result<Arc<CompiledType>, CompileError> {
+        let key = (data_type.owner, data_type.id.clone(), data_type.layout.version);
+        if let Some(compiled) = self.kept.get(&key) {
+            return Ok(compiled);
+        }
+        let compiled = Arc::new(CompiledType::new(Arc::clone(data_type), Arc::clone(&self.registry))?);
+        self.kept.insert(key, Arc::clone(&compiled));
+        Ok(compiled)
+    }
+}

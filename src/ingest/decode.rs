@@ -1,0 +1,303 @@
+//! From JSON records of one data type to Arrow rows in the layout in which they are stored.
+//!
+//! A decoder lives as long as one request; the caller takes rows out as often as memory asks for it. Knows types, layouts and JSON; knows
+//! nothing of requests, of people, or of what is stored already, so that two rows may well carry the same id.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, FixedSizeBinaryArray, TimestampMicrosecondArray};
+use arrow::buffer::Buffer;
+use arrow::datatypes::DataType as ColumnType;
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use uuid::Uuid;
+
+use super::body::Place;
+use super::columns::{Cell, Column, UnfillableColumn};
+use super::compile::CompiledType;
+use super::memo::{Memo, NOTHING};
+use super::row::{Row, SourceMark};
+use super::{fast, general};
+use crate::model::faults::Fault;
+use crate::model::ids::{IdSource, RecordId};
+use crate::model::registry::DataType;
+use crate::model::time::Instant;
+
+/// What decoding takes from outside.
+#[derive(Clone)]
+pub struct DecodeContext {
+    /// The time of acceptance: the default of records that may leave their time out, and the measure of what lies too far ahead.
+    pub now: Instant,
+    pub ids: Arc<dyn IdSource>,
+    /// Sources of annotations begin with this: `<prefix>.annotation.<uuid>`.
+    pub source_prefix: Arc<str>,
+}
+
+impl DecodeContext {
+    /// The definition that a source of the form `<prefix>.annotation.<uuid>` names.
+    #[must_use]
+    pub fn definition_of(&self, source: &str) -> Option<Uuid> {
+        let rest = source.strip_prefix(&*self.source_prefix)?.strip_prefix(".annotation.")?;
+        Uuid::try_parse(rest).ok()
+    }
+}
+
+impl fmt::Debug for DecodeContext {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("DecodeContext")
+            .field("now", &self.now)
+            .field("source_prefix", &self.source_prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why rows could not be handed out although every record was valid. Not the caller's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    #[error("decoded rows do not fit the layout of {data_type}: {error}")]
+    Layout { data_type: String, error: ArrowError },
+    #[error(transparent)]
+    Column(#[from] UnfillableColumn),
+}
+
+/// Rows of one type, in the order of their lines.
+#[derive(Debug)]
+pub struct DecodedRows {
+    pub data_type: Arc<DataType>,
+    /// In the schema `Layout.storage`; not sorted, and one id may come twice.
+    pub rows: RecordBatch,
+    /// For each row, whether the caller chose its id. An id made here is new and needs no looking for predecessors.
+    pub given: Vec<bool>,
+    /// The sources that the rows name, each once.
+    pub sources: Vec<DecodedSource>,
+}
+
+/// A source that records came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodedSource {
+    pub key: String,
+    pub name: Option<String>,
+}
+
+/// Decodes records of one type.
+pub struct RecordDecoder {
+    compiled: Arc<CompiledType>,
+    context: DecodeContext,
+    ids: Vec<u8>,
+    given: Vec<bool>,
+    starts: Vec<i64>,
+    ends: Vec<i64>,
+    columns: Vec<Column>,
+    source: Column,
+    source_class: Column,
+    extras: Column,
+    sources: Vec<DecodedSource>,
+    source_numbers: HashMap<String, usize>,
+    memo: Memo,
+    bytes: usize,
+    /// A cell that its column refused. Reported when rows are taken, because no record is to blame.
+    broken: Option<ArrowError>,
+}
+
+impl RecordDecoder {
+    pub fn new(compiled: Arc<CompiledType>, context: DecodeContext) -> Result<Self, DecodeError> {
+        let columns = compiled
+            .plan
+            .columns
+            .iter()
+            .map(|column| Column::new(column.data_type()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let trailing = |name: &str| {
+            let storage = &compiled.data_type.layout.storage;
+            Column::new(storage.field_with_name(name).map_or(&ColumnType::Null, |field| field.data_type()))
+        };
+        Ok(Self {
+            memo: Memo::new(columns.len()),
+            columns,
+            source: trailing("source")?,
+            source_class: trailing("source_class")?,
+            extras: trailing("extras")?,
+            ids: Vec::new(),
+            given: Vec::new(),
+            starts: Vec::new(),
+            ends: Vec::new(),
+            sources: Vec::new(),
+            source_numbers: HashMap::new(),
+            bytes: 0,
+            broken: None,
+            compiled,
+            context,
+        })
+    }
+
+    /// Decodes one record. When it is refused nothing of it is kept, and decoding may go on, to find the faults of other records too.
+    pub fn push(&mut self, place: impl Into<Place>, json: &[u8]) -> Result<(), Vec<Fault>> {
+        if let Some(row) = fast::decode(&self.compiled, &self.context, &mut self.memo, json) {
+            self.append(row);
+        } else {
+            self.push_completely(place.into(), json)?;
+        }
+        self.bytes = self.bytes.saturating_add(json.len());
+        Ok(())
+    }
+
+    /// How many rows are waiting to be taken.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.given.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
+    /// How many bytes of JSON the waiting rows were; what they take up here is about as much.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The rows decoded since the last time; the decoder is empty afterwards.
+    pub fn take(&mut self) -> Result<DecodedRows, DecodeError> {
+        let rows = self.batch().map_err(|error| DecodeError::Layout {
+            data_type: self.compiled.data_type.id.to_string(),
+            error,
+        })?;
+        self.memo.forget_rows();
+        self.source_numbers.clear();
+        self.bytes = 0;
+        Ok(DecodedRows {
+            data_type: Arc::clone(&self.compiled.data_type),
+            rows,
+            given: std::mem::take(&mut self.given),
+            sources: std::mem::take(&mut self.sources),
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn takes_the_hasty_way(&mut self, json: &[u8]) -> bool {
+        fast::decode(&self.compiled, &self.context, &mut self.memo, json).is_some()
+    }
+
+    /// Decodes one record by the complete way, whatever it looks like.
+    pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
+        let record = general::decode(&self.compiled, &self.context, place, json)?;
+        let mut cells = record.cells;
+        for (column, raw) in &record.repeatable {
+            if let (Some(number), Some(cell)) = (self.memo.number(*column, raw.as_bytes()), cells.get_mut(*column)) {
+                *cell = Cell::Known(number);
+            }
+        }
+        let source = SourceMark {
+            number: self.source_number(record.source.key, record.source.name),
+            class: record.source.class,
+            source_id: record.source.source_id.map(Into::into),
+        };
+        let row = Row {
+            id: record.id,
+            start: record.start,
+            end: record.end,
+            cells,
+            source: source.clone(),
+            extras: record.extras,
+        };
+        let numbers = self.append(row);
+        for (column, raw) in record.repeatable {
+            if let Some(Some(number)) = numbers.get(column) {
+                self.memo.learn_value(column, raw.as_bytes(), *number);
+            }
+        }
+        if record.source_is_plain {
+            let key = self
+                .compiled
+                .plan
+                .source_columns
+                .map(|column| column.and_then(|column| *numbers.get(column)?).unwrap_or(NOTHING));
+            self.memo.learn_source(key, source);
+        }
+        Ok(())
+    }
+
+    fn source_number(&mut self, key: String, name: Option<String>) -> usize {
+        if let Some(number) = self.source_numbers.get(&key) {
+            if let Some(source) = self.sources.get_mut(*number) {
+                source.name = source.name.take().or(name);
+            }
+            return *number;
+        }
+        let number = self.sources.len();
+        self.source_numbers.insert(key.clone(), number);
+        self.sources.push(DecodedSource { key, name });
+        number
+    }
+
+    /// Adds a row; gives the numbers that the columns gave to its structs and lists.
+    fn append(&mut self, row: Row<'_>) -> Vec<Option<u32>> {
+        self.given.push(row.id.is_some());
+        let id = row.id.unwrap_or_else(|| RecordId(self.context.ids.next()));
+        self.ids.extend_from_slice(id.as_bytes());
+        self.starts.push(row.start.micros());
+        self.ends.push(row.end.micros());
+        let mut outcome = Ok(());
+        let mut numbers = Vec::new();
+        for (position, (column, mut cell)) in self.columns.iter_mut().zip(row.cells).enumerate() {
+            if cell == Cell::Null && self.compiled.plan.source_id == Some(position) {
+                cell = row
+                    .source
+                    .source_id
+                    .as_deref()
+                    .map_or(Cell::Null, |source| Cell::Text(source.into()));
+            }
+            match column.push(cell) {
+                Ok(number) => numbers.push(number),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        let key = self
+            .sources
+            .get(row.source.number)
+            .map_or(Cell::Null, |source| Cell::Text(source.key.as_str().into()));
+        let extras = row.extras.map_or(Cell::Null, |extras| Cell::Text(extras.into()));
+        let last = [
+            (&mut self.source, key),
+            (&mut self.source_class, Cell::Int(row.source.class.into())),
+            (&mut self.extras, extras),
+        ];
+        for (column, cell) in last {
+            if let Err(error) = column.push(cell) {
+                outcome = Err(error);
+            }
+        }
+        if let Err(error) = outcome {
+            self.broken.get_or_insert(error);
+        }
+        numbers
+    }
+
+    fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
+        let storage = &self.compiled.data_type.layout.storage;
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(storage.fields().len());
+        columns.push(Arc::new(FixedSizeBinaryArray::try_new(
+            16,
+            Buffer::from_vec(std::mem::take(&mut self.ids)),
+            None,
+        )?));
+        for micros in [std::mem::take(&mut self.starts), std::mem::take(&mut self.ends)] {
+            columns.push(Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC")));
+        }
+        for column in &mut self.columns {
+            columns.push(column.finish()?);
+        }
+        for column in [&mut self.source, &mut self.source_class, &mut self.extras] {
+            columns.push(column.finish()?);
+        }
+        RecordBatch::try_new(Arc::clone(storage), columns)
+    }
+}

@@ -1,0 +1,290 @@
+//! Undoes the content encoding of a request body, as a stream.
+//!
+//! Lives as long as one request. Memory is a few buffers of fixed size, however well the body was compressed: what comes out is handed on
+//! piece by piece, and the limit on its size is checked before each piece. Knows gzip and zstd; knows nothing of what is inside.
+
+use std::io::{self, Write};
+
+use flate2::write::MultiGzDecoder;
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+/// How much compressed gzip is decompressed at a time. Deflate expands at most about a thousand times, so four megabytes come out.
+const GZIP_STEP: usize = 4 * 1024;
+/// How much decompressed zstd is handed on at a time.
+const ZSTD_STEP: usize = 128 * 1024;
+/// The widest zstd window taken: 8 MiB, the most that HTTP allows a sender.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// A content encoding of a request body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentEncoding {
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+/// `Content-Encoding` names something else.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown content encoding {0:?}; send gzip, zstd or none")]
+pub struct UnknownEncoding(pub String);
+
+impl ContentEncoding {
+    /// Reads the value of the `Content-Encoding` header.
+    ///
+    /// # Errors
+    /// If it is none of the known encodings, or several of them.
+    pub fn from_header(value: &str) -> Result<Self, UnknownEncoding> {
+        match value.trim().to_ascii_lowercase().as_str() {
+            "" | "identity" => Ok(Self::Identity),
+            "gzip" | "x-gzip" => Ok(Self::Gzip),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err(UnknownEncoding(value.to_owned())),
+        }
+    }
+}
+
+/// Why a body could not be decompressed.
+#[derive(Debug, thiserror::Error)]
+pub enum DecompressError<E> {
+    /// The body has more bytes than allowed once decompressed.
+    #[error("the body has more than {limit} bytes after decompression")]
+    TooLarge { limit: u64 },
+    #[error("the body is not what its content encoding says: {0}")]
+    Damaged(String),
+    /// What the receiver of the bytes answered; no further bytes are handed out.
+    #[error("the receiver refused the bytes")]
+    Receiver(E),
+}
+
+/// Turns the bytes of a request into the bytes of its content.
+pub struct Decompressor {
+    inner: Inner,
+    handed_out: u64,
+    limit: u64,
+}
+
+enum Inner {
+    Identity,
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    Zstd {
+        decoder: Decoder<'static>,
+        buffer: Vec<u8>,
+        frame_open: bool,
+    },
+}
+
+impl Decompressor {
+    /// Refuses a body of more than `limit` bytes, counted after decompression.
+    ///
+    /// # Errors
+    /// If the decompression library cannot start.
+    pub fn new(encoding: ContentEncoding, limit: u64) -> io::Result<Self> {
+        let inner = match encoding {
+            ContentEncoding::Identity => Inner::Identity,
+            ContentEncoding::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
+            ContentEncoding::Zstd => {
+                let mut decoder = Decoder::new()?;
+                decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))?;
+                Inner::Zstd {
+                    decoder,
+                    buffer: vec![0; ZSTD_STEP],
+                    frame_open: false,
+                }
+            }
+        };
+        Ok(Self {
+            inner,
+            handed_out: 0,
+            limit,
+        })
+    }
+
+    /// Takes the next bytes of the request and hands what they decompress to to `each`, in pieces.
+    ///
+    /// # Errors
+    /// If the body is too large or damaged, or `each` refuses a piece.
+    pub fn feed<E>(&mut self, chunk: &[u8], mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), DecompressError<E>> {
+        match &mut self.inner {
+            Inner::Identity => hand_out(&mut self.handed_out, self.limit, chunk, &mut each),
+            Inner::Gzip(decoder) => {
+                for step in chunk.chunks(GZIP_STEP) {
+                    decoder.write_all(step).map_err(damaged)?;
+                    decoder.flush().map_err(damaged)?;
+                    hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)?;
+                    decoder.get_mut().clear();
+                }
+                Ok(())
+            }
+            Inner::Zstd {
+                decoder,
+                buffer,
+                frame_open,
+            } => {
+                let mut input = InBuffer::around(chunk);
+                loop {
+                    let mut output = OutBuffer::around(buffer.as_mut_slice());
+                    let hint = decoder.run(&mut input, &mut output).map_err(damaged)?;
+                    let written = output.pos();
+                    *frame_open = hint != 0;
+                    hand_out(
+                        &mut self.handed_out,
+                        self.limit,
+                        buffer.get(..written).unwrap_or_default(),
+                        &mut each,
+                    )?;
+                    let drained = written < buffer.len();
+                    if input.pos() == chunk.len() && (drained || hint == 0) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The request is over: hands out what is left.
+    ///
+    /// # Errors
+    /// If the body broke off, is too large, or `each` refuses the rest.
+    pub fn finish<E>(mut self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), DecompressError<E>> {
+        match self.inner {
+            Inner::Identity => Ok(()),
+            Inner::Gzip(mut decoder) => {
+                decoder.try_finish().map_err(damaged)?;
+                hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)
+            }
+            Inner::Zstd { frame_open: true, .. } => Err(DecompressError::Damaged("it breaks off".to_owned())),
+            Inner::Zstd { .. } => Ok(()),
+        }
+    }
+}
+
+fn damaged<E>(error: io::Error) -> DecompressError<E> {
+    DecompressError::Damaged(error.to_string())
+}
+
+fn hand_out<E>(
+    handed_out: &mut u64,
+    limit: u64,
+    piece: &[u8],
+    each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), DecompressError<E>> {
+    *handed_out = handed_out.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+    if *handed_out > limit {
+        return Err(DecompressError::TooLarge { limit });
+    }
+    if piece.is_empty() {
+        return Ok(());
+    }
+    each(piece).map_err(DecompressError::Receiver)
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// The content, and the largest piece that was handed out.
+    fn decompress(encoding: ContentEncoding, body: &[u8], chunk: usize, limit: u64) -> Result<(Vec<u8>, usize), DecompressError<()>> {
+        let mut decompressor = Decompressor::new(encoding, limit).unwrap();
+        let mut content = Vec::new();
+        let mut largest = 0;
+        let mut each = |piece: &[u8]| {
+            largest = largest.max(piece.len());
+            content.extend_from_slice(piece);
+            Ok(())
+        };
+        for part in body.chunks(chunk) {
+            decompressor.feed(part, &mut each)?;
+        }
+        decompressor.finish(&mut each)?;
+        Ok((content, largest))
+    }
+
+    #[test]
+    fn unknown_encodings_are_named() {
+        assert_eq!(ContentEncoding::from_header("br"), Err(UnknownEncoding("br".to_owned())));
+        assert_eq!(ContentEncoding::from_header(" GZIP "), Ok(ContentEncoding::Gzip));
+        assert!(ContentEncoding::from_header("gzip, zstd").is_err());
+    }
+
+    #[test]
+    fn too_large_only_after_decompression_trips_before_memory_grows() {
+        let bomb = vec![b' '; 64 * 1024 * 1024];
+        for (encoding, body) in [
+            (ContentEncoding::Gzip, gzip(&bomb)),
+            (ContentEncoding::Zstd, zstd::encode_all(bomb.as_slice(), 3).unwrap()),
+        ] {
+            assert!(body.len() < 100_000);
+            let (content, largest) = decompress(encoding, &body, body.len(), u64::MAX).unwrap();
+            assert_eq!(content.len(), bomb.len());
+            assert!(largest <= 5 * 1024 * 1024, "a piece of {largest} bytes");
+            let error = decompress(encoding, &body, body.len(), 1_000_000).unwrap_err();
+            assert!(matches!(error, DecompressError::TooLarge { limit: 1_000_000 }));
+        }
+        assert!(matches!(
+            decompress(ContentEncoding::Identity, b"12345", 2, 4),
+            Err(DecompressError::TooLarge { .. })
+        ));
+    }
+
+    #[test]
+    fn a_body_that_breaks_off_is_damaged() {
+        let content = b"{\"value\": 1}\n".repeat(1000);
+        for (encoding, body) in [
+            (ContentEncoding::Gzip, gzip(&content)),
+            (ContentEncoding::Zstd, zstd::encode_all(content.as_slice(), 3).unwrap()),
+        ] {
+            for kept in [1, 8, body.len() / 2, body.len() - 1] {
+                let outcome = decompress(encoding, &body[..kept], 7, u64::MAX);
+                assert!(
+                    matches!(outcome, Err(DecompressError::Damaged(_))),
+                    "{encoding:?} {kept} of {}: {outcome:?}",
+                    body.len()
+                );
+            }
+            assert!(matches!(
+                decompress(encoding, b"{\"value\": 1}", 100, u64::MAX),
+                Err(DecompressError::Damaged(_))
+            ));
+        }
+    }
+
+    #[test]
+    fn several_members_and_frames_are_one_body() {
+        let mut body = gzip(b"{}\n");
+        body.extend(gzip(b"{}"));
+        assert_eq!(decompress(ContentEncoding::Gzip, &body, 5, 100).unwrap().0, b"{}\n{}");
+        let mut body = zstd::encode_all(&b"{}\n"[..], 3).unwrap();
+        body.extend(zstd::encode_all(&b"{}"[..], 3).unwrap());
+        assert_eq!(decompress(ContentEncoding::Zstd, &body, 5, 100).unwrap().0, b"{}\n{}");
+    }
+
+    proptest! {
+        /// Content survives compression, whatever the chunks.
+        #[test]
+        fn what_was_compressed_comes_back(content in proptest::collection::vec(any::<u8>(), 0..5000), chunk in 1_usize..600) {
+            prop_assert_eq!(&decompress(ContentEncoding::Gzip, &gzip(&content), chunk, u64::MAX).unwrap().0, &content);
+            let body = zstd::encode_all(content.as_slice(), 3).unwrap();
+            prop_assert_eq!(&decompress(ContentEncoding::Zstd, &body, chunk, u64::MAX).unwrap().0, &content);
+        }
+
+        /// Any bytes at all are content or damage, never a crash.
+        #[test]
+        fn arbitrary_bytes_do_not_panic(body in proptest::collection::vec(any::<u8>(), 0..500), chunk in 1_usize..100) {
+            for encoding in [ContentEncoding::Identity, ContentEncoding::Gzip, ContentEncoding::Zstd] {
+                if let Ok((content, _)) = decompress(encoding, &body, chunk, 100_000) {
+                    prop_assert!(content.len() <= 100_000);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The hasty way from a record's text to a row, for records that look the way programs write them.
+//!
+//! Reads each byte once and asks no schema: fields whose rules are simple are checked by `scalar`, values that came before are recognised by
+//! their text. At anything else, valid or not, it gives up without a word, and the complete way (`general`) decides. A row that comes out here
+//! is the row that would have come out there; a property test holds it to that.
+
+use std::borrow::Cow;
+
+use arrow::datatypes::{DataType as ColumnType, Field};
+
+use super::columns::Cell;
+use super::compile::CompiledType;
+use super::decode::DecodeContext;
+use super::extras::Extras;
+use super::memo::{Memo, NOTHING};
+use super::plan::{KnownField, Role};
+use super::row::{Row, latest_start};
+use super::scalar::{ScalarRule, Token};
+use super::scan::{NumberToken, Scanner};
+use super::units::leaves_original;
+use crate::model::ids::RecordId;
+use crate::model::registry::is_json_text;
+use crate::model::time::{Instant, parse_instant};
+
+/// The row for `json`, or `None`: take the complete way.
+pub(super) fn decode<'a>(compiled: &CompiledType, context: &DecodeContext, memo: &mut Memo, json: &'a [u8]) -> Option<Row<'a>> {
+    if !compiled.plan.fields_are_independent {
+        return None;
+    }
+    let text = std::str::from_utf8(json).ok()?;
+    let mut haste = Haste {
+        compiled,
+        memo,
+        scanner: Scanner::new(text),
+        seen: 0,
+        cells: vec![Cell::Null; compiled.plan.columns.len()],
+        id: None,
+        start: None,
+        end: None,
+        value: None,
+        unit: None,
+    };
+    haste.fields()?;
+    haste.row(context)
+}
+
+struct Haste<'c, 'm, 'a> {
+    compiled: &'c CompiledType,
+    memo: &'m mut Memo,
+    scanner: Scanner<'a>,
+    /// One bit for each known field.
+    seen: u64,
+    cells: Vec<Cell<'a>>,
+    id: Option<RecordId>,
+    start: Option<Instant>,
+    end: Option<Instant>,
+    /// A metric's value as written, and its column.
+    value: Option<(NumberToken<'a>, usize)>,
+    /// Unit of a metric with a fixed one.
+    unit: Option<&'a str>,
+}
+
+impl<'a> Haste<'_, '_, 'a> {
+    fn fields(&mut self) -> Option<()> {
+        self.scanner.skip_blanks();
+        if !self.scanner.take(b'{') {
+            return None;
+        }
+        let mut position = 0;
+        loop {
+            self.scanner.skip_blanks();
+            let field = self.name(position)?;
+            self.scanner.skip_blanks();
+            self.value(field)?;
+            position += 1;
+            self.scanner.skip_blanks();
+            if self.scanner.take(b',') {
+                continue;
+            }
+            if !self.scanner.take(b'}') {
+                return None;
+            }
+            self.scanner.skip_blanks();
+            return self.scanner.rest().is_empty().then_some(());
+        }
+    }
+
+    /// The known field that is named next, its colon taken. Records of a body tend to name their fields in the same order.
+    fn name(&mut self, position: usize) -> Option<usize> {
+        if let Some((announced, field)) = self.memo.order.get(position)
+            && self.scanner.rest().starts_with(announced)
+        {
+            self.scanner.advance(announced.len());
+            return Some(*field);
+        }
+        let name = self.scanner.string()?;
+        let field = self.compiled.plan.field(name)?;
+        self.scanner.skip_blanks();
+        if !self.scanner.take(b':') {
+            return None;
+        }
+        let announced = format!("\"{name}\":").into_bytes();
+        match self.memo.order.get_mut(position) {
+            Some(place) => *place = (announced, field),
+            None => self.memo.order.push((announced, field)),
+        }
+        Some(field)
+    }
+
+    fn value(&mut self, field: usize) -> Option<()> {
+        let known = self.compiled.plan.fields.get(field)?;
+        let rule = known.rule?;
+        let column = match known.role {
+            Role::Column(column) => Some(column),
+            _ => None,
+        };
+        if self.scanner.peek() == Some(b'n') {
+            if !self.scanner.take_word("null") {
+                return None;
+            }
+            // Null says that an id, a time or extras are absent; in a column it is a value.
+            return match column {
+                None => Some(()),
+                Some(_) if rule.allows(Token::Null) => self.see(field),
+                Some(_) => None,
+            };
+        }
+        self.see(field)?;
+        match known.role {
+            Role::Column(column) => self.column(field, column, &rule),
+            Role::Id => {
+                self.id = Some(self.text(&rule)?.parse().ok()?);
+                Some(())
+            }
+            Role::Start | Role::Moment => {
+                self.start = Some(self.instant(&rule)?);
+                Some(())
+            }
+            Role::End => {
+                self.end = Some(self.instant(&rule)?);
+                Some(())
+            }
+            Role::Unit => {
+                self.unit = Some(self.text(&rule)?);
+                Some(())
+            }
+            Role::RecordedAt | Role::Extras | Role::Computed => None,
+        }
+    }
+
+    /// Notes that a field was given; `None` if it was given before.
+    fn see(&mut self, field: usize) -> Option<()> {
+        let bit = 1_u64 << field;
+        if self.seen & bit != 0 {
+            return None;
+        }
+        self.seen |= bit;
+        Some(())
+    }
+
+    fn text(&mut self, rule: &ScalarRule) -> Option<&'a str> {
+        self.scanner.string().filter(|_| rule.allows(Token::Text))
+    }
+
+    fn instant(&mut self, rule: &ScalarRule) -> Option<Instant> {
+        parse_instant(self.text(rule)?).ok()
+    }
+
+    fn column(&mut self, field: usize, column: usize, rule: &ScalarRule) -> Option<()> {
+        let stored: &Field = self.compiled.plan.columns.get(column)?;
+        let cell = match stored.data_type() {
+            ColumnType::Float64 => {
+                let number = self.number(rule)?;
+                if self.compiled.plan.value == Some(field) {
+                    // Its unit may come later; bounds hold for what it is in the catalogue's unit.
+                    self.value = Some((number, column));
+                    return Some(());
+                }
+                rule.allows_number(number.value).then_some(Cell::Float(number.value))?
+            }
+            ColumnType::Int64 => {
+                let number = self.number(rule)?;
+                if self.compiled.plan.value == Some(field) && self.compiled.plan.unit.is_some() {
+                    return None;
+                }
+                let value = number.raw.parse().ok().filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
+                rule.allows_number(number.value).then_some(Cell::Int(value))?
+            }
+            ColumnType::Boolean if rule.allows(Token::Bool) => {
+                if self.scanner.take_word("true") {
+                    Cell::Bool(true)
+                } else if self.scanner.take_word("false") {
+                    Cell::Bool(false)
+                } else {
+                    return None;
+                }
+            }
+            ColumnType::Timestamp(..) => Cell::Time(self.instant(rule)?.micros()),
+            ColumnType::Utf8 | ColumnType::Dictionary(..) if !rule.formatted && !is_json_text(stored) => {
+                Cell::Text(Cow::Borrowed(self.text(rule)?))
+            }
+            ColumnType::Struct(_) | ColumnType::List(_) => Cell::Known(self.known(column)?),
+            _ => return None,
+        };
+        *self.cells.get_mut(column)? = cell;
+        Some(())
+    }
+
+    fn number(&mut self, rule: &ScalarRule) -> Option<NumberToken<'a>> {
+        let token = |number: &NumberToken<'_>| if number.is_integer { Token::Integer } else { Token::Number };
+        self.scanner.number().filter(|number| rule.allows(token(number)))
+    }
+
+    /// The number of a struct or list that was met before.
+    fn known(&mut self, column: usize) -> Option<u32> {
+        if let Some((length, number)) = self.memo.repeated(column, self.scanner.rest()) {
+            self.scanner.advance(length);
+            return Some(number);
+        }
+        let raw = self.scanner.composite()?;
+        self.memo.number(column, raw)
+    }
+
+    fn row(mut self, context: &DecodeContext) -> Option<Row<'a>> {
+        let plan = &self.compiled.plan;
+        let is_complete = plan
+            .fields
+            .iter()
+            .enumerate()
+            .all(|(field, known)| !known.required || self.seen & (1 << field) != 0);
+        if !is_complete {
+            return None;
+        }
+        let extras = self.convert()?;
+        let (start, end) = match (self.start, self.end) {
+            (Some(start), Some(end)) => (start, end),
+            (Some(start), None) => (start, start),
+            // The defaults are the complete way's business.
+            (None, _) => return None,
+        };
+        if end < start || (self.compiled.must_have_happened() && start > latest_start(context.now)) {
+            return None;
+        }
+        let source_key = plan
+            .source_columns
+            .map(|column| match column.and_then(|column| self.cells.get(column)) {
+                Some(Cell::Known(number)) => *number,
+                _ => NOTHING,
+            });
+        let source = self.memo.source(&source_key)?;
+        Some(Row {
+            id: self.id,
+            start,
+            end,
+            cells: self.cells,
+            source,
+            extras,
+        })
+    }
+
+    /// Puts the value into its column, in the catalogue's unit; gives the extras that this leaves.
+    fn convert(&mut self) -> Option<Option<String>> {
+        let Some((number, column)) = self.value else {
+            return self.unit.is_none().then_some(None);
+        };
+        let compiled = self.compiled;
+        let rule = compiled
+            .plan
+            .value
+            .and_then(|field| compiled.plan.fields.get(field))
+            .and_then(|known: &KnownField| known.rule)?;
+        let traits = compiled.data_type.metric.as_ref()?;
+        let mut value = number.value;
+        let mut extras = None;
+        if let Some(unit) = self.unit.filter(|unit| traits.unit.as_deref() != Some(*unit)) {
+            let conversion = self.memo.conversion(unit, || {
+                compiled.units().conversion(unit, traits, compiled.data_type.id.as_str()).ok()
+            })?;
+            let converted = conversion.apply(value);
+            if leaves_original(conversion, value, converted) {
+                if !converted.is_finite() || !rule.allows(Token::Number) {
+                    return None;
+                }
+                let mut original = Extras::default();
+                original.add_original(number.raw, unit);
+                extras = original.to_text();
+                value = converted;
+            }
+        }
+        if !rule.allows_number(value) {
+            return None;
+        }
+        *self.cells.get_mut(column)? = Cell::Float(value);
+        Some(extras)
+    }
+}

@@ -1,0 +1,515 @@
+//! The complete way from a record's text to a row: every rule, every type, every fault with its place.
+//!
+//! Holds one record at a time. The hasty way (`fast`) may take a shorter path to the same row, and comes here whenever it meets anything
+//! unusual; only this module refuses records.
+
+use std::borrow::Cow;
+
+use arrow::datatypes::{DataType as ColumnType, Field};
+use serde_json::{Map, Number, Value};
+
+use super::body::Place;
+use super::cells::{self, Filled, Misfit};
+use super::columns::Cell;
+use super::compile::CompiledType;
+use super::decode::DecodeContext;
+use super::extras::Extras;
+use super::faults::{self, MOST_FAULTS_OF_A_RECORD};
+use super::json;
+use super::plan::Role;
+use crate::model::faults::{Fault, LocPart};
+use crate::model::ids::RecordId;
+use crate::model::registry::TimeFields;
+use crate::model::sources::{SourceFacts, source_key};
+use crate::model::time::Instant;
+
+/// A valid record, and what can be learnt from it for the ones that follow.
+#[derive(Debug)]
+pub(super) struct Complete<'a> {
+    pub id: Option<RecordId>,
+    pub start: Instant,
+    pub end: Instant,
+    pub cells: Vec<Cell<'a>>,
+    pub extras: Option<String>,
+    pub source: FoundSource,
+    /// Columns whose cell follows from this text alone.
+    pub repeatable: Vec<(usize, &'a str)>,
+    /// Whether the source follows from the source columns alone.
+    pub source_is_plain: bool,
+}
+
+/// The source that a record names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundSource {
+    pub key: String,
+    pub name: Option<String>,
+    pub class: i8,
+    /// The definition among its sources.
+    pub source_id: Option<String>,
+}
+
+/// Decodes the record `json`, which stands at `place`.
+pub(super) fn decode<'a>(
+    compiled: &CompiledType,
+    context: &DecodeContext,
+    place: Place,
+    json: &'a [u8],
+) -> Result<Complete<'a>, Vec<Fault>> {
+    let mut reading = Reading::of(compiled, place, json)?;
+    reading.convert_unit();
+    reading.stop_at_faults()?;
+    reading.validate()?;
+    let id = reading.id();
+    let span = reading.times(context);
+    let (cells, repeatable) = reading.cells();
+    let source = reading.source(context);
+    let extras = reading.extras.to_text();
+    reading.stop_at_faults()?;
+    let Some((start, end)) = span else { return Err(reading.faults) };
+    Ok(Complete {
+        id,
+        start,
+        end,
+        cells,
+        extras,
+        source_is_plain: reading.source_is_plain,
+        source,
+        repeatable,
+    })
+}
+
+/// A field as it was sent.
+#[derive(Clone, Debug)]
+struct Given<'a> {
+    /// The name it was given under.
+    name: Cow<'a, str>,
+    raw: &'a str,
+}
+
+struct Reading<'c, 'a> {
+    compiled: &'c CompiledType,
+    loc: Vec<LocPart>,
+    /// What was given, by the number of the known field.
+    given: Vec<Option<Given<'a>>>,
+    /// The record under the names of its schema.
+    document: Map<String, Value>,
+    extras: Extras,
+    converted: Option<f64>,
+    source_is_plain: bool,
+    faults: Vec<Fault>,
+}
+
+impl<'c, 'a> Reading<'c, 'a> {
+    fn of(compiled: &'c CompiledType, place: Place, json: &'a [u8]) -> Result<Self, Vec<Fault>> {
+        let loc = place.loc();
+        let fields = json::fields(json).map_err(|mistake| {
+            let mut loc = loc.clone();
+            loc.extend(mistake.field.map(LocPart::Name));
+            vec![Fault::new(loc, "json", mistake.message)]
+        })?;
+        let mut reading = Self {
+            compiled,
+            loc,
+            given: vec![None; compiled.plan.fields.len()],
+            document: Map::new(),
+            extras: Extras::default(),
+            converted: None,
+            source_is_plain: true,
+            faults: Vec::new(),
+        };
+        for field in fields {
+            reading.take(field);
+        }
+        reading.stop_at_faults()?;
+        Ok(reading)
+    }
+
+    fn take(&mut self, field: json::Field<'a>) {
+        let json::Field { name, raw } = field;
+        let value: Value = match serde_json::from_str(raw) {
+            Ok(value) => value,
+            Err(error) => {
+                let mistake = json::explain(raw.as_bytes(), &error);
+                return self.fault([name.as_ref()], "json", mistake.message);
+            }
+        };
+        let Some(position) = self.compiled.plan.field(&name) else {
+            self.source_is_plain = false;
+            if !self.extras.add(&name, raw) {
+                return self.fault_given_twice(&name);
+            }
+            self.document.insert(name.into_owned(), value);
+            return;
+        };
+        let Some(known) = self.compiled.plan.fields.get(position) else {
+            return;
+        };
+        if value.is_null() && !matches!(known.role, Role::Column(_)) {
+            // No id, no end, no extras: absent, said aloud.
+            return;
+        }
+        match self.given.get_mut(position) {
+            Some(Some(earlier)) if earlier.raw == raw => return,
+            Some(Some(_)) => return self.fault_given_twice(&name),
+            Some(given) => *given = Some(Given { name: name.clone(), raw }),
+            None => return,
+        }
+        if known.role == Role::Extras {
+            self.take_extras(&name, raw, &value);
+        }
+        self.document.insert(known.name.clone(), value);
+    }
+
+    fn take_extras(&mut self, name: &str, raw: &str, value: &Value) {
+        self.source_is_plain = false;
+        let Ok(members) = json::fields(raw.as_bytes()) else {
+            let message = format!("expected object, found {}", faults::type_name(value));
+            return self.fault([name], "type", message);
+        };
+        for member in members {
+            if !self.extras.add(&member.name, member.raw) {
+                self.fault([name, member.name.as_ref()], "duplicate", format!("{} is given twice", member.name));
+            }
+        }
+    }
+
+    /// Puts value and unit into the unit of the catalogue, and what was sent into extras.
+    fn convert_unit(&mut self) {
+        let plan = &self.compiled.plan;
+        let Some(traits) = &self.compiled.data_type.metric else { return };
+        let (Some(expected), Some(unit_field)) = (traits.unit.as_deref(), plan.unit) else {
+            return;
+        };
+        let Some(unit_name) = plan.fields.get(unit_field).map(|field| field.name.clone()) else {
+            return;
+        };
+        let sent = match self.document.get(&unit_name) {
+            Some(Value::String(sent)) => Some(sent.clone()),
+            Some(Value::Null) | None => None,
+            // Not even a text: the schema says so better.
+            Some(_) => return,
+        };
+        self.document.insert(unit_name, Value::String(expected.to_owned()));
+        let Some(sent) = sent else { return };
+        let conversion = match self.compiled.units().conversion(&sent, traits, self.compiled.data_type.id.as_str()) {
+            Ok(conversion) => conversion,
+            Err(error) => {
+                let loc = self.field_loc(unit_field);
+                return self.faults.push(Fault::new(loc, "unit", error.to_string()).with_value(sent));
+            }
+        };
+        let Some(value_field) = plan.value else { return };
+        let Some(name) = plan.fields.get(value_field).map(|field| field.name.as_str()) else {
+            return;
+        };
+        let (Some(given), Some(Value::Number(number))) = (self.given.get(value_field).and_then(Option::as_ref), self.document.get(name))
+        else {
+            return;
+        };
+        let Some(value) = number.as_f64() else { return };
+        let converted = conversion.apply(value);
+        if !super::units::leaves_original(conversion, value, converted) {
+            return;
+        }
+        let Some(number) = Number::from_f64(converted) else {
+            let message = format!("{sent} is too large to be told in {expected}");
+            let loc = self.field_loc(value_field);
+            return self.faults.push(Fault::new(loc, "unit", message));
+        };
+        self.converted = Some(converted);
+        if !self.extras.add_original(given.raw, &sent) {
+            let message = "original_value and original_unit are set when a unit is converted; leave them out, or send the catalogue's unit"
+                .to_owned();
+            self.fault([super::plan::EXTRAS], "duplicate", message);
+        }
+        let name = name.to_owned();
+        self.document.insert(name, Value::Number(number));
+    }
+
+    fn validate(&mut self) -> Result<(), Vec<Fault>> {
+        let document = Value::Object(std::mem::take(&mut self.document));
+        if !self.compiled.validator.is_valid(&document) {
+            let mut found = Vec::new();
+            for error in self.compiled.validator.iter_errors(&document).take(MOST_FAULTS_OF_A_RECORD) {
+                faults::from_schema(&error, &self.loc, &mut found);
+            }
+            for fault in &mut found {
+                self.name_as_given(fault);
+            }
+            found.truncate(MOST_FAULTS_OF_A_RECORD);
+            if found.is_empty() {
+                found.push(Fault::new(self.loc.clone(), "schema", "not valid against the schema of its type"));
+            }
+            return Err(found);
+        }
+        if let Value::Object(document) = document {
+            self.document = document;
+        }
+        Ok(())
+    }
+
+    /// The schema knows a field by its own name; the caller finds it under the one that was sent.
+    fn name_as_given(&self, fault: &mut Fault) {
+        let Some(LocPart::Name(name)) = fault.loc.get_mut(self.loc.len()) else {
+            return;
+        };
+        let given = self.compiled.plan.field(name).and_then(|field| self.given.get(field)?.as_ref());
+        if let Some(given) = given {
+            *name = given.name.to_string();
+        }
+    }
+
+    fn id(&mut self) -> Option<RecordId> {
+        let (field, given) = self.given_in(Role::Id)?;
+        let parsed = json::text(given.raw).and_then(|text| text.parse().ok());
+        if parsed.is_none() {
+            let loc = self.field_loc(field);
+            self.faults.push(Fault::new(loc, "format", "not a uuid"));
+        }
+        parsed
+    }
+
+    /// Start and end, or faults that say why there are none.
+    fn times(&mut self, context: &DecodeContext) -> Option<(Instant, Instant)> {
+        let data_type = &self.compiled.data_type;
+        let (start_loc, end_loc, span) = if let Some((field, given)) = self.given_in(Role::RecordedAt) {
+            let loc = self.field_loc(field);
+            if self.given_in(Role::Start).or_else(|| self.given_in(Role::End)).is_some() {
+                self.faults.push(Fault::new(
+                    loc,
+                    "duplicate",
+                    "the time is given twice; send recorded_at, or start_time and end_time",
+                ));
+                return None;
+            }
+            self.recorded_at(loc, &given)?
+        } else if let Some((field, given)) = self.given_in(Role::Moment) {
+            let loc = self.field_loc(field);
+            let at = self.instant(&loc, given.raw)?;
+            (loc.clone(), loc, (at, at))
+        } else if let Some((field, given)) = self.given_in(Role::Start) {
+            let start_loc = self.field_loc(field);
+            let start = self.instant(&start_loc, given.raw)?;
+            match self.given_in(Role::End) {
+                Some((field, given)) => {
+                    let end_loc = self.field_loc(field);
+                    let end = self.instant(&end_loc, given.raw)?;
+                    (start_loc, end_loc, (start, end))
+                }
+                None => (start_loc.clone(), start_loc, (start, start)),
+            }
+        } else {
+            let name = match &data_type.layout.times {
+                TimeFields::Moment { optional: true, .. } => None,
+                TimeFields::RecordedAt => self.given_in(Role::End).map(|_| "start_time".to_owned()),
+                TimeFields::Moment { at: names, .. } | TimeFields::StartEnd { start: names, .. } => names.first().cloned(),
+            };
+            let Some(name) = name else {
+                return Some((context.now, context.now));
+            };
+            let message = format!("{name} is missing");
+            self.fault([name.as_str()], "missing", message);
+            return None;
+        };
+        let (start, end) = span;
+        if end < start {
+            self.faults.push(Fault::new(
+                end_loc,
+                "end_before_start",
+                format!("the end, {end}, lies before the start, {start}"),
+            ));
+            return None;
+        }
+        if self.compiled.must_have_happened() && start > super::row::latest_start(context.now) {
+            self.faults.push(Fault::new(
+                start_loc,
+                "future",
+                format!("{start} lies more than 24 hours ahead of now, {}", context.now),
+            ));
+            return None;
+        }
+        Some(span)
+    }
+
+    fn recorded_at(&mut self, loc: Vec<LocPart>, given: &Given<'a>) -> Option<(Vec<LocPart>, Vec<LocPart>, (Instant, Instant))> {
+        if !given.raw.starts_with('{') {
+            let at = self.instant(&loc, given.raw)?;
+            return Some((loc.clone(), loc, (at, at)));
+        }
+        let members = json::fields(given.raw.as_bytes()).unwrap_or_default();
+        let mut member = |name: &str| {
+            let mut loc = loc.clone();
+            loc.push(name.into());
+            let mut found = members.iter().filter(|member| member.name == name);
+            match (found.next(), found.next()) {
+                (Some(only), None) => self.instant(&loc, only.raw).map(|instant| (loc, instant)),
+                (None, _) => {
+                    self.faults.push(Fault::new(loc, "missing", format!("{name} is missing")));
+                    None
+                }
+                (Some(_), Some(_)) => {
+                    self.faults.push(Fault::new(loc, "duplicate", format!("{name} is given twice")));
+                    None
+                }
+            }
+        };
+        let (start, end) = (member("start_time"), member("end_time"));
+        let ((start_loc, start), (end_loc, end)) = (start?, end?);
+        let is_time = |name: &str| matches!(name, "start_time" | "end_time");
+        for member in members.iter().filter(|member| !is_time(&member.name)) {
+            self.keep_rest(
+                "recorded_at",
+                &format!("{{{}:{}}}", Value::from(member.name.as_ref()), cells::compact(member.raw)),
+            );
+        }
+        Some((start_loc, end_loc, (start, end)))
+    }
+
+    fn instant(&mut self, loc: &[LocPart], raw: &str) -> Option<Instant> {
+        let Some(text) = json::text(raw) else {
+            self.faults
+                .push(Fault::new(loc.to_vec(), "type", "expected a string with a date and time"));
+            return None;
+        };
+        match crate::model::time::parse_instant(&text) {
+            Ok(instant) => Some(instant),
+            Err(error) => {
+                self.faults
+                    .push(Fault::new(loc.to_vec(), "format", error.to_string()).with_value(text.as_ref()));
+                None
+            }
+        }
+    }
+
+    fn cells(&mut self) -> (Vec<Cell<'a>>, Vec<(usize, &'a str)>) {
+        let plan = &self.compiled.plan;
+        let mut cells = vec![Cell::Null; plan.columns.len()];
+        let mut repeatable = Vec::new();
+        for (field, known) in plan.fields.iter().enumerate() {
+            let Role::Column(position) = known.role else { continue };
+            let Some(column) = plan.columns.get(position) else { continue };
+            let Some(given) = self.given.get(field).cloned().flatten() else {
+                continue;
+            };
+            let filled = match self.converted.filter(|_| plan.value == Some(field)) {
+                Some(converted) => converted_cell(converted, column),
+                None => cells::fill(given.raw, column),
+            };
+            match filled {
+                Ok(Filled { cell, rest }) => {
+                    match rest {
+                        Some(rest) => self.keep_rest(&known.name, &rest),
+                        None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => repeatable.push((position, given.raw)),
+                        None => {}
+                    }
+                    if let Some(slot) = cells.get_mut(position) {
+                        *slot = cell;
+                    }
+                }
+                Err(found) => {
+                    let mut loc = self.field_loc(field);
+                    loc.extend(found.path.into_iter().rev());
+                    self.faults.push(Fault::new(loc, found.kind, found.message));
+                }
+            }
+        }
+        (cells, repeatable)
+    }
+
+    /// Keeps what a column of the name `name` could not hold.
+    fn keep_rest(&mut self, name: &str, rest: &str) {
+        self.source_is_plain = false;
+        if !self.extras.add(name, rest) {
+            self.fault([name], "duplicate", format!("{name} is given in extras too"));
+        }
+    }
+
+    fn source(&self, context: &DecodeContext) -> FoundSource {
+        let rules = self.compiled.source_rules();
+        let text = |object: &str, member: &str| self.document.get(object)?.get(member)?.as_str();
+        let sources = || {
+            self.document
+                .get("sources")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+        };
+        let mut facts = SourceFacts {
+            device_model: text("device_properties", "model"),
+            hardware_version: text("device_properties", "hardwareVersion"),
+            product_type: text("source_properties", "productType"),
+            bundle_identifier: text("source_properties", "sourceBundleIdentifier"),
+            source_name: text("source_properties", "name"),
+            first_source: sources().next(),
+            ..SourceFacts::default()
+        };
+        for (name, raw) in self.extras.members() {
+            if let Ok(value) = serde_json::from_str(raw) {
+                rules.mark(&mut facts, name, &value);
+            }
+        }
+        let is_definition = |source: &&str| context.definition_of(source).is_some();
+        FoundSource {
+            key: source_key(&facts).into_owned(),
+            name: facts.source_name.map(str::to_owned),
+            class: rules.classify(&facts).code(),
+            source_id: sources().find(is_definition).or_else(|| sources().next()).map(str::to_owned),
+        }
+    }
+
+    fn given_in(&self, role: Role) -> Option<(usize, Given<'a>)> {
+        let fields = &self.compiled.plan.fields;
+        fields
+            .iter()
+            .enumerate()
+            .filter(|(_, known)| known.role == role)
+            .find_map(|(field, _)| Some((field, self.given.get(field)?.clone()?)))
+    }
+
+    fn field_loc(&self, field: usize) -> Vec<LocPart> {
+        let given = self.given.get(field).and_then(Option::as_ref).map(|given| given.name.to_string());
+        let mut loc = self.loc.clone();
+        loc.extend(
+            given
+                .or_else(|| self.compiled.plan.fields.get(field).map(|known| known.name.clone()))
+                .map(LocPart::Name),
+        );
+        loc
+    }
+
+    fn fault_given_twice(&mut self, name: &str) {
+        self.fault(
+            [name],
+            "duplicate",
+            format!("{name} is given twice, perhaps under another spelling"),
+        );
+    }
+
+    fn fault<'n>(&mut self, path: impl IntoIterator<Item = &'n str>, kind: &'static str, message: impl Into<String>) {
+        let mut loc = self.loc.clone();
+        loc.extend(path.into_iter().map(LocPart::from));
+        self.faults.push(Fault::new(loc, kind, message));
+    }
+
+    fn stop_at_faults(&mut self) -> Result<(), Vec<Fault>> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        let mut faults = std::mem::take(&mut self.faults);
+        faults.truncate(MOST_FAULTS_OF_A_RECORD);
+        Err(faults)
+    }
+}
+
+fn converted_cell<'a>(converted: f64, column: &Field) -> Result<Filled<'a>, Misfit> {
+    let cell = match column.data_type() {
+        ColumnType::Int64 => cells::whole(converted).map(Cell::Int),
+        _ => Some(Cell::Float(converted)),
+    };
+    cell.map(Filled::from).ok_or_else(|| Misfit {
+        path: Vec::new(),
+        kind: "unit",
+        message: "no whole number in the catalogue's unit".to_owned(),
+    })
+}

@@ -1,0 +1,210 @@
+//! From decoded rows to an upload: few rows stay in memory, many go straight into objects, chunk by chunk.
+//!
+//! An intake lives as long as one request. Objects it writes are seen by nobody until the commit; when the request fails they are removed, and what a
+//! crash leaves behind is collected later. Knows rows, snapshots and objects; knows nothing of JSON or of the queue.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
+
+use crate::catalog::records::{NewPiece, NewPlace};
+use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
+use crate::model::registry::DataType;
+use crate::store::StoreError;
+use crate::store::arrange::KeyColumns;
+use crate::store::objects::ObjectStorage;
+use crate::store::piece::{Target, write_batch};
+
+use super::assemble::{AssembleError, Stores, adapt};
+use super::merge::{Change, Content};
+use super::upload::{PartitionChanges, Work, WrittenRows};
+
+/// A body with more rows than this goes straight to the object store.
+pub const TAIL_ROWS: usize = 4096;
+/// So many rows are decoded before they are written, which bounds the memory of a body of any length.
+pub const CHUNK_ROWS: usize = 131_072;
+
+/// What intakes share.
+#[derive(Clone)]
+pub struct IntakeStores {
+    pub stores: Stores,
+    pub objects: ObjectStorage,
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// Takes the rows of one body.
+pub struct Intake {
+    shared: IntakeStores,
+    person: PersonId,
+    data_type: Arc<DataType>,
+    first: Option<Rows>,
+    written: Option<WrittenRows>,
+}
+
+/// Rows in the order of their lines; `given[row]`: the caller chose the id.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    pub batch: RecordBatch,
+    pub given: Vec<bool>,
+}
+
+impl Intake {
+    #[must_use]
+    pub const fn new(shared: IntakeStores, person: PersonId, data_type: Arc<DataType>) -> Self {
+        Self {
+            shared,
+            person,
+            data_type,
+            first: None,
+            written: None,
+        }
+    }
+
+    /// Takes the next rows of the body.
+    pub async fn push(&mut self, rows: Rows) -> Result<(), AssembleError> {
+        match self.first.take() {
+            None if self.written.is_none() => self.first = Some(rows),
+            None => self.write(rows).await?,
+            Some(first) => {
+                self.write(first).await?;
+                self.write(rows).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The work that the body comes to.
+    pub async fn finish(mut self) -> Result<Work, AssembleError> {
+        if let Some(first) = self.first.take() {
+            if self.written.is_none() && first.given.len() <= TAIL_ROWS {
+                let change = Change::Put {
+                    rows: first.batch,
+                    given: first.given.into(),
+                };
+                let layout = Arc::clone(&self.data_type.layout);
+                return Ok(Work::Small(vec![PartitionChanges {
+                    data_type: self.data_type.id.clone(),
+                    layout,
+                    changes: vec![change],
+                }]));
+            }
+            if let Err(error) = self.write(first).await {
+                self.abandon().await;
+                return Err(error);
+            }
+        }
+        Ok(self.written.map_or_else(|| Work::Small(Vec::new()), Work::Written))
+    }
+
+    /// Removes what was written, because the request failed. What cannot be removed now is collected as an orphan later.
+    pub async fn abandon(self) {
+        if let Some(written) = self.written {
+            remove(&self.shared.objects, &written.pieces).await;
+        }
+    }
+
+    async fn write(&mut self, rows: Rows) -> Result<(), AssembleError> {
+        let mut written = match self.written.take() {
+            Some(written) => written,
+            None => self.begin().await?,
+        };
+        let result = self.write_chunk(&mut written, rows).await;
+        self.written = Some(written);
+        result
+    }
+
+    async fn begin(&self) -> Result<WrittenRows, StoreError> {
+        Ok(WrittenRows {
+            data_type: self.data_type.id.clone(),
+            layout: Arc::clone(&self.data_type.layout),
+            pieces: Vec::new(),
+            given: HashMap::new(),
+            superseded: Vec::new(),
+            base: self.shared.stores.snapshot(self.person, &self.data_type.id).await?,
+            replaced: Vec::new(),
+        })
+    }
+
+    async fn write_chunk(&self, written: &mut WrittenRows, rows: Rows) -> Result<(), AssembleError> {
+        let ids = KeyColumns::of(&rows.batch)?;
+        let mut keep = vec![true; rows.given.len()];
+        // The last line with an id is the one that counts.
+        let mut last: HashMap<RecordId, usize> = HashMap::new();
+        for row in (0..ids.len()).filter(|row| rows.given[*row]) {
+            if let Some(before) = last.insert(ids.id(row), row) {
+                keep[before] = false;
+            }
+        }
+        self.settle(written, &rows.batch, &last, &mut keep).await?;
+        let batch = if keep.iter().all(|keep| *keep) {
+            rows.batch
+        } else {
+            filter_record_batch(&rows.batch, &BooleanArray::from(keep.clone()))?
+        };
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let target = Target {
+            person: self.person,
+            data_type: written.data_type.clone(),
+            layout_version: written.layout.version,
+        };
+        let pieces = write_batch(&self.shared.objects, self.shared.ids.as_ref(), target, &batch).await?;
+        for (id, row) in last.into_iter().filter(|(_, row)| keep[*row]) {
+            let start = ids.starts.value(row);
+            let piece = pieces
+                .iter()
+                .find(|piece| piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros());
+            if let Some(superseded) = piece.and_then(|piece| written.given.insert(id, piece.id)) {
+                written.superseded.push((superseded, id));
+            }
+        }
+        written.pieces.extend(pieces);
+        Ok(())
+    }
+
+    /// Drops rows that are stored already just so, and notes which stored rows the others replace.
+    async fn settle(
+        &self,
+        written: &mut WrittenRows,
+        batch: &RecordBatch,
+        last: &HashMap<RecordId, usize>,
+        keep: &mut [bool],
+    ) -> Result<(), AssembleError> {
+        let ids: Vec<RecordId> = last.keys().filter(|id| !written.given.contains_key(id)).copied().collect();
+        let found = self.shared.stores.finder.predecessors(&written.base, &ids).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let schema = &written.layout.storage;
+        let found: Vec<(RecordId, PieceId, RecordBatch)> = found
+            .into_iter()
+            .map(|(id, predecessor)| Ok((id, predecessor.piece, adapt(schema, &predecessor.row)?)))
+            .collect::<Result<_, AssembleError>>()?;
+        let stored = concat_batches(schema, found.iter().map(|(_, _, row)| row))?;
+        let content = Content::new(schema)?;
+        let (stored, sent) = (content.rows(&stored)?, content.rows(batch)?);
+        for (index, (id, piece, _)) in found.iter().enumerate() {
+            let Some(row) = last.get(id) else { continue };
+            if stored.row(index) == sent.row(*row) {
+                keep[*row] = false;
+            } else {
+                written.replaced.push((*piece, *id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes objects that were written for a request that was then refused.
+pub async fn remove(objects: &ObjectStorage, pieces: &[NewPiece]) {
+    for piece in pieces {
+        if let NewPlace::Object { path, .. } = &piece.place
+            && let Err(error) = objects.delete(path).await
+        {
+            tracing::warn!(%path, %error, "an object of a refused request stays until orphans are collected");
+        }
+    }
+}

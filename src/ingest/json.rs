@@ -1,0 +1,284 @@
+//! JSON text as it stands: the fields of an object with their exact text, blanks taken out, and the place of a mistake.
+//!
+//! Pure functions over borrowed text. Keeping the text keeps every digit of a number that nobody declared a type for. Knows JSON; knows
+//! nothing of records.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserializer as _;
+use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// One field of an object: its name, and its value as it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Field<'a> {
+    pub name: Cow<'a, str>,
+    pub raw: &'a str,
+}
+
+/// Why a text is not an object with readable fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mistake {
+    /// The field of the outermost object in which it stands, where that is known.
+    pub field: Option<String>,
+    pub message: String,
+}
+
+/// The fields of the object that `json` is, in order, duplicates included.
+pub(super) fn fields(json: &[u8]) -> Result<Vec<Field<'_>>, Mistake> {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    (&mut deserializer)
+        .deserialize_map(FieldsVisitor)
+        .and_then(|fields| deserializer.end().map(|()| fields))
+        .map_err(|error| explain(json, &error))
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Vec<Field<'de>>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(name) = map.next_key_seed(NameSeed)? {
+            let raw: &'de RawValue = map.next_value()?;
+            fields.push(Field { name, raw: raw.get() });
+        }
+        Ok(fields)
+    }
+}
+
+/// Text that borrows where it can: `Cow`'s own implementation always copies.
+struct NameSeed;
+
+impl<'de> DeserializeSeed<'de> for NameSeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NameSeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// The elements of the array that `raw` is, as they were written. `None`: it is no array.
+pub(super) fn elements(raw: &str) -> Option<Vec<&str>> {
+    let elements: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
+    Some(elements.into_iter().map(RawValue::get).collect())
+}
+
+/// The text that the JSON string `raw` stands for. `None`: it is no string.
+pub(super) fn text(raw: &str) -> Option<Cow<'_, str>> {
+    let mut deserializer = serde_json::Deserializer::from_str(raw);
+    NameSeed.deserialize(&mut deserializer).ok()
+}
+
+/// Appends valid JSON to `output` without the blanks between its tokens, so that it fits on one line. Tokens stay as they are.
+pub(super) fn append_compact(raw: &str, output: &mut String) {
+    let mut in_string = false;
+    let mut escaped = false;
+    let mut kept_from = 0;
+    for (at, byte) in raw.bytes().enumerate() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+        } else if byte == b'"' {
+            in_string = true;
+        } else if byte.is_ascii_whitespace() {
+            output.push_str(raw.get(kept_from..at).unwrap_or_default());
+            kept_from = at + 1;
+        }
+    }
+    output.push_str(raw.get(kept_from..).unwrap_or_default());
+}
+
+/// Appends `text` to `output` as a JSON string.
+pub(super) fn append_string(text: &str, output: &mut String) {
+    output.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => output.push_str("\\\""),
+            '\\' => output.push_str("\\\\"),
+            '\n' => output.push_str("\\n"),
+            '\r' => output.push_str("\\r"),
+            '\t' => output.push_str("\\t"),
+            control if control < ' ' => output.push_str(&format!("\\u{:04x}", u32::from(control))),
+            other => output.push(other),
+        }
+    }
+    output.push('"');
+}
+
+/// What is wrong with a value that is not JSON a person's program can have meant.
+pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
+    let at = offset(json, error);
+    let field = field_at(json, at);
+    let token = not_a_number_at(json, at);
+    let message = match token {
+        Some(token) => format!("{token} is not JSON; send null, or leave the field out"),
+        None if error.is_eof() => "malformed JSON: the text breaks off".to_owned(),
+        None => {
+            let mut reason = error.to_string();
+            if let Some(cut) = reason.rfind(" at line ") {
+                reason.truncate(cut);
+            }
+            format!("malformed JSON at byte {at}: {reason}")
+        }
+    };
+    Mistake { field, message }
+}
+
+/// Where the parser stopped, as an offset.
+fn offset(json: &[u8], error: &serde_json::Error) -> usize {
+    let lines_before = error.line().saturating_sub(1);
+    let start: usize = json
+        .split_inclusive(|byte| *byte == b'\n')
+        .take(lines_before)
+        .map(<[u8]>::len)
+        .sum();
+    start.saturating_add(error.column()).saturating_sub(1).min(json.len())
+}
+
+/// `NaN` and its like, if the parser stopped inside of one.
+fn not_a_number_at(json: &[u8], at: usize) -> Option<&'static str> {
+    // The parser stops at the first letter it cannot use: `N`, `I`, the `I` behind a minus, or one further where it looked ahead.
+    (at.saturating_sub(2)..=at).find_map(|start| {
+        let rest = json.get(start..)?;
+        ["NaN", "-NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"]
+            .into_iter()
+            .find(|token| rest.starts_with(token.as_bytes()))
+    })
+}
+
+/// The field of the outermost object in which byte `end` stands, found without trusting that the text is JSON.
+fn field_at(json: &[u8], end: usize) -> Option<String> {
+    let mut depth = 0_usize;
+    let mut name: Option<&[u8]> = None;
+    let mut expects_name = false;
+    let mut at = 0;
+    while at < end.min(json.len()) {
+        match json.get(at)? {
+            b'"' => {
+                let close = string_end(json, at)?;
+                if depth == 1 && expects_name {
+                    name = json.get(at..=close);
+                    expects_name = false;
+                }
+                at = close;
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                expects_name = depth == 1;
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' if depth == 1 => {
+                name = None;
+                expects_name = true;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    serde_json::from_slice(name?).ok()
+}
+
+/// Where the string that opens at `open` closes.
+fn string_end(json: &[u8], open: usize) -> Option<usize> {
+    let mut escaped = false;
+    for (distance, byte) in json.get(open + 1..)?.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(open + 1 + distance),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mistake(json: &str) -> Mistake {
+        fields(json.as_bytes()).map(|_| ()).unwrap_err()
+    }
+
+    #[test]
+    fn malformed_json_names_the_field_it_stands_in() {
+        assert_eq!(mistake(r#"{"value": 1, "unit": bpm}"#).field.as_deref(), Some("unit"));
+        assert_eq!(mistake(r#"{"value": 1, "unit" "bpm"}"#).field.as_deref(), Some("unit"));
+        assert_eq!(mistake(r#"{"a": {"b": [1, }, "c": 2}"#).field.as_deref(), Some("a"));
+        assert_eq!(mistake("{").field, None);
+        assert!(mistake(r#"{"value": 72"#).message.contains("breaks off"));
+    }
+
+    #[test]
+    fn nan_and_infinity_are_named_with_their_field() {
+        for token in ["NaN", "Infinity", "-Infinity", "nan"] {
+            let found = mistake(&format!(r#"{{"id": "x", "value": {token}, "unit": "bpm"}}"#));
+            assert_eq!(found.field.as_deref(), Some("value"), "{token}");
+            assert!(found.message.starts_with(token) || token == "nan", "{}", found.message);
+        }
+    }
+
+    #[test]
+    fn compact_text_keeps_every_token() {
+        let mut compact = String::new();
+        append_compact(
+            "{ \"a b\" : [1.10, 1e2 ,\n 12345678901234567890123],\r\n\"\\\" \" :null }",
+            &mut compact,
+        );
+        assert_eq!(compact, "{\"a b\":[1.10,1e2,12345678901234567890123],\"\\\" \":null}");
+    }
+
+    #[test]
+    fn fields_come_in_order_with_duplicates() {
+        let found = fields(br#"{"a":1,"b":[ 1 ],"a":"x","c\u0041":1.50}"#).unwrap();
+        let found: Vec<_> = found.iter().map(|field| (field.name.as_ref(), field.raw)).collect();
+        assert_eq!(found, [("a", "1"), ("b", "[ 1 ]"), ("a", "\"x\""), ("cA", "1.50")]);
+    }
+
+    proptest! {
+        /// Any bytes are fields or a mistake.
+        #[test]
+        fn arbitrary_bytes_do_not_panic(json in proptest::collection::vec(prop_oneof![Just(b'{'), Just(b'}'), Just(b'"'), Just(b':'), Just(b','), Just(b'\\'), Just(b'\n'), Just(b'N'), any::<u8>()], 0..60)) {
+            if let Err(found) = fields(&json) {
+                prop_assert!(!found.message.is_empty());
+            }
+        }
+
+        /// A string written is the string read.
+        #[test]
+        fn strings_survive(text in any::<String>()) {
+            let mut json = String::new();
+            append_string(&text, &mut json);
+            prop_assert_eq!(super::text(&json).unwrap(), text.as_str());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What one record taught about the next ones: bodies repeat their sources, devices and tags line after line.
+//!
+//! Lives from one `take` to the next, bounded. Only the complete way teaches; the hasty way only looks up.
+
+use std::collections::HashMap;
+
+use super::row::SourceMark;
+use crate::model::units::Conversion;
+
+/// A longer text is not worth remembering.
+const LONGEST_TEXT: usize = 2048;
+/// So many texts of one column, and so many combinations of sources, are remembered.
+const MOST_ENTRIES: usize = 4096;
+/// Stands for a source column that holds nothing.
+pub(super) const NOTHING: u32 = u32::MAX;
+
+/// The numbers of the values in the columns that say where a record comes from.
+pub(super) type SourceKey = [u32; 3];
+
+#[derive(Debug)]
+pub(super) struct Memo {
+    columns: Vec<ColumnMemo>,
+    sources: HashMap<SourceKey, SourceMark>,
+    last_source: Option<(SourceKey, SourceMark)>,
+    unit: Option<(String, Conversion)>,
+    /// The fields of the last record, in their order, each with the text that announced it.
+    pub order: Vec<(Vec<u8>, usize)>,
+}
+
+/// Values of one column by the text that they were made from.
+#[derive(Clone, Debug, Default)]
+struct ColumnMemo {
+    last: Option<(Vec<u8>, u32)>,
+    numbers: HashMap<Vec<u8>, u32>,
+}
+
+impl Memo {
+    pub fn new(columns: usize) -> Self {
+        Self {
+            columns: vec![ColumnMemo::default(); columns],
+            sources: HashMap::new(),
+            last_source: None,
+            unit: None,
+            order: Vec::new(),
+        }
+    }
+
+    /// Forgets everything that refers to rows that were taken.
+    pub fn forget_rows(&mut self) {
+        for column in &mut self.columns {
+            *column = ColumnMemo::default();
+        }
+        self.sources.clear();
+        self.last_source = None;
+    }
+
+    /// If `text` begins with the value that the column had last: how long that is, and the value's number. Values end where they end, so
+    /// there is no need to look further.
+    pub fn repeated(&self, column: usize, text: &[u8]) -> Option<(usize, u32)> {
+        let (last, number) = self.columns.get(column)?.last.as_ref()?;
+        text.starts_with(last).then_some((last.len(), *number))
+    }
+
+    /// The number of the value that `raw` stands for.
+    pub fn number(&mut self, column: usize, raw: &[u8]) -> Option<u32> {
+        let memo = self.columns.get_mut(column)?;
+        let number = *memo.numbers.get(raw)?;
+        memo.last = Some((raw.to_vec(), number));
+        Some(number)
+    }
+
+    pub fn learn_value(&mut self, column: usize, raw: &[u8], number: u32) {
+        let Some(memo) = self.columns.get_mut(column) else { return };
+        if raw.len() <= LONGEST_TEXT && memo.numbers.len() < MOST_ENTRIES {
+            memo.numbers.insert(raw.to_vec(), number);
+            memo.last = Some((raw.to_vec(), number));
+        }
+    }
+
+    pub fn source(&mut self, key: &SourceKey) -> Option<SourceMark> {
+        if let Some((last, mark)) = &self.last_source
+            && last == key
+        {
+            return Some(mark.clone());
+        }
+        let mark = self.sources.get(key)?.clone();
+        self.last_source = Some((*key, mark.clone()));
+        Some(mark)
+    }
+
+    pub fn learn_source(&mut self, key: SourceKey, mark: SourceMark) {
+        if self.sources.len() < MOST_ENTRIES {
+            self.sources.insert(key, mark);
+        }
+    }
+
+    /// The conversion from `unit`, found by `find` unless it was the last one asked for.
+    pub fn conversion(&mut self, unit: &str, find: impl FnOnce() -> Option<Conversion>) -> Option<Conversion> {
+        if let Some((last, conversion)) = &self.unit
+            && last == unit
+        {
+            return Some(*conversion);
+        }
+        let conversion = find()?;
+        self.unit = Some((unit.to_owned(), conversion));
+        Some(conversion)
+    }
+}

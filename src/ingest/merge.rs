@@ -1,0 +1,211 @@
+//! What a run of accepted changes does to one partition: which rows are added, which stored rows die, what is counted.
+//!
+//! Identity is settled here, on the write side: the same id with the same content changes nothing, with other content replaces, and a tombstone ends
+//! what was accepted before it. Pure: it is told what is stored and decides; knows neither the catalogue nor files.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, BooleanArray, FixedSizeBinaryArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+
+use crate::model::ids::{PieceId, RecordId};
+
+/// Something that was asked of a partition, in the order of acceptance.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Rows in the layout's storage schema; `given[row]` says that the caller chose the row's id, so that it may replace another.
+    Put {
+        rows: RecordBatch,
+        given: Arc<[bool]>,
+    },
+    Delete {
+        records: Vec<RecordId>,
+    },
+}
+
+impl Change {
+    /// Rows put or ids deleted.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Put { rows, .. } => rows.num_rows(),
+            Self::Delete { records } => records.len(),
+        }
+    }
+}
+
+/// A stored live row.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub piece: PieceId,
+    /// One row, in the same schema as what is put.
+    pub row: RecordBatch,
+}
+
+/// What the changes come to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Rows to add, in no particular order; `None` when there are none.
+    pub add: Option<RecordBatch>,
+    pub dead: Vec<(PieceId, RecordId)>,
+    pub records_delta: i64,
+    /// Rows put or deleted; what changed nothing is not counted.
+    pub updates: i64,
+}
+
+/// The ids whose stored rows [`merge`] has to know.
+#[must_use]
+pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
+    let mut ids = Vec::new();
+    for change in changes {
+        match change {
+            Change::Put { rows, given } => {
+                let Some(column) = id_column(rows) else { continue };
+                ids.extend(
+                    given
+                        .iter()
+                        .zip(column.iter())
+                        .filter(|(given, _)| **given)
+                        .filter_map(|(_, bytes)| RecordId::from_slice(bytes?)),
+                );
+            }
+            Change::Delete { records } => ids.extend(records),
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Where the newest version of an id is, as the changes are walked through.
+enum Latest {
+    /// Row `row` of put number `put`.
+    Pending {
+        put: usize,
+        row: usize,
+    },
+    Stored,
+    Gone,
+}
+
+/// Applies `changes` in order to a partition in which `stored` are the live rows of [`ids_to_look_up`].
+pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, Stored>) -> Result<Outcome, ArrowError> {
+    let content = Content::new(schema)?;
+    let mut latest: HashMap<RecordId, Latest> = stored.keys().map(|id| (*id, Latest::Stored)).collect();
+    let mut outcome = Outcome::default();
+    let mut puts: Vec<(&RecordBatch, Vec<bool>)> = Vec::new();
+
+    for change in changes {
+        match change {
+            Change::Put { rows, given } => {
+                let put = puts.len();
+                puts.push((rows, vec![true; rows.num_rows()]));
+                let Some(ids) = id_column(rows) else {
+                    return Err(ArrowError::SchemaError("rows to store begin with a 16-byte id".to_owned()));
+                };
+                for row in 0..rows.num_rows() {
+                    let Some(id) = given
+                        .get(row)
+                        .filter(|given| **given)
+                        .and_then(|_| RecordId::from_slice(ids.value(row)))
+                    else {
+                        outcome.records_delta += 1;
+                        outcome.updates += 1;
+                        continue;
+                    };
+                    match latest.get(&id) {
+                        Some(Latest::Pending {
+                            put: before,
+                            row: row_before,
+                        }) => {
+                            let (before, row_before) = (*before, *row_before);
+                            if content.of(puts[before].0, row_before)? == content.of(rows, row)? {
+                                puts[put].1[row] = false;
+                                continue;
+                            }
+                            puts[before].1[row_before] = false;
+                        }
+                        Some(Latest::Stored) => {
+                            if let Some(existing) = stored.get(&id) {
+                                if content.of(&existing.row, 0)? == content.of(rows, row)? {
+                                    puts[put].1[row] = false;
+                                    continue;
+                                }
+                                outcome.dead.push((existing.piece, id));
+                            }
+                        }
+                        Some(Latest::Gone) | None => outcome.records_delta += 1,
+                    }
+                    outcome.updates += 1;
+                    latest.insert(id, Latest::Pending { put, row });
+                }
+            }
+            Change::Delete { records } => {
+                for id in records {
+                    match latest.get(id) {
+                        Some(Latest::Pending { put, row }) => puts[*put].1[*row] = false,
+                        Some(Latest::Stored) => outcome.dead.extend(stored.get(id).map(|existing| (existing.piece, *id))),
+                        Some(Latest::Gone) | None => continue,
+                    }
+                    outcome.records_delta -= 1;
+                    outcome.updates += 1;
+                    latest.insert(*id, Latest::Gone);
+                }
+            }
+        }
+    }
+    outcome.add = kept(schema, &puts)?;
+    Ok(outcome)
+}
+
+fn kept(schema: &SchemaRef, puts: &[(&RecordBatch, Vec<bool>)]) -> Result<Option<RecordBatch>, ArrowError> {
+    let mut batches = Vec::with_capacity(puts.len());
+    for (rows, keep) in puts {
+        if keep.iter().all(|keep| *keep) {
+            batches.push((*rows).clone());
+        } else if keep.iter().any(|keep| *keep) {
+            batches.push(filter_record_batch(rows, &BooleanArray::from(keep.clone()))?);
+        }
+    }
+    batches.retain(|batch| batch.num_rows() > 0);
+    match batches.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one.clone())),
+        several => Ok(Some(concat_batches(schema, several)?)),
+    }
+}
+
+fn id_column(rows: &RecordBatch) -> Option<&FixedSizeBinaryArray> {
+    rows.columns().first()?.as_any().downcast_ref()
+}
+
+/// Compares whole rows, whatever their columns hold.
+pub struct Content {
+    converter: RowConverter,
+}
+
+impl Content {
+    pub fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
+        let fields = schema
+            .fields()
+            .iter()
+            .map(|field| SortField::new(field.data_type().clone()))
+            .collect();
+        Ok(Self {
+            converter: RowConverter::new(fields)?,
+        })
+    }
+
+    /// Rows in a form in which equal rows are equal.
+    pub fn rows(&self, rows: &RecordBatch) -> Result<Rows, ArrowError> {
+        self.converter.convert_columns(rows.columns())
+    }
+
+    fn of(&self, rows: &RecordBatch, row: usize) -> Result<OwnedRow, ArrowError> {
+        Ok(self.rows(&rows.slice(row, 1))?.row(0).owned())
+    }
+}

@@ -1,0 +1,226 @@
+//! What becomes of each field of a record: worked out once per type from its layout and schema.
+//!
+//! Immutable, shared by every request that brings records of the type. Knows layouts and schemas; knows nothing of a record's text.
+
+use std::collections::HashMap;
+
+use arrow::datatypes::FieldRef;
+use serde_json::Value;
+
+use super::scalar::{self, ScalarRule};
+use crate::model::registry::{DataType, ReadFrom, TimeFields, TypeId, Undeclared};
+
+/// `id`, `start_time`, `end_time` stand before a type's own columns.
+pub(super) const LEADING_COLUMNS: usize = 3;
+/// `source`, `source_class`, `extras` stand behind them.
+pub(super) const TRAILING_COLUMNS: usize = 3;
+/// The column of everything that a type does not declare.
+pub(super) const EXTRAS: &str = "extras";
+
+/// Where a field of a record goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Id,
+    Start,
+    End,
+    /// Start and end at once.
+    Moment,
+    /// A moment, or an object with `start_time` and `end_time`.
+    RecordedAt,
+    /// A stored column, by its place among the type's own.
+    Column(usize),
+    /// The unit of a metric whose unit is fixed: checked, converted from, not stored.
+    Unit,
+    /// An object whose members become extras.
+    Extras,
+    /// Shown in answers, worked out there; not stored when it comes back.
+    Computed,
+}
+
+/// A field that the type knows.
+#[derive(Clone, Debug)]
+pub(super) struct KnownField {
+    /// What the schema calls it.
+    pub name: String,
+    pub role: Role,
+    pub required: bool,
+    /// What the schema asks of it, if that can be checked without the schema.
+    pub rule: Option<ScalarRule>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub fields: Vec<KnownField>,
+    spellings: HashMap<String, usize>,
+    /// The type's own columns.
+    pub columns: Vec<FieldRef>,
+    /// The fields that hold a metric's value and its unit.
+    pub value: Option<usize>,
+    pub unit: Option<usize>,
+    /// Columns that say where a record comes from.
+    pub source_columns: [Option<usize>; 3],
+    /// Column to fill from `sources` where the record leaves it out.
+    pub source_id: Option<usize>,
+    /// Whether the schema as a whole asks nothing that its fields' own rules do not.
+    pub fields_are_independent: bool,
+}
+
+/// A layout that no record can be decoded into.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error("the layout of {0} lacks the columns that every layout has")]
+    Layout(TypeId),
+}
+
+/// More known fields than bits to remember which were given; such types are decoded without haste.
+const MOST_FIELDS_IN_HASTE: usize = 64;
+
+impl Plan {
+    pub fn new(data_type: &DataType) -> Result<Self, PlanError> {
+        let storage = data_type.layout.storage.fields();
+        let own = storage
+            .get(LEADING_COLUMNS..storage.len().saturating_sub(TRAILING_COLUMNS))
+            .filter(|_| storage.last().is_some_and(|field| field.name() == EXTRAS))
+            .ok_or_else(|| PlanError::Layout(data_type.id.clone()))?;
+        let fields = FieldList::of(data_type, own);
+        let column = |name: &str| own.iter().position(|column| column.name() == name);
+        let metric_field = |name: &str| fields.spellings.get(name).copied().filter(|_| data_type.metric.is_some());
+        let sources = column("sources");
+        Ok(Self {
+            value: metric_field("value"),
+            unit: metric_field("unit"),
+            source_columns: [column("source_properties"), column("device_properties"), sources],
+            source_id: column("source_id").filter(|_| sources.is_some()),
+            columns: own.to_vec(),
+            fields_are_independent: scalar::fields_are_independent(&data_type.schema) && fields.list.len() <= MOST_FIELDS_IN_HASTE,
+            fields: fields.list,
+            spellings: fields.spellings,
+        })
+    }
+
+    /// The field that a record calls `name`.
+    pub fn field(&self, name: &str) -> Option<usize> {
+        self.spellings.get(name).copied()
+    }
+}
+
+/// Known fields while they are gathered. What is named first keeps its name: a type's own column called `uuid` is a column.
+struct FieldList<'a> {
+    schema: &'a Value,
+    list: Vec<KnownField>,
+    spellings: HashMap<String, usize>,
+}
+
+impl<'a> FieldList<'a> {
+    fn of(data_type: &'a DataType, own: &[FieldRef]) -> Self {
+        let layout = &data_type.layout;
+        let mut fields = Self {
+            schema: &data_type.schema,
+            list: Vec::new(),
+            spellings: HashMap::new(),
+        };
+        for (position, column) in own.iter().enumerate() {
+            fields.add(column.name(), Role::Column(position));
+        }
+        fields.add_times(&layout.times);
+        fields.add_spellings(&layout.id, Role::Id);
+        for read in &layout.read {
+            match &read.from {
+                ReadFrom::Column(stored) if stored == EXTRAS => fields.add(&read.name, Role::Extras),
+                ReadFrom::Column(stored) => {
+                    if let Some(field) = fields.spellings.get(stored).copied() {
+                        fields.spell(&read.name, field);
+                    }
+                }
+                ReadFrom::Constant(_) => fields.add(&read.name, Role::Unit),
+                ReadFrom::Id => fields.add(&read.name, Role::Id),
+                ReadFrom::Start | ReadFrom::End | ReadFrom::Span | ReadFrom::Null => fields.add(&read.name, Role::Computed),
+            }
+        }
+        if layout.undeclared == Undeclared::UnderExtras {
+            fields.add(EXTRAS, Role::Extras);
+        }
+        for (alias, name) in &layout.aliases {
+            if let Some(field) = fields.spellings.get(name).copied() {
+                fields.spell(alias, field);
+            }
+        }
+        fields.add_common_id_spellings();
+        fields
+    }
+
+    fn property(&self, name: &str) -> Option<&'a Value> {
+        self.schema.get("properties")?.get(name)
+    }
+
+    fn add(&mut self, name: &str, role: Role) {
+        if self.spellings.contains_key(name) {
+            return;
+        }
+        let required = self
+            .schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|required| required == name));
+        let rule = match self.property(name) {
+            Some(schema) => scalar::rule(schema),
+            None => Some(ScalarRule::ANYTHING),
+        };
+        self.spellings.insert(name.to_owned(), self.list.len());
+        self.list.push(KnownField {
+            name: name.to_owned(),
+            role,
+            required,
+            rule,
+        });
+    }
+
+    fn spell(&mut self, name: &str, field: usize) {
+        self.spellings.entry(name.to_owned()).or_insert(field);
+    }
+
+    /// Adds one field under several names; its own is the one the schema declares, else the first.
+    fn add_spellings(&mut self, names: &[String], role: Role) {
+        let free = |name: &&String| !self.spellings.contains_key(*name);
+        let Some(own) = names
+            .iter()
+            .filter(free)
+            .find(|name| self.property(name).is_some())
+            .or_else(|| names.iter().find(free))
+        else {
+            return;
+        };
+        self.add(own, role);
+        if let Some(field) = self.spellings.get(own).copied() {
+            for name in names {
+                self.spell(name, field);
+            }
+        }
+    }
+
+    fn add_times(&mut self, times: &TimeFields) {
+        match times {
+            TimeFields::StartEnd { start, end } => {
+                self.add_spellings(start, Role::Start);
+                self.add_spellings(end, Role::End);
+            }
+            TimeFields::Moment { at, .. } => self.add_spellings(at, Role::Moment),
+            TimeFields::RecordedAt => {
+                self.add("recorded_at", Role::RecordedAt);
+                self.add("start_time", Role::Start);
+                self.add("end_time", Role::End);
+            }
+        }
+    }
+
+    /// Whatever a type calls its id, `id` and `uuid` name it too.
+    fn add_common_id_spellings(&mut self) {
+        if !self.list.iter().any(|field| field.role == Role::Id) {
+            self.add("id", Role::Id);
+        }
+        if let Some(field) = self.list.iter().position(|field| field.role == Role::Id) {
+            self.spell("id", field);
+            self.spell("uuid", field);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The part of JSON Schema that can be checked on a token, without the document around it.
+//!
+//! A schema says more than this; where it does there is no rule, and the record is validated whole. Pure functions.
+
+use serde_json::Value;
+
+/// The JSON types that a schema can name. A number that is whole is of both number types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Null,
+    Bool,
+    Integer,
+    Number,
+    Text,
+}
+
+impl Token {
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Null => 1,
+            Self::Bool => 2,
+            Self::Integer => 4,
+            Self::Number => 8,
+            Self::Text => 16,
+        }
+    }
+}
+
+/// What a value may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ScalarRule {
+    tokens: u8,
+    /// Bounds that are themselves allowed.
+    minimum: f64,
+    maximum: f64,
+    /// Bounds that are not.
+    above: f64,
+    below: f64,
+    /// Whether a text must be a time or a uuid: known from the column for times and ids, to be asked of the schema for all else.
+    pub formatted: bool,
+}
+
+impl ScalarRule {
+    pub const ANYTHING: Self = Self {
+        tokens: u8::MAX,
+        minimum: f64::NEG_INFINITY,
+        maximum: f64::INFINITY,
+        above: f64::NEG_INFINITY,
+        below: f64::INFINITY,
+        formatted: false,
+    };
+
+    pub const fn allows(&self, token: Token) -> bool {
+        self.tokens & token.bit() != 0
+    }
+
+    pub fn allows_number(&self, value: f64) -> bool {
+        self.minimum <= value && value <= self.maximum && self.above < value && value < self.below
+    }
+}
+
+/// A bound that a float holds exactly, so that comparing floats compares numbers.
+fn bound(value: &Value) -> Option<f64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    value.as_f64().filter(|bound| bound.abs() < EXACT)
+}
+
+/// Keywords that ask nothing of a record.
+fn is_remark(keyword: &str) -> bool {
+    keyword.starts_with("x-")
+        || matches!(
+            keyword,
+            "$schema"
+                | "$id"
+                | "$comment"
+                | "$defs"
+                | "title"
+                | "description"
+                | "examples"
+                | "default"
+                | "deprecated"
+                | "readOnly"
+                | "writeOnly"
+        )
+}
+
+/// Whether every field of a record can be judged by itself.
+pub(super) fn fields_are_independent(schema: &Value) -> bool {
+    let Some(keywords) = schema.as_object() else { return false };
+    keywords.iter().all(|(keyword, value)| match keyword.as_str() {
+        "type" => value == "object",
+        "properties" | "required" | "additionalProperties" => true,
+        other => is_remark(other),
+    })
+}
+
+/// What a field's schema asks, if it asks nothing else.
+pub(super) fn rule(schema: &Value) -> Option<ScalarRule> {
+    let keywords = schema.as_object()?;
+    let mut rule = ScalarRule::ANYTHING;
+    for (keyword, value) in keywords {
+        match keyword.as_str() {
+            "type" => rule.tokens = tokens(value)?,
+            // These bind objects and lists only, which no rule here decides about.
+            "properties" | "required" | "additionalProperties" | "items" => {}
+            "format" if value == "date-time" || value == "uuid" => rule.formatted = true,
+            "minimum" => rule.minimum = bound(value)?,
+            "maximum" => rule.maximum = bound(value)?,
+            "exclusiveMinimum" => rule.above = bound(value)?,
+            "exclusiveMaximum" => rule.below = bound(value)?,
+            other if is_remark(other) => {}
+            _ => return None,
+        }
+    }
+    Some(rule)
+}
+
+fn tokens(names: &Value) -> Option<u8> {
+    let one = |name: &Value| match name.as_str()? {
+        "null" => Some(Token::Null.bit()),
+        "boolean" => Some(Token::Bool.bit()),
+        "integer" => Some(Token::Integer.bit()),
+        "number" => Some(Token::Integer.bit() | Token::Number.bit()),
+        "string" => Some(Token::Text.bit()),
+        "object" | "array" => Some(0),
+        _ => None,
+    };
+    match names {
+        Value::Array(names) => names.iter().try_fold(0, |bits, name| Some(bits | one(name)?)),
+        name => one(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn types_and_bounds_are_rules() {
+        let found =
+            rule(&json!({"type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 10, "description": "x", "x-role": "y"})).unwrap();
+        assert!(found.allows(Token::Null) && found.allows(Token::Integer) && found.allows(Token::Number) && !found.allows(Token::Text));
+        assert!(found.allows_number(0.0) && !found.allows_number(-0.1) && !found.allows_number(10.0));
+        let object = rule(&json!({"type": ["object", "null"], "properties": {"a": {"enum": [1]}}})).unwrap();
+        assert!(object.allows(Token::Null) && !object.allows(Token::Text));
+        let whole = rule(&json!({"type": "integer"})).unwrap();
+        assert!(whole.allows(Token::Integer) && !whole.allows(Token::Number));
+    }
+
+    #[test]
+    fn anything_more_is_left_to_the_schema() {
+        for schema in [
+            json!({"enum": [1]}),
+            json!({"anyOf": []}),
+            json!({"type": "string", "format": "email"}),
+            json!({"pattern": "x"}),
+            json!(true),
+        ] {
+            assert_eq!(rule(&schema), None, "{schema}");
+        }
+        assert!(fields_are_independent(
+            &json!({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": true})
+        ));
+        assert!(!fields_are_independent(&json!({"type": "object", "dependentRequired": {}})));
+    }
+}

@@ -1,0 +1,201 @@
+//! Reads JSON tokens that look the way programs write them. Whatever looks otherwise is `None`, valid or not: the complete way decides then.
+//!
+//! Lives as long as one line, borrows it, allocates nothing.
+
+/// A place in a line.
+#[derive(Clone, Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// A number as written and as a float.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct NumberToken<'a> {
+    pub raw: &'a str,
+    pub value: f64,
+    /// Without point and exponent.
+    pub is_integer: bool,
+}
+
+/// Powers of ten that a float holds exactly.
+const EXACT_POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
+impl<'a> Scanner<'a> {
+    pub const fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// What is left of the line.
+    pub fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    pub const fn advance(&mut self, by: usize) {
+        self.at += by;
+    }
+
+    pub fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    pub fn skip_blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Takes `expected` if it comes next.
+    pub fn take(&mut self, expected: u8) -> bool {
+        let comes = self.peek() == Some(expected);
+        if comes {
+            self.at += 1;
+        }
+        comes
+    }
+
+    /// Takes a word such as `null` if it comes next.
+    pub fn take_word(&mut self, word: &str) -> bool {
+        let comes = self.rest().starts_with(word.as_bytes());
+        if comes {
+            self.at += word.len();
+        }
+        comes
+    }
+
+    /// A string without escapes.
+    pub fn string(&mut self) -> Option<&'a str> {
+        if !self.take(b'"') {
+            return None;
+        }
+        let start = self.at;
+        let length = self.rest().iter().position(|byte| matches!(byte, b'"' | b'\\' | ..=0x1f))?;
+        self.at += length;
+        if !self.take(b'"') {
+            return None;
+        }
+        self.text.get(start..start + length)
+    }
+
+    /// A finite number. Few digits are exact by one division; more take the long way.
+    pub fn number(&mut self) -> Option<NumberToken<'a>> {
+        let start = self.at;
+        let is_negative = self.take(b'-');
+        let digits_start = self.at;
+        let mut digits = 0_u64;
+        self.digits(&mut digits);
+        let whole_digits = self.at - digits_start;
+        let has_leading_zero = self.text.as_bytes().get(digits_start) == Some(&b'0');
+        if whole_digits == 0 || (whole_digits > 1 && has_leading_zero) {
+            return None;
+        }
+        let mut fraction_digits = 0;
+        let mut is_integer = true;
+        if self.take(b'.') {
+            let fraction_start = self.at;
+            self.digits(&mut digits);
+            fraction_digits = self.at - fraction_start;
+            if fraction_digits == 0 {
+                return None;
+            }
+            is_integer = false;
+        }
+        let has_exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if has_exponent {
+            self.at += 1;
+            if !self.take(b'+') {
+                self.take(b'-');
+            }
+            let exponent_start = self.at;
+            self.digits(&mut 0);
+            if self.at == exponent_start {
+                return None;
+            }
+            is_integer = false;
+        }
+        let raw = self.text.get(start..self.at)?;
+        let value = match EXACT_POWERS.get(fraction_digits) {
+            Some(power) if !has_exponent && whole_digits + fraction_digits <= 15 => {
+                let magnitude = digits as f64 / power;
+                if is_negative { -magnitude } else { magnitude }
+            }
+            _ => raw.parse().ok().filter(|value: &f64| value.is_finite())?,
+        };
+        Some(NumberToken { raw, value, is_integer })
+    }
+
+    /// Takes decimal digits and appends them to `number`, which means nothing once there are more than fit.
+    fn digits(&mut self, number: &mut u64) {
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            *number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            self.at += 1;
+        }
+    }
+
+    /// An object or a list, up to the bracket that closes it. Says nothing about what is inside.
+    pub fn composite(&mut self) -> Option<&'a [u8]> {
+        let start = self.at;
+        let mut depth = 0_usize;
+        let mut in_string = false;
+        let mut escaped = false;
+        for (distance, byte) in self.rest().iter().enumerate() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                _ if in_string => {}
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 0 {
+                        self.at += distance + 1;
+                        return self.text.as_bytes().get(start..self.at);
+                    }
+                }
+                _ if depth == 0 => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn number(text: &str) -> Option<(f64, usize)> {
+        let mut scanner = Scanner::new(text);
+        scanner.number().map(|token| (token.value, scanner.at))
+    }
+
+    proptest! {
+        /// A number has the value that the complete way gives it, to the last bit.
+        #[test]
+        fn numbers_are_exact(text in r"-?(0|[1-9][0-9]{0,19})(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,3})?") {
+            match serde_json::from_str::<f64>(&text) {
+                Ok(expected) => prop_assert_eq!(number(&text).map(|(value, end)| (value.to_bits(), end)), Some((expected.to_bits(), text.len()))),
+                Err(_) => prop_assert_eq!(number(&text), None),
+            }
+        }
+
+        /// What is taken as a whole number token is JSON.
+        #[test]
+        fn only_json_numbers_are_numbers(text in r"[-+0-9.eE]{1,8}") {
+            if let Some((_, end)) = number(&text) {
+                prop_assert!(serde_json::from_str::<f64>(&text[..end]).is_ok(), "{}", &text[..end]);
+            }
+        }
+
+        /// What is taken as a string is one, and it is that string.
+        #[test]
+        fn strings_are_strings(text in r#""[a"\\ü\x00-\x20]{0,6}"#) {
+            let mut scanner = Scanner::new(&text);
+            if let Some(found) = scanner.string() {
+                prop_assert_eq!(serde_json::from_str::<String>(&text[..scanner.at]).unwrap(), found);
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+use super::*;
+use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
+use crate::model::ids::PersonId;
+use crate::model::registry::{Base, Definition};
+use serde_json::json;
+
+#[test]
+fn rule_8_1_the_caller_may_choose_the_id_in_any_spelling() {
+    let id = "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e";
+    for name in ["id", "uuid"] {
+        let line = format!(
+            r#"{{"{name}":"{}","start_date":"2024-05-01T10:00:00Z","value":1}}"#,
+            id.to_uppercase()
+        );
+        let found = rows("HeartRate", &[&line]);
+        assert_eq!(cell(&found, "id", 0), id.replace('-', ""));
+        assert_eq!(found.given, [true]);
+    }
+}
+
+#[test]
+fn rule_8_1_an_id_is_made_where_none_was_chosen() {
+    let found = rows(
+        "HeartRate",
+        &[
+            r#"{"start_time":"2024-05-01T10:00:00Z","value":1}"#,
+            r#"{"id":null,"start_time":"2024-05-01T10:00:00Z","value":1}"#,
+        ],
+    );
+    assert_eq!(found.given, [false, false]);
+    assert_ne!(cell(&found, "id", 0), cell(&found, "id", 1));
+}
+
+#[test]
+fn rule_8_3_tombstones_are_accepted_in_both_spellings() {
+    let compiled = COMPILED.get(&data_type(TOMBSTONE_TYPE)).unwrap();
+    let decode = |json: &str| decode_tombstone(&compiled, &context(), 3, json.as_bytes());
+    let id = "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e";
+    for (deleted_id, deleted_type) in [
+        ("deleted_id", "deleted_type"),
+        ("record_id", "data_type"),
+        ("deleted_id", "data_type"),
+    ] {
+        let tombstone = decode(&json!({deleted_id: id.to_uppercase(), deleted_type: "HeartRate", "reason": "twice"}).to_string()).unwrap();
+        assert_eq!(
+            (tombstone.record.to_string(), tombstone.data_type.as_str(), tombstone.place),
+            (id.to_owned(), "HeartRate", Place::Line(3))
+        );
+    }
+    let refusal = |json: &str| {
+        let faults = decode(json).expect_err(json);
+        faults.iter().map(|fault| (place(fault), fault.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        refusal(r#"{"deleted_type":"HeartRate"}"#),
+        [("body.3.deleted_id".to_owned(), "missing")]
+    );
+    assert_eq!(
+        refusal(r#"{"record_id":"x","deleted_type":"HeartRate"}"#),
+        [("body.3.record_id".to_owned(), "format")]
+    );
+    assert_eq!(
+        refusal(&json!({"deleted_id": id, "deleted_type": 1}).to_string()),
+        [("body.3.deleted_type".to_owned(), "type")]
+    );
+}
+
+#[test]
+fn rule_8_4_undeclared_fields_of_built_in_types_are_kept_under_extras() {
+    let line = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"mood":{"a": [1.10, 1e2]},"extras":{"b":"\u00e4"},"big":12345678901234567890123}"#;
+    assert_eq!(
+        stored("HeartRate", line, "extras"),
+        r#"{"mood":{"a":[1.10,1e2]},"b":"\u00e4","big":12345678901234567890123}"#
+    );
+    assert_eq!(
+        stored(
+            "HeartRate",
+            r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"extras":{}}"#,
+            "extras"
+        ),
+        ""
+    );
+}
+
+#[test]
+fn rule_8_4_undeclared_members_of_declared_objects_are_kept_too() {
+    let line = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"source_properties":{"name":"Watch","colour":"red"}}"#;
+    let found = rows("HeartRate", &[line, line]);
+    for row in 0..2 {
+        assert_eq!(cell(&found, "extras", row), r#"{"source_properties":{"colour":"red"}}"#);
+        assert!(cell(&found, "source_properties", row).contains("Watch"));
+    }
+}
+
+#[test]
+fn rule_8_4_own_types_have_typed_columns_and_keep_the_rest_as_given() {
+    let schema = json!({
+        "properties": {"beans": {"type": "string"}, "grams": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}},
+        "required": ["beans"],
+    });
+    let definition = Definition::read(
+        Base::Event,
+        &json!({"name": "Coffee", "description": "", "record_spec": {"schema": schema}}),
+    )
+    .unwrap();
+    let own = Arc::new(
+        DataType::from_definition(
+            PersonId(Uuid::from_u128(1)),
+            Uuid::from_u128(2),
+            &data_type("Event"),
+            &definition,
+            1,
+        )
+        .unwrap(),
+    );
+    let mut decoder = decoder_of(&own);
+    decoder
+        .push(
+            0,
+            br#"{"start_time":"2024-05-01 10:00:00","beans":"arabica","grams":18.0,"at":"2024-05-01","mood":"good"}"#,
+        )
+        .unwrap();
+    let found = decoder.take().unwrap();
+    assert_eq!(
+        ["beans", "grams", "at", "extras"].map(|column| cell(&found, column, 0)),
+        ["arabica", "18", "2024-05-01T00:00:00Z", r#"{"mood":"good"}"#]
+    );
+    let faults = decoder
+        .push(Place::Whole, br#"{"start_time":"2024-05-01","grams":1.5}"#)
+        .unwrap_err();
+    let mut found: Vec<_> = faults.iter().map(|fault| (place(fault), fault.kind)).collect();
+    found.sort();
+    assert_eq!(found, [("body.beans".to_owned(), "missing"), ("body.grams".to_owned(), "type")]);
+}
+
+#[test]
+fn rule_8_6_only_measurements_must_have_happened() {
+    let line = |name: &str, at: &str| format!(r#"{{"{name}":"{at}","value":1,"latitude_degrees":1,"longitude_degrees":1}}"#);
+    assert_eq!(
+        stored("HeartRate", &line("start_date", "2024-06-02T12:00:00Z"), "start_time"),
+        "2024-06-02T12:00:00Z"
+    );
+    refused(
+        "HeartRate",
+        &line("start_time", "2024-06-02T12:00:01Z"),
+        "body.7.start_time",
+        "future",
+    );
+    refused(
+        "PlatformLocationUpdate",
+        &line("timestamp", "2024-06-02T12:00:01Z"),
+        "body.7.timestamp",
+        "future",
+    );
+    assert_eq!(
+        stored("Event", r#"{"start_time":"2034-06-02T12:00:01Z"}"#, "end_time"),
+        "2034-06-02T12:00:01Z"
+    );
+}
+
+#[test]
+fn rule_0_2_the_years_that_stand_for_unknown_are_kept() {
+    let line =
+        r#"{"arrival_date":"0001-01-01T00:00:00Z","departure_date":"4001-01-01T00:00:00Z","latitude_degrees":1,"longitude_degrees":2}"#;
+    let found = rows("PlatformLocationVisit", &[line]);
+    assert_eq!(
+        (cell(&found, "start_time", 0).as_str(), cell(&found, "end_time", 0).as_str()),
+        ("0001-01-01T00:00:00Z", "4001-01-01T00:00:00Z")
+    );
+}
+
+#[test]
+fn rule_1_4e_every_row_says_where_it_comes_from() {
+    let plain = r#"{"start_date":"2024-05-01T10:00:00Z","value":1}"#;
+    let typed = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"extras":{"HKWasUserEntered":1},"sources":["com.example.app"]}"#;
+    let phone = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"source_properties":{"name":"Steps","productType":"Phone9,1"},"imported_from":null}"#;
+    let imported = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"imported_from":"export.csv"}"#;
+    let found = rows("HeartRate", &[SAMPLE, plain, typed, phone, imported, SAMPLE]);
+    let marks: Vec<_> = (0..6)
+        .map(|row| (cell(&found, "source", row), cell(&found, "source_class", row)))
+        .collect();
+    let expected = [
+        ("com.example.health/Watch6,2", "3"),
+        ("", "5"),
+        ("com.example.app", "2"),
+        ("Steps", "4"),
+        ("", "6"),
+        ("com.example.health/Watch6,2", "3"),
+    ];
+    assert_eq!(marks, expected.map(|(key, class)| (key.to_owned(), class.to_owned())));
+    let sources: Vec<_> = found
+        .sources
+        .iter()
+        .map(|source| (source.key.as_str(), source.name.as_deref()))
+        .collect();
+    assert_eq!(
+        sources,
+        [
+            ("com.example.health/Watch6,2", Some("Watch")),
+            ("", None),
+            ("com.example.app", None),
+            ("Steps", Some("Steps"))
+        ]
+    );
+}
+
+#[test]
+fn rule_5_8_an_annotation_belongs_to_the_definition_among_its_sources() {
+    let definition = "com.almanac.annotation.0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60";
+    let line = |sources: &str| format!(r#"{{"recorded_at":"2024-05-01T10:00:00Z","sources":[{sources}]}}"#);
+    assert_eq!(
+        stored(
+            "MomentAnnotation",
+            &line(&format!(r#""com.example.app","{definition}""#)),
+            "source_id"
+        ),
+        definition
+    );
+    assert_eq!(
+        stored("MomentAnnotation", &line(r#""com.example.app","other""#), "source_id"),
+        "com.example.app"
+    );
+    assert_eq!(stored("MomentAnnotation", &line(""), "source_id"), "");
+}
+
+#[test]
+fn rule_5_8_recorded_at_is_a_moment_or_a_span_or_now() {
+    let span = |line: &str| {
+        let found = rows("DurationAnnotation", &[line]);
+        (cell(&found, "start_time", 0), cell(&found, "end_time", 0))
+    };
+    let expected = ("2024-05-01T10:00:00Z".to_owned(), "2024-05-01T11:00:00Z".to_owned());
+    assert_eq!(
+        span(r#"{"recorded_at":{"start_time":"2024-05-01T10:00Z","end_time":"2024-05-01T11:00Z"}}"#),
+        expected
+    );
+    assert_eq!(
+        span(r#"{"start_time":"2024-05-01T10:00Z","end_time":"2024-05-01T11:00Z"}"#),
+        expected
+    );
+    assert_eq!(span(r#"{"recorded_at":"2024-05-01T10:00Z"}"#).1, expected.0);
+    assert_eq!(span(r#"{"note":"x"}"#).0, "2024-06-01T12:00:00Z");
+    assert_eq!(span(r#"{"recorded_at":null}"#).0, "2024-06-01T12:00:00Z");
+    refused(
+        "MomentAnnotation",
+        r#"{"recorded_at":{"start_time":"2024-05-01T12:00Z","end_time":"2024-05-01T11:00Z"}}"#,
+        "body.7.recorded_at.end_time",
+        "end_before_start",
+    );
+    refused(
+        "MomentAnnotation",
+        r#"{"recorded_at":{"start_time":"2024-05-01T12:00Z"}}"#,
+        "body.7.recorded_at.end_time",
+        "missing",
+    );
+    refused(
+        "MomentAnnotation",
+        r#"{"recorded_at":"2024-05-01","start_time":"2024-05-01"}"#,
+        "body.7.recorded_at",
+        "duplicate",
+    );
+}
+
+#[test]
+fn every_example_of_every_type_is_accepted_and_what_is_stored_has_its_layout() {
+    for data_type in REGISTRY.types() {
+        let examples = data_type
+            .schema
+            .get("examples")
+            .and_then(|examples| examples.as_array())
+            .cloned()
+            .unwrap_or_default();
+        assert!(!examples.is_empty() || !data_type.recordable, "{}", data_type.id);
+        let mut decoder = decoder_of(data_type);
+        for example in &examples {
+            decoder
+                .push(Place::Whole, example.to_string().as_bytes())
+                .unwrap_or_else(|faults| panic!("{}: {faults:?}", data_type.id));
+        }
+        let found = decoder.take().unwrap();
+        assert_eq!(found.rows.schema_ref(), &data_type.layout.storage, "{}", data_type.id);
+        assert_eq!(found.rows.num_rows(), examples.len());
+    }
+}
+
+#[test]
+fn a_decoder_goes_on_after_rows_were_taken() {
+    let mut decoder = decoder("HeartRate");
+    let expected = table(&rows("HeartRate", &[SAMPLE]));
+    for _ in 0..3 {
+        decoder.push(0, SAMPLE.as_bytes()).unwrap();
+        decoder.push(1, SAMPLE.as_bytes()).unwrap();
+        let found = decoder.take().unwrap();
+        assert_eq!(table(&found), [expected[0].clone(), expected[0].clone()]);
+        assert_eq!(found.sources.len(), 1);
+        assert!(decoder.is_empty());
+    }
+}

@@ -1,0 +1,80 @@
+use super::*;
+
+fn line(value: &str, unit: &str) -> String {
+    format!(r#"{{"start_date":"2024-05-01T10:00:00Z","value":{value},"unit":"{unit}"}}"#)
+}
+
+/// Both ways of decoding, the second line being one that was learnt from the first.
+fn converted(name: &str, value: &str, unit: &str) -> (f64, String) {
+    let line = line(value, unit);
+    let found = rows(name, &[&line, &line]);
+    assert_eq!(table(&found)[0][1..], table(&found)[1][1..]);
+    (cell(&found, "value", 1).parse().unwrap(), cell(&found, "extras", 1))
+}
+
+#[test]
+fn rule_8_7_values_are_stored_in_the_catalogue_unit_and_the_original_is_kept() {
+    let (value, extras) = converted("Weight", "80", "kg");
+    assert!((value - 176.369_81).abs() < 1e-5, "{value}");
+    assert_eq!(extras, r#"{"original_value":80,"original_unit":"kg"}"#);
+    let (value, extras) = converted("BloodGlucose", "5.50", "mmol/L");
+    assert!((value - 99.0857).abs() < 1e-4, "{value}");
+    assert_eq!(extras, r#"{"original_value":5.50,"original_unit":"mmol/L"}"#);
+    assert_eq!(converted("BodyTemperature", "37", "degC").0, 98.6);
+    assert_eq!(converted("SkinTemperatureDelta", "0.5", "degC").0, 0.9);
+    assert_eq!(converted("ActiveCaloriesBurned", "418.4", "kJ").0, 100.0);
+    assert_eq!(
+        converted("BloodOxygenSaturation", "0.97", "%"),
+        (97.0, r#"{"original_value":0.97,"original_unit":"%"}"#.to_owned())
+    );
+}
+
+#[test]
+fn rule_8_7_the_catalogue_unit_in_any_spelling_changes_nothing() {
+    assert_eq!(converted("HeartRate", "72", "bpm"), (72.0, String::new()));
+    assert_eq!(converted("HeartRate", "72", "count/min"), (72.0, String::new()));
+    assert_eq!(stored("HeartRate", r#"{"start_date":"2024-05-01","value":72}"#, "value"), "72.0");
+    assert_eq!(
+        stored("HeartRate", r#"{"start_date":"2024-05-01","value":72,"unit":null}"#, "value"),
+        "72.0"
+    );
+}
+
+#[test]
+fn rule_8_7_wrong_dimension_and_unknown_units_are_refused() {
+    refused("HeartRate", &line("72", "kg"), "body.7.unit", "unit");
+    refused("Weight", &line("72", "blobs"), "body.7.unit", "unit");
+    refused("Weight", &line("1e308", "st"), "body.7.value", "unit");
+    refused("Weight", r#"{"start_date":"2024-05-01","value":1,"unit":5}"#, "body.7.unit", "type");
+}
+
+#[test]
+fn rule_8_7_an_original_that_was_sent_is_not_overwritten() {
+    let written_back = r#"{"start_date":"2024-05-01","value":176.37,"unit":"lb","extras":{"original_value":80,"original_unit":"kg"}}"#;
+    assert_eq!(
+        stored("Weight", written_back, "extras"),
+        r#"{"original_value":80,"original_unit":"kg"}"#
+    );
+    refused(
+        "Weight",
+        r#"{"start_date":"2024-05-01","value":80,"unit":"kg","extras":{"original_unit":"stone"}}"#,
+        "body.7.extras",
+        "duplicate",
+    );
+}
+
+#[test]
+fn rule_8_7_bounds_hold_for_the_converted_value() {
+    // The least temperature is given in the catalogue's unit, and so is the least number of steps.
+    refused("StepCount", &line("-5", "steps"), "body.7.value", "minimum");
+    assert_eq!(converted("BodyTemperature", "-10", "degC").0, 14.0);
+}
+
+#[test]
+fn a_metric_without_a_fixed_unit_keeps_the_unit_it_was_given() {
+    assert_eq!(stored("NumericAnnotation", r#"{"value":3,"unit":"cups"}"#, "unit"), "cups");
+    assert_eq!(
+        stored("Metric", r#"{"start_time":"2024-05-01","value":3,"unit":"cups"}"#, "unit"),
+        "cups"
+    );
+}

@@ -1,0 +1,56 @@
+//! Records that delete records.
+//!
+//! A tombstone is validated like any other record, and is never stored: what it names goes with the commit that accepts it. Knows what a
+//! tombstone says; whether there is such a record is not known here.
+
+use super::body::Place;
+use super::columns::Cell;
+use super::compile::CompiledType;
+use super::decode::DecodeContext;
+use super::general;
+use crate::model::faults::Fault;
+use crate::model::ids::RecordId;
+
+/// The type whose records delete records.
+pub const TOMBSTONE_TYPE: &str = "DeletedRecord";
+
+/// A record to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tombstone {
+    pub record: RecordId,
+    /// The type it is of, as it was written. Need not exist.
+    pub data_type: String,
+    pub place: Place,
+}
+
+/// Decodes the tombstone `json`, which stands at `place`. `compiled` is the tombstone type.
+pub fn decode_tombstone(
+    compiled: &CompiledType,
+    context: &DecodeContext,
+    place: impl Into<Place>,
+    json: &[u8],
+) -> Result<Tombstone, Vec<Fault>> {
+    let place = place.into();
+    let record = general::decode(compiled, context, place, json)?;
+    let text = |name: &str| {
+        let column = compiled.plan.columns.iter().position(|column| column.name() == name);
+        match column.and_then(|column| record.cells.get(column)) {
+            Some(Cell::Text(text)) => Ok(text.as_ref()),
+            _ => Err(fault_at(place, name, "missing", format!("{name} is missing"))),
+        }
+    };
+    let deleted = text("deleted_id")?
+        .parse()
+        .map_err(|_| fault_at(place, "deleted_id", "format", "not a uuid".to_owned()))?;
+    Ok(Tombstone {
+        record: deleted,
+        data_type: text("deleted_type")?.to_owned(),
+        place,
+    })
+}
+
+fn fault_at(place: Place, name: &str, kind: &'static str, message: String) -> Vec<Fault> {
+    let mut loc = place.loc();
+    loc.push(name.into());
+    vec![Fault::new(loc, kind, message)]
+}

@@ -1,0 +1,83 @@
+//! An upload: everything one accepted request does, before it is committed.
+//!
+//! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the catalogue's tables.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::catalog::records::{NewPiece, SeenSource};
+use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
+use crate::model::registry::{Layout, TypeId};
+use crate::store::snapshot::Snapshot;
+
+use super::merge::Change;
+
+/// One accepted request.
+#[derive(Debug)]
+pub struct Upload {
+    pub person: PersonId,
+    pub upload: UploadId,
+    /// `Idempotency-Key` with a fingerprint of the request.
+    pub key: Option<IdempotencyKey>,
+    pub work: Work,
+    pub sources: Vec<SeenSource>,
+}
+
+/// The caller's name for a request, and what the request was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    pub key: String,
+    pub fingerprint: [u8; 32],
+}
+
+/// What is to be stored.
+#[derive(Debug)]
+pub enum Work {
+    /// Rows in memory, to be merged with whatever else waits.
+    Small(Vec<PartitionChanges>),
+    /// Rows that stand in objects already, which nobody can see yet.
+    Written(WrittenRows),
+}
+
+impl Work {
+    /// Rows in memory.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Small(partitions) => partitions.iter().flat_map(|partition| &partition.changes).map(Change::rows).sum(),
+            Self::Written(_) => 0,
+        }
+    }
+}
+
+/// Changes of one partition, in their order.
+#[derive(Debug)]
+pub struct PartitionChanges {
+    pub data_type: TypeId,
+    pub layout: Arc<Layout>,
+    pub changes: Vec<Change>,
+}
+
+/// Rows of one large body, and what they replace.
+#[derive(Debug)]
+pub struct WrittenRows {
+    pub data_type: TypeId,
+    pub layout: Arc<Layout>,
+    pub pieces: Vec<NewPiece>,
+    /// The ids that the caller chose, each with the piece its last version is in.
+    pub given: HashMap<RecordId, PieceId>,
+    /// Rows of `pieces` that a later line of the same body replaced.
+    pub superseded: Vec<(PieceId, RecordId)>,
+    /// What was stored when the body was read.
+    pub base: Arc<Snapshot>,
+    /// Rows of `base` that are replaced.
+    pub replaced: Vec<(PieceId, RecordId)>,
+}
+
+impl WrittenRows {
+    /// Live rows among the written ones.
+    #[must_use]
+    pub fn live(&self) -> i64 {
+        self.pieces.iter().map(|piece| piece.rows).sum::<i64>() - self.superseded.len() as i64
+    }
+}

@@ -1,0 +1,99 @@
+//! What is wrong with something that was sent, and where: the items of a 422 answer. Built where the fact is known, carried up unchanged.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The way to it, such as body, line 3, `value`.
+    pub loc: Vec<LocPart>,
+    pub message: String,
+    /// A word programs can branch on.
+    pub kind: &'static str,
+    /// The value in question, where showing it helps.
+    pub value: Option<Value>,
+}
+
+/// One step on the way to what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LocPart {
+    Name(String),
+    Index(usize),
+}
+
+impl Fault {
+    pub fn new<P: Into<LocPart>>(loc: impl IntoIterator<Item = P>, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            loc: loc.into_iter().map(Into::into).collect(),
+            message: message.into(),
+            kind,
+            value: None,
+        }
+    }
+
+    #[must_use]
+    pub fn with_value(mut self, value: impl Into<Value>) -> Self {
+        self.value = Some(value.into());
+        self
+    }
+}
+
+impl From<&str> for LocPart {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl From<String> for LocPart {
+    fn from(name: String) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl From<usize> for LocPart {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+impl Serialize for LocPart {
+    /// Always a string: the interface promises an array of strings.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Name(name) => serializer.serialize_str(name),
+            Self::Index(index) => serializer.collect_str(index),
+        }
+    }
+}
+
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3 + usize::from(self.value.is_some())))?;
+        map.serialize_entry("loc", &self.loc)?;
+        map.serialize_entry("msg", &self.message)?;
+        map.serialize_entry("type", self.kind)?;
+        if let Some(value) = &self.value {
+            map.serialize_entry("value", value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_reads_as_loc_msg_and_type() {
+        let place: [LocPart; 3] = ["body".into(), 3_usize.into(), "value".into()];
+        let fault = Fault::new(place, "unit", "unknown unit").with_value("kgs");
+        assert_eq!(
+            serde_json::to_value(&fault).unwrap(),
+            json!({"loc": ["body", "3", "value"], "msg": "unknown unit", "type": "unit", "value": "kgs"})
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! Permission to read, as a value.
+//!
+//! Whoever answers questions about stored rows asks for one of these instead of for a person's id, so that no question can be put without a
+//! decision. A permit lives as long as the request it was given for. It is bound to the `Authority` that decided: only somebody who
+//! holds such a value can make one, it can be neither copied nor changed, and code that is written for one authority takes the permits of no
+//! other. Who the authority is, and how it decides, is not known here.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::ids::PersonId;
+use super::registry::TypeId;
+use super::time::{Instant, TimeRange};
+
+/// Spans of time in which rows may be read: sorted, not empty, not touching.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Windows(Vec<TimeRange>);
+
+impl Windows {
+    /// The windows that together cover what `ranges` cover.
+    pub fn new(ranges: impl IntoIterator<Item = TimeRange>) -> Self {
+        let mut sorted: Vec<TimeRange> = ranges.into_iter().filter(|range| range.start() < range.end()).collect();
+        sorted.sort_by_key(|range| range.start());
+        let mut windows: Vec<TimeRange> = Vec::with_capacity(sorted.len());
+        for range in sorted {
+            match windows.last_mut() {
+                Some(last) if range.start() <= last.end() => {
+                    if let Some(joined) = TimeRange::new(last.start(), last.end().max(range.end())) {
+                        *last = joined;
+                    }
+                }
+                _ => windows.push(range),
+            }
+        }
+        Self(windows)
+    }
+
+    #[must_use]
+    pub fn as_slice(&self) -> &[TimeRange] {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a moment lies in one of them.
+    #[must_use]
+    pub fn contain(&self, moment: Instant) -> bool {
+        let after = self.0.partition_point(|window| window.start() <= moment);
+        after
+            .checked_sub(1)
+            .and_then(|index| self.0.get(index))
+            .is_some_and(|window| moment < window.end())
+    }
+}
+
+/// Permission to read one person's rows of one type inside some windows.
+pub struct ReadPermit<Authority> {
+    owner: PersonId,
+    data_type: TypeId,
+    windows: Windows,
+    given_by: PhantomData<fn() -> Authority>,
+}
+
+impl<Authority> ReadPermit<Authority> {
+    /// A permit given by `_authority`. Holding the authority is what entitles to decide.
+    #[must_use]
+    pub fn given(_authority: &Authority, owner: PersonId, data_type: TypeId, windows: Windows) -> Self {
+        Self {
+            owner,
+            data_type,
+            windows,
+            given_by: PhantomData,
+        }
+    }
+
+    #[must_use]
+    pub const fn owner(&self) -> PersonId {
+        self.owner
+    }
+
+    #[must_use]
+    pub const fn data_type(&self) -> &TypeId {
+        &self.data_type
+    }
+
+    #[must_use]
+    pub const fn windows(&self) -> &Windows {
+        &self.windows
+    }
+}
+
+impl<Authority> fmt::Debug for ReadPermit<Authority> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ReadPermit")
+            .field("owner", &self.owner)
+            .field("data_type", &self.data_type)
+            .field("windows", &self.windows)
+            .finish()
+    }
+}
+
+/// Permission to learn which types of one person have rows, and how many, without reading a row.
+pub struct ListPermit<Authority> {
+    owner: PersonId,
+    visible: Visible,
+    given_by: PhantomData<fn() -> Authority>,
+}
+
+/// What a listing may show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visible {
+    /// Every type, in these windows.
+    EveryType(Windows),
+}
+
+impl<Authority> ListPermit<Authority> {
+    /// A permit given by `_authority`.
+    #[must_use]
+    pub fn given(_authority: &Authority, owner: PersonId, visible: Visible) -> Self {
+        Self {
+            owner,
+            visible,
+            given_by: PhantomData,
+        }
+    }
+
+    #[must_use]
+    pub const fn owner(&self) -> PersonId {
+        self.owner
+    }
+
+    /// Where rows of `data_type` may be counted; `None` when its existence is not to be told.
+    #[must_use]
+    pub const fn windows_of(&self, _data_type: &TypeId) -> Option<&Windows> {
+        match &self.visible {
+            Visible::EveryType(windows) => Some(windows),
+        }
+    }
+}
+
+impl<Authority> fmt::Debug for ListPermit<Authority> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ListPermit")
+            .field("owner", &self.owner)
+            .field("visible", &self.visible)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: i64, end: i64) -> TimeRange {
+        TimeRange::new(Instant::from_micros(start), Instant::from_micros(end)).unwrap()
+    }
+
+    #[test]
+    fn windows_are_sorted_joined_and_never_empty() {
+        let windows = Windows::new([range(30, 40), range(0, 10), range(5, 20), range(20, 25), range(50, 50)]);
+        assert_eq!(windows.as_slice(), [range(0, 25), range(30, 40)]);
+    }
+
+    #[test]
+    fn a_window_contains_its_start_and_not_its_end() {
+        let windows = Windows::new([range(0, 10), range(20, 30)]);
+        let inside: Vec<bool> = [-1, 0, 9, 10, 20, 30]
+            .map(|micros| windows.contain(Instant::from_micros(micros)))
+            .into();
+        assert_eq!(inside, [false, true, true, false, true, false]);
+    }
+}

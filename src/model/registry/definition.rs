@@ -1,0 +1,147 @@
+//! What a person says about a data type of their own, checked before it becomes one.
+//!
+//! A definition arrives as JSON, is kept in the catalogue as JSON, and may grow: members can be added and described anew, but nothing that is
+//! stored already may change its kind. Everything wrong with a body is told at once.
+
+mod read;
+mod rules;
+
+use std::fmt;
+
+use arrow::datatypes::Field;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::MetricKind;
+use super::layout::column;
+use crate::model::faults::Fault;
+
+/// Members every record of a defined type has; a person's own cannot be called so.
+pub(super) const RESERVED: [&str; 10] = [
+    "id",
+    "start_time",
+    "end_time",
+    "tags",
+    "sources",
+    "value",
+    "unit",
+    "extras",
+    "source",
+    "source_class",
+];
+
+/// What a person's own type is built upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Base {
+    Event,
+    Metric,
+}
+
+impl Base {
+    /// The base of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "Event" => Some(Self::Event),
+            "Metric" => Some(Self::Metric),
+            _ => None,
+        }
+    }
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Event => "Event",
+            Self::Metric => "Metric",
+        }
+    }
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// A fixed scale of whole steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scale {
+    pub min: i64,
+    pub max: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<i64>,
+}
+
+/// A person's own type, as they defined it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    pub base: Base,
+    pub name: String,
+    pub description: String,
+    pub icon: Option<String>,
+    /// Archived: still readable, no longer listed.
+    pub deprecated: bool,
+    /// Metrics only, as the following three.
+    pub unit: Option<String>,
+    pub aggregation: Option<MetricKind>,
+    pub scale: Option<Scale>,
+    pub value_map: Option<Map<String, Value>>,
+    /// JSON Schema of the members of its own: `properties`, `required`, and whatever else binds them.
+    pub schema: Option<Value>,
+}
+
+impl Definition {
+    /// What the body of a creation defines.
+    pub fn read(base: Base, body: &Value) -> Result<Self, Vec<Fault>> {
+        let blank = Self {
+            base,
+            name: String::new(),
+            description: String::new(),
+            icon: None,
+            deprecated: false,
+            unit: None,
+            aggregation: None,
+            scale: None,
+            value_map: None,
+            schema: None,
+        };
+        let definition = read::over(blank, body)?;
+        definition.validate()?;
+        Ok(definition)
+    }
+
+    /// What the body of a change makes of this definition. Only what is sent changes.
+    pub fn amended(&self, body: &Value) -> Result<Self, Vec<Fault>> {
+        let amended = read::over(self.clone(), body)?;
+        amended.validate()?;
+        Self::grow(self, &amended)?;
+        Ok(amended)
+    }
+
+    /// Whether this can be a type.
+    pub fn validate(&self) -> Result<(), Vec<Fault>> {
+        let faults = rules::faults_of(self);
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// Whether records stored under `old` keep their meaning under `new`.
+    pub fn grow(old: &Self, new: &Self) -> Result<(), Vec<Fault>> {
+        let faults = rules::faults_of_growth(old, new);
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// The members of its own, with their schemas.
+    #[must_use]
+    pub fn properties(&self) -> Option<&Map<String, Value>> {
+        self.schema.as_ref()?.get("properties")?.as_object()
+    }
+
+    /// The columns the members are stored in.
+    fn columns(&self) -> Vec<Field> {
+        self.properties()
+            .into_iter()
+            .flatten()
+            .map(|(name, property)| column(name, property))
+            .collect()
+    }
+}

@@ -1,0 +1,144 @@
+//! What must hold in a definition, and from one definition to the next.
+
+use arrow::datatypes::Field;
+use serde_json::Value;
+
+use super::{Definition, RESERVED};
+use crate::model::faults::{Fault, LocPart};
+use crate::model::registry::schema::compile;
+
+/// Characters of a name or a unit; more is no name.
+const LONGEST_NAME: usize = 200;
+/// Members of one type; more would make every file of it wide.
+const MOST_PROPERTIES: usize = 200;
+/// Nesting of a schema; more cannot be meant.
+const DEEPEST_SCHEMA: usize = 32;
+
+const SCHEMA: [&str; 3] = ["body", "record_spec", "schema"];
+
+pub(super) fn faults_of(definition: &Definition) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if definition.name.trim().is_empty() {
+        faults.push(Fault::new(["body", "name"], "missing", "a data type needs a name"));
+    }
+    if definition.name.chars().count() > LONGEST_NAME {
+        faults.push(Fault::new(
+            ["body", "name"],
+            "string_too_long",
+            format!("a name has at most {LONGEST_NAME} characters"),
+        ));
+    }
+    if let Some(unit) = &definition.unit
+        && (unit.trim().is_empty() || unit.chars().count() > LONGEST_NAME)
+    {
+        let message = format!("a unit has 1 to {LONGEST_NAME} characters; send null for none");
+        faults.push(Fault::new(["body", "record_spec", "unit"], "unit", message).with_value(unit.as_str()));
+    }
+    if let Some(scale) = definition.scale
+        && (scale.min >= scale.max || scale.step.is_some_and(|step| step < 1))
+    {
+        faults.push(Fault::new(
+            ["body", "record_spec", "scale"],
+            "scale",
+            "min must be below max, and step at least 1",
+        ));
+    }
+    if let Some(schema) = &definition.schema {
+        faults.extend(faults_of_schema(schema));
+    }
+    faults
+}
+
+fn at_schema<'a>(rest: &'a [&'a str]) -> impl Iterator<Item = LocPart> + 'a {
+    SCHEMA.iter().chain(rest).map(|part| LocPart::from(*part))
+}
+
+fn faults_of_schema(schema: &Value) -> Vec<Fault> {
+    if is_deeper_than(schema, DEEPEST_SCHEMA) {
+        return vec![Fault::new(
+            at_schema(&[]),
+            "schema",
+            format!("a schema nests at most {DEEPEST_SCHEMA} levels deep"),
+        )];
+    }
+    if let Err(error) = compile(schema) {
+        return vec![Fault::new(at_schema(&[]), "schema", error.to_string())];
+    }
+    if schema.get("type").is_some_and(|kind| kind != "object") {
+        return vec![Fault::new(
+            at_schema(&["type"]),
+            "schema",
+            "a record is an object; expected type \"object\" or none",
+        )];
+    }
+    let mut faults = Vec::new();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for name in properties.into_iter().flat_map(|properties| properties.keys()) {
+        if RESERVED.contains(&name.as_str()) {
+            let message = format!("{name:?} means something in every record; choose another name");
+            faults.push(Fault::new(at_schema(&["properties", name]), "reserved_name", message).with_value(name.as_str()));
+        } else if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+            let message = format!("the name of a member has 1 to {LONGEST_NAME} printable characters");
+            faults.push(Fault::new(at_schema(&["properties", name]), "name", message).with_value(name.as_str()));
+        }
+    }
+    if properties.is_some_and(|properties| properties.len() > MOST_PROPERTIES) {
+        let message = format!("a data type has at most {MOST_PROPERTIES} members of its own; put the rest into an object");
+        faults.push(Fault::new(at_schema(&["properties"]), "too_many_properties", message));
+    }
+    for name in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
+        let is_known = RESERVED.contains(&name) || properties.is_some_and(|properties| properties.contains_key(name));
+        if !is_known {
+            let message = format!("{name:?} is required but not among the properties");
+            faults.push(Fault::new(at_schema(&["required"]), "required", message).with_value(name));
+        }
+    }
+    faults
+}
+
+/// Stops at the limit, so that the depth of what is sent does not become the depth of our stack.
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Object(members) => levels == 0 || members.values().any(|member| is_deeper_than(member, levels - 1)),
+        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper_than(item, levels - 1)),
+        _ => false,
+    }
+}
+
+pub(super) fn faults_of_growth(old: &Definition, new: &Definition) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if old.unit != new.unit {
+        let message = "the unit of what is stored cannot change; define another metric";
+        faults.push(Fault::new(["body", "record_spec", "unit"], "unit_changed", message));
+    }
+    if old.scale.is_some() != new.scale.is_some() {
+        let message = "a metric cannot change between a scale and any number; define another metric";
+        faults.push(Fault::new(["body", "record_spec", "scale"], "kind_changed", message));
+    }
+    let columns = new.columns();
+    for before in old.columns() {
+        let name = before.name().as_str();
+        match columns.iter().find(|column| column.name() == before.name()) {
+            None => {
+                let message = format!("{name:?} holds stored values and cannot be taken away; describe it as unused instead");
+                faults.push(Fault::new(at_schema(&["properties", name]), "property_removed", message).with_value(name));
+            }
+            Some(after) if !is_same_kind(&before, after) => {
+                let message = format!("{name:?} cannot change its kind, because values are stored; add another property");
+                faults.push(Fault::new(at_schema(&["properties", name]), "kind_changed", message).with_value(name));
+            }
+            Some(_) => {}
+        }
+    }
+    faults
+}
+
+fn is_same_kind(before: &Field, after: &Field) -> bool {
+    before.data_type() == after.data_type() && before.metadata() == after.metadata()
+}

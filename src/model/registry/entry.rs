@@ -1,0 +1,113 @@
+//! How a data type shows itself in the catalogues.
+
+use serde_json::{Value, json};
+
+use super::{ApiVersion, DataType, MetricKind, RecordClass};
+use crate::model::ids::PersonId;
+
+/// The category of what another person shares.
+const SHARED: &str = "shared_type";
+
+impl DataType {
+    /// The entry of the v1 catalogue, as `person` sees it among what is theirs.
+    #[must_use]
+    pub fn catalog_entry(&self, person: PersonId) -> Value {
+        self.show(self.owner.unwrap_or(person), false, &self.record_spec)
+    }
+
+    /// The same, with the whole schema of a record, for an answer about this type alone.
+    #[must_use]
+    pub fn detailed_entry(&self, person: PersonId) -> Value {
+        let mut spec = self.record_spec.clone();
+        if let Some(schema) = spec.get_mut("schema").filter(|schema| schema.is_null()) {
+            *schema = Value::clone(&self.schema);
+        }
+        self.show(self.owner.unwrap_or(person), false, &spec)
+    }
+
+    /// The entry of a type that `sharer` lets others read.
+    #[must_use]
+    pub fn shared_entry(&self, sharer: PersonId) -> Value {
+        self.show(sharer, true, &self.record_spec)
+    }
+
+    fn show(&self, person: PersonId, is_shared: bool, record_spec: &Value) -> Value {
+        let mut categories: Vec<&str> = self.categories.iter().map(String::as_str).collect();
+        if is_shared {
+            categories.push(SHARED);
+        }
+        json!({
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "class": self.class,
+            "api_version": self.api_version,
+            "categories": categories,
+            "column_name": self.column_name(),
+            "deprecated": self.deprecated,
+            "svc_userid": person,
+            "icon": self.icon,
+            "metric_kind": self.metric.as_ref().and_then(|metric| metric.kind),
+            "queryable": self.queryable,
+            "recordable": self.recordable && !is_shared,
+            "record_spec": record_spec,
+            "unit": self.metric.as_ref().and_then(|metric| metric.unit.as_deref()),
+        })
+    }
+
+    /// The entry of the v0 catalogue of metrics, where the type belongs there.
+    #[must_use]
+    pub fn metric_entry(&self) -> Option<Value> {
+        let metric = self.metric.as_ref().filter(|_| self.api_version == ApiVersion::V0)?;
+        Some(json!({
+            "name": self.id,
+            "description": self.description,
+            "unit": metric.unit,
+            "metric_kind": metric.kind,
+            "is_time_series": true,
+            "value_column": metric.value_column,
+        }))
+    }
+
+    /// The entry of the v1alpha1 list of data types.
+    #[must_use]
+    pub fn list_entry(&self) -> Value {
+        json!({"name": self.id, "description": self.description, "class": self.class, "category": self.categories})
+    }
+
+    /// The column that holds what the type is about.
+    #[must_use]
+    pub fn column_name(&self) -> String {
+        self.metric
+            .as_ref()
+            .map_or_else(|| snake_case(self.id.base()), |metric| metric.value_column.clone())
+    }
+}
+
+/// `record_spec` of everything but metrics.
+pub(super) fn spec(class: RecordClass, schema: &Value) -> Value {
+    json!({"type": class, "schema": schema})
+}
+
+/// `record_spec` of metrics. A metric whose kind nobody has settled is a level.
+pub(super) fn metric_spec(kind: Option<MetricKind>, unit: Option<&str>, scale: &Value, value_map: &Value, schema: &Value) -> Value {
+    json!({
+        "type": RecordClass::Metric,
+        "aggregation": kind.unwrap_or(MetricKind::Discrete),
+        "unit": unit,
+        "scale": scale,
+        "value_map": value_map,
+        "schema": schema,
+    })
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for character in name.chars() {
+        if character.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
+}

@@ -1,0 +1,262 @@
+//! From the JSON Schema of a record to the columns it is stored in and the columns it is read as.
+//!
+//! The same derivation serves built-in types and those a person defines. Built-in schemas say with annotations what a property is to the product:
+//! `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`, `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values),
+//! `x-hidden` (stored, not part of an answer), `x-span` (read as start and end together).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType as ArrowType, Field, Fields, Schema, TimeUnit};
+use serde_json::{Map, Value};
+
+use super::{Layout, ReadColumn, ReadFrom, TimeFields, Undeclared};
+
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
+const JSON_EXTENSION: &str = "arrow.json";
+
+/// Objects nested deeper than this are kept as JSON text.
+const DEEPEST_STRUCT: usize = 6;
+
+/// Why a schema has no layout.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    #[error("a schema of records must be an object with properties")]
+    NoProperties,
+    #[error("no property says when a record happened")]
+    NoTime,
+    #[error("unknown role {0:?} of a property")]
+    UnknownRole(String),
+}
+
+/// A column of JSON text. Readers that know the extension type show it as JSON; so do our own JSON outputs.
+#[must_use]
+pub fn json_text(name: &str) -> Field {
+    let metadata = HashMap::from([
+        (EXTENSION_NAME.to_owned(), JSON_EXTENSION.to_owned()),
+        (EXTENSION_METADATA.to_owned(), String::new()),
+    ]);
+    Field::new(name, ArrowType::Utf8, true).with_metadata(metadata)
+}
+
+/// Whether a column holds JSON text.
+#[must_use]
+pub fn is_json_text(field: &Field) -> bool {
+    field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == JSON_EXTENSION)
+}
+
+/// The type of text columns with few distinct values.
+#[must_use]
+pub fn dictionary_text() -> ArrowType {
+    ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8))
+}
+
+/// The type of every time: microseconds in UTC.
+#[must_use]
+pub fn timestamp() -> ArrowType {
+    ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+/// The stored column of one property. Always nullable: what is required may have been optional when older records were written.
+#[must_use]
+pub(super) fn column(name: &str, property: &Value) -> Field {
+    column_at(name, property, 0)
+}
+
+fn column_at(name: &str, property: &Value, depth: usize) -> Field {
+    let Some(kind) = kind_of(property) else { return json_text(name) };
+    let is_dictionary = property.get("x-dictionary") == Some(&Value::Bool(true));
+    let format = kind.schema.get("format").and_then(Value::as_str);
+    let data_type = match kind.name {
+        "string" if format == Some("date-time") => timestamp(),
+        "string" if is_dictionary => dictionary_text(),
+        "string" => ArrowType::Utf8,
+        "number" => ArrowType::Float64,
+        "integer" => ArrowType::Int64,
+        "boolean" => ArrowType::Boolean,
+        "array" => match kind.schema.get("items").and_then(scalar) {
+            Some(item) => ArrowType::List(Arc::new(Field::new("item", item, true))),
+            None => return json_text(name),
+        },
+        "object" if depth < DEEPEST_STRUCT => match kind.schema.get("properties").and_then(Value::as_object) {
+            Some(members) if !members.is_empty() => ArrowType::Struct(
+                members
+                    .iter()
+                    .map(|(name, property)| Arc::new(column_at(name, property, depth + 1)))
+                    .collect::<Fields>(),
+            ),
+            _ => return json_text(name),
+        },
+        _ => return json_text(name),
+    };
+    Field::new(name, data_type, true)
+}
+
+/// The type of a list's items, if they are plain values.
+fn scalar(items: &Value) -> Option<ArrowType> {
+    let item = column_at("item", items, DEEPEST_STRUCT);
+    let is_plain = !is_json_text(&item) && !matches!(item.data_type(), ArrowType::List(_) | ArrowType::Struct(_));
+    is_plain.then(|| item.data_type().clone())
+}
+
+/// A schema that admits one JSON type, null aside.
+struct Kind<'a> {
+    name: &'a str,
+    schema: &'a Value,
+}
+
+fn kind_of(property: &Value) -> Option<Kind<'_>> {
+    if let Some(kind) = property.get("type") {
+        let names: Vec<&str> = match kind {
+            Value::String(name) => vec![name],
+            Value::Array(names) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect(),
+            _ => vec![],
+        };
+        return match names.as_slice() {
+            &[name] => Some(Kind { name, schema: property }),
+            _ => None,
+        };
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(choices) = property.get(keyword).and_then(Value::as_array) {
+            let mut others = choices.iter().filter(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+            return match (others.next(), others.next()) {
+                (Some(only), None) => kind_of(only),
+                _ => None,
+            };
+        }
+    }
+    let choices = property.get("enum").and_then(Value::as_array)?;
+    let is_text = choices.iter().any(Value::is_string) && choices.iter().all(|choice| choice.is_string() || choice.is_null());
+    is_text.then_some(Kind {
+        name: "string",
+        schema: property,
+    })
+}
+
+/// What is gathered while the properties are walked through.
+#[derive(Default)]
+struct Draft {
+    own: Vec<Field>,
+    read: Vec<ReadColumn>,
+    id: Vec<String>,
+    start: Vec<String>,
+    end: Vec<String>,
+    moment: Option<TimeFields>,
+    aliases: Vec<(String, String)>,
+}
+
+impl Layout {
+    /// The layout of records that `schema` describes. With a `unit`, the column of the unit is that text in every row and is not stored.
+    pub fn from_schema(schema: &Value, unit: Option<&str>, version: u32, undeclared: Undeclared) -> Result<Self, LayoutError> {
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .ok_or(LayoutError::NoProperties)?;
+        let mut draft = Draft::default();
+        for (name, property) in properties {
+            draft.add(name, property, unit, is_required(schema, name))?;
+        }
+        let times = match draft.moment {
+            Some(moment) => moment,
+            None if draft.start.is_empty() => return Err(LayoutError::NoTime),
+            None => TimeFields::StartEnd {
+                start: draft.start,
+                end: draft.end,
+            },
+        };
+        let mut columns = vec![
+            Field::new("id", ArrowType::FixedSizeBinary(16), false),
+            Field::new("start_time", timestamp(), false),
+            Field::new("end_time", timestamp(), false),
+        ];
+        columns.extend(draft.own);
+        columns.push(Field::new("source", dictionary_text(), true));
+        columns.push(Field::new("source_class", ArrowType::Int8, true));
+        columns.push(json_text("extras"));
+        Ok(Self {
+            version,
+            storage: Arc::new(Schema::new(columns)),
+            read: draft.read,
+            times,
+            id: draft.id,
+            aliases: draft.aliases,
+            undeclared,
+        })
+    }
+}
+
+impl Draft {
+    fn add(&mut self, name: &str, property: &Value, unit: Option<&str>, required: bool) -> Result<(), LayoutError> {
+        let spellings = || -> Vec<String> { std::iter::once(name.to_owned()).chain(aliases_of(property)).collect() };
+        let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
+        let from = match property.get("x-role").and_then(Value::as_str) {
+            None => {
+                self.own.push(column(name, property));
+                self.aliases.extend(aliases_of(property).map(|alias| (alias, name.to_owned())));
+                ReadFrom::Column(name.to_owned())
+            }
+            Some("id") => {
+                self.id = spellings();
+                ReadFrom::Id
+            }
+            Some("start") => {
+                self.start = spellings();
+                ReadFrom::Start
+            }
+            Some("end") => {
+                self.end = spellings();
+                ReadFrom::End
+            }
+            Some("moment") => {
+                self.moment = Some(TimeFields::Moment {
+                    at: spellings(),
+                    optional: !required,
+                });
+                ReadFrom::Start
+            }
+            Some("recorded_at") => {
+                self.moment = Some(TimeFields::RecordedAt);
+                if flag("x-span") { ReadFrom::Span } else { ReadFrom::Start }
+            }
+            Some("unit") => {
+                if unit.is_none() {
+                    self.own.push(column(name, property));
+                }
+                unit.map_or_else(|| ReadFrom::Column(name.to_owned()), |unit| ReadFrom::Constant(unit.to_owned()))
+            }
+            Some("extras") => ReadFrom::Column("extras".to_owned()),
+            Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
+        };
+        if !flag("x-hidden") {
+            self.read.push(ReadColumn {
+                name: name.to_owned(),
+                from,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn aliases_of(property: &Value) -> impl Iterator<Item = String> + '_ {
+    property
+        .get("x-aliases")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    schema
+        .get("required")
+        .and_then(Value::as_array)
+        .is_some_and(|names| names.iter().any(|required| required == name))
+}
+
+/// The members of a schema, for changing it.
+pub(super) fn members_mut(schema: &mut Value) -> Option<&mut Map<String, Value>> {
+    schema.get_mut("properties").and_then(Value::as_object_mut)
+}

@@ -1,0 +1,175 @@
+//! A person's own definition becomes a data type like any other: the schema of its base with the person's members in it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::definition::{Base, Definition};
+use super::layout::members_mut;
+use super::{DataType, Layout, LayoutError, MetricKind, TypeId, Undeclared, builtin, entry};
+use crate::model::ids::PersonId;
+
+/// Keywords of a person's schema that are merged by hand, or say nothing about a record.
+const MERGED: [&str; 8] = [
+    "$schema",
+    "$id",
+    "type",
+    "title",
+    "description",
+    "properties",
+    "required",
+    "examples",
+];
+/// Annotations by which built-in schemas speak to the product; a person's do not.
+const OURS: [&str; 5] = ["x-role", "x-aliases", "x-hidden", "x-span", "x-dictionary"];
+/// Scales with more steps than this are bounded, but their steps are not checked.
+const MOST_LISTED_STEPS: i64 = 1000;
+
+impl DataType {
+    /// The type that `definition` makes upon the built-in type `base`. `version` grows with every change of the definition.
+    pub fn from_definition(owner: PersonId, id: Uuid, base: &Self, definition: &Definition, version: u32) -> Result<Self, LayoutError> {
+        let schema = record_schema(base, definition);
+        let layout = Layout::from_schema(&schema, definition.unit.as_deref(), version, Undeclared::AsGiven)?;
+        let own_schema = definition.schema.as_ref().unwrap_or(&Value::Null);
+        let metric = (definition.base == Base::Metric).then(|| {
+            let kind = definition.aggregation.or(Some(MetricKind::Discrete));
+            super::MetricTraits {
+                kind,
+                ..builtin::plain_metric(definition.unit.clone())
+            }
+        });
+        let record_spec = match &metric {
+            Some(metric) => entry::metric_spec(
+                metric.kind,
+                metric.unit.as_deref(),
+                &json!(definition.scale),
+                &json!(definition.value_map),
+                own_schema,
+            ),
+            None => entry::spec(base.class, own_schema),
+        };
+        Ok(Self {
+            id: TypeId::of_definition(base.id.as_str(), id),
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            class: base.class,
+            api_version: base.api_version,
+            categories: vec!["user_configured".to_owned()],
+            icon: definition.icon.clone(),
+            owner: Some(owner),
+            recordable: true,
+            queryable: true,
+            deprecated: definition.deprecated,
+            is_base: false,
+            aliases: Vec::new(),
+            metric,
+            record_spec,
+            schema: Arc::new(schema),
+            layout: Arc::new(layout),
+        })
+    }
+}
+
+/// The schema of a whole record: standard members first, then the person's, then `extras`.
+fn record_schema(base: &DataType, definition: &Definition) -> Value {
+    let own = definition.schema.as_ref().and_then(Value::as_object);
+    let own_required = strings(own.and_then(|own| own.get("required")));
+    let mut schema = Value::clone(&base.schema);
+    if let Some(members) = members_mut(&mut schema) {
+        let extras = members.shift_remove("extras");
+        if definition.base == Base::Metric {
+            members.insert("value".to_owned(), value_schema(definition));
+        }
+        for (name, property) in definition.properties().into_iter().flatten() {
+            let property = without_our_annotations(property);
+            let is_required = own_required.contains(&name.as_str());
+            members.insert(name.clone(), if is_required { property } else { nullable(property) });
+        }
+        members.extend(extras.map(|extras| ("extras".to_owned(), extras)));
+    }
+    let mut required = strings(base.schema.get("required"));
+    required.extend(
+        own_required
+            .iter()
+            .filter(|name| !required.contains(name))
+            .copied()
+            .collect::<Vec<_>>(),
+    );
+    let required = json!(required);
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("title".to_owned(), json!(definition.name));
+        members.insert("description".to_owned(), json!(definition.description));
+        members.insert("required".to_owned(), required);
+        members.shift_remove("examples");
+        for (keyword, value) in own.into_iter().flatten().filter(|(keyword, _)| !MERGED.contains(&keyword.as_str())) {
+            members.insert(keyword.clone(), value.clone());
+        }
+    }
+    schema
+}
+
+fn strings(list: Option<&Value>) -> Vec<&str> {
+    list.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+fn value_schema(definition: &Definition) -> Value {
+    let mut value = Map::new();
+    value.insert("description".to_owned(), json!("The value."));
+    if let Some(scale) = definition.scale {
+        value.insert("type".to_owned(), json!("integer"));
+        value.insert("minimum".to_owned(), json!(scale.min));
+        value.insert("maximum".to_owned(), json!(scale.max));
+        let steps = scale
+            .step
+            .filter(|step| *step > 1)
+            .and_then(|step| Some((step, scale.max.checked_sub(scale.min)? / step)));
+        if let Some((step, count)) = steps.filter(|(_, count)| *count <= MOST_LISTED_STEPS) {
+            value.insert(
+                "enum".to_owned(),
+                (0..=count).map(|number| json!(scale.min + number * step)).collect(),
+            );
+        }
+    } else {
+        value.insert("type".to_owned(), json!("number"));
+        if definition.aggregation == Some(MetricKind::Cumulative) {
+            value.insert("minimum".to_owned(), json!(0));
+        }
+    }
+    Value::Object(value)
+}
+
+fn without_our_annotations(property: &Value) -> Value {
+    let mut property = property.clone();
+    if let Some(members) = property.as_object_mut() {
+        members.retain(|name, _| !OURS.contains(&name.as_str()));
+    }
+    property
+}
+
+/// A member that may be left out is null in the rows that are read, and what is read can be written back.
+fn nullable(mut property: Value) -> Value {
+    let Some(members) = property.as_object_mut() else { return property };
+    if members.is_empty() {
+        return property;
+    }
+    let is_listed = members.contains_key("enum") || members.contains_key("const");
+    match members.get_mut("type") {
+        Some(Value::String(kind)) if !is_listed => {
+            let kinds = if kind == "null" { json!("null") } else { json!([kind, "null"]) };
+            members.insert("type".to_owned(), kinds);
+            property
+        }
+        Some(Value::Array(kinds)) if !is_listed => {
+            if !kinds.iter().any(|kind| kind == "null") {
+                kinds.push(json!("null"));
+            }
+            property
+        }
+        _ => json!({"anyOf": [property, {"type": "null"}]}),
+    }
+}

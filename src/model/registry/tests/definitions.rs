@@ -1,0 +1,279 @@
+use arrow::datatypes::DataType as ArrowType;
+use serde_json::json;
+
+use super::*;
+use crate::model::faults::Fault;
+
+fn define(base: Base, body: &Value) -> Definition {
+    Definition::read(base, body).unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+fn build(definition: &Definition) -> DataType {
+    let registry = registry();
+    let id = Uuid::parse_str("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e").unwrap();
+    DataType::from_definition(person(), id, registry.get(definition.base.as_str()).unwrap(), definition, 3).unwrap()
+}
+
+fn kinds(faults: Result<Definition, Vec<Fault>>) -> Vec<(String, &'static str)> {
+    let place = |fault: &Fault| {
+        serde_json::to_value(&fault.loc)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(".")
+    };
+    faults.unwrap_err().iter().map(|fault| (place(fault), fault.kind)).collect()
+}
+
+fn reading() -> Value {
+    json!({"name": "Reading", "description": "Time with a book", "record_spec": {"schema": {
+        "properties": {"title": {"type": "string", "minLength": 1}, "pages": {"type": "integer"}, "mood": {"enum": ["good", "bad"]}, "notes": {}},
+        "required": ["title"]}}})
+}
+
+#[test]
+fn rule_6_a_persons_event_is_a_type_like_any_other() {
+    let kind = build(&define(Base::Event, &reading()));
+    assert_eq!(kind.id.as_str(), "Event/0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e");
+    assert_eq!(
+        (kind.class, kind.api_version, kind.owner),
+        (RecordClass::Event, ApiVersion::V1, Some(person()))
+    );
+    let read: Vec<&str> = kind.layout.read.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(
+        read,
+        [
+            "id",
+            "start_time",
+            "end_time",
+            "tags",
+            "sources",
+            "title",
+            "pages",
+            "mood",
+            "notes",
+            "extras"
+        ]
+    );
+    assert_eq!((kind.layout.version, kind.layout.undeclared), (3, Undeclared::AsGiven));
+    let stored = |name: &str| kind.layout.storage.field_with_name(name).unwrap().clone();
+    assert_eq!(stored("pages").data_type(), &ArrowType::Int64);
+    assert_eq!(stored("mood").data_type(), &ArrowType::Utf8);
+    assert!(is_json_text(&stored("notes")));
+    let entry = kind.catalog_entry(person());
+    assert_eq!(entry["categories"], json!(["user_configured"]));
+    assert_eq!(
+        entry["record_spec"],
+        json!({"type": "event", "schema": reading()["record_spec"]["schema"]})
+    );
+    assert_eq!(
+        (&entry["metric_kind"], &entry["unit"], &entry["column_name"]),
+        (&json!(null), &json!(null), &json!("event"))
+    );
+}
+
+#[test]
+fn rule_6_what_is_read_from_a_persons_type_can_be_written_back() {
+    let validator = compile(&build(&define(Base::Event, &reading())).schema).unwrap();
+    let row = json!({"id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d60", "start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:00Z", "tags": null,
+        "sources": null, "title": "Emma", "pages": null, "mood": null, "notes": null, "extras": null});
+    assert!(validator.is_valid(&row));
+    assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": null})));
+    assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z"})));
+    assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": "Emma", "mood": "middling"})));
+    assert!(validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": "Emma", "unknown": {"kept": true}})));
+}
+
+#[test]
+fn rule_6_a_persons_metric_has_its_unit_and_scale() {
+    let body = json!({"name": "Energy", "record_spec": {"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2},
+        "value_map": {"1": "low", "9": "high"}, "schema": "{\"properties\": {\"place\": {\"type\": \"string\"}}}"}});
+    let kind = build(&define(Base::Metric, &body));
+    assert_eq!(kind.layout.storage.field_with_name("value").unwrap().data_type(), &ArrowType::Int64);
+    assert!(kind.layout.storage.field_with_name("unit").is_ok());
+    let validator = compile(&kind.schema).unwrap();
+    let record = |value: Value| json!({"start_time": "2024-05-01", "value": value});
+    assert!(validator.is_valid(&record(json!(3))));
+    for value in [json!(2), json!(11), json!(0), json!(3.5), json!("3"), json!(null)] {
+        assert!(!validator.is_valid(&record(value.clone())), "{value}");
+    }
+    let entry = kind.catalog_entry(person());
+    assert_eq!(
+        entry["record_spec"],
+        json!({"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2}, "value_map": {"1": "low", "9": "high"},
+            "schema": {"properties": {"place": {"type": "string"}}}})
+    );
+    let weighed = build(&define(Base::Metric, &json!({"name": "Tea", "record_spec": {"unit": "mL"}})));
+    assert_eq!(
+        weighed.layout.read.iter().find(|column| column.name == "unit").unwrap().from,
+        ReadFrom::Constant("mL".to_owned())
+    );
+    assert_eq!(
+        weighed.layout.storage.field_with_name("value").unwrap().data_type(),
+        &ArrowType::Float64
+    );
+    assert_eq!(
+        (
+            &weighed.catalog_entry(person())["unit"],
+            &weighed.catalog_entry(person())["metric_kind"]
+        ),
+        (&json!("mL"), &json!("discrete"))
+    );
+}
+
+#[test]
+fn rule_6_members_of_metrics_on_an_event_are_refused() {
+    for (name, value) in [
+        ("unit", json!("kg")),
+        ("aggregation", json!("discrete")),
+        ("scale", json!({"min": 0, "max": 1})),
+        ("value_map", json!({"0": "no"})),
+    ] {
+        let refused = Definition::read(Base::Event, &json!({"name": "Run", "record_spec": {name: value}}));
+        assert_eq!(kinds(refused), [(format!("body.record_spec.{name}"), "event_member")]);
+        define(Base::Event, &json!({"name": "Run", "record_spec": {name: null}}));
+    }
+}
+
+#[test]
+fn rule_6_names_of_standard_members_are_refused() {
+    for name in [
+        "id",
+        "start_time",
+        "end_time",
+        "tags",
+        "sources",
+        "value",
+        "unit",
+        "extras",
+        "source",
+        "source_class",
+    ] {
+        let refused = Definition::read(
+            Base::Event,
+            &json!({"name": "Run", "record_spec": {"schema": {"properties": {name: {"type": "string"}}}}}),
+        );
+        assert_eq!(
+            kinds(refused),
+            [(format!("body.record_spec.schema.properties.{name}"), "reserved_name")]
+        );
+    }
+}
+
+#[test]
+fn rule_6_everything_wrong_with_a_definition_is_told() {
+    assert_eq!(
+        kinds(Definition::read(Base::Event, &json!([]))),
+        [("body".to_owned(), "object_type")]
+    );
+    assert_eq!(
+        kinds(Definition::read(Base::Event, &json!({}))),
+        [("body.name".to_owned(), "missing")]
+    );
+    let cases = [
+        (json!({"name": 3, "description": 4}), vec!["string_type", "string_type"]),
+        (json!({"name": "X", "record_spec": {"type": "event"}}), vec!["literal_error"]),
+        (json!({"name": "X", "record_spec": {"aggregation": "sum"}}), vec!["literal_error"]),
+        (json!({"name": "X", "record_spec": {"scale": {"min": 5, "max": 1}}}), vec!["scale"]),
+        (
+            json!({"name": "X", "record_spec": {"scale": {"min": 0.5, "max": 1}}}),
+            vec!["scale"],
+        ),
+        (json!({"name": "X", "record_spec": {"value_map": {"1": 2}}}), vec!["object_type"]),
+        (json!({"name": "X", "record_spec": {"schema": "not json"}}), vec!["schema"]),
+        (
+            json!({"name": "X", "record_spec": {"schema": {"properties": {"a": {"type": "text"}}}}}),
+            vec!["schema"],
+        ),
+        (
+            json!({"name": "X", "record_spec": {"schema": {"properties": {"a": {"pattern": "("}}}}}),
+            vec!["schema"],
+        ),
+        (
+            json!({"name": "X", "record_spec": {"schema": {"properties": {"a": {"$ref": "https://example.com/schema"}}}}}),
+            vec!["schema"],
+        ),
+        (json!({"name": "X", "record_spec": {"schema": {"type": "array"}}}), vec!["schema"]),
+        (
+            json!({"name": "X", "record_spec": {"schema": {"properties": {"": {}}, "required": ["b"]}}}),
+            vec!["name", "required"],
+        ),
+        (
+            json!({"name": "X", "record_spec": 7, "deprecated": "yes"}),
+            vec!["bool_type", "object_type"],
+        ),
+    ];
+    for (body, expected) in cases {
+        let found: Vec<_> = kinds(Definition::read(Base::Metric, &body))
+            .into_iter()
+            .map(|(_, kind)| kind)
+            .collect();
+        assert_eq!(found, expected, "{body}");
+    }
+    let mut deep = json!({});
+    for _ in 0..100 {
+        deep = json!({"properties": {"a": deep}});
+    }
+    assert_eq!(
+        kinds(Definition::read(
+            Base::Event,
+            &json!({"name": "X", "record_spec": {"schema": deep}})
+        ))[0]
+            .1,
+        "schema"
+    );
+}
+
+#[test]
+fn rule_6_a_definition_grows_and_never_changes_what_is_stored() {
+    let old = define(Base::Event, &reading());
+    let change = |schema: Value| old.amended(&json!({"record_spec": {"schema": schema}}));
+    let mut grown = reading()["record_spec"]["schema"].clone();
+    grown["properties"]["rating"] = json!({"type": "number"});
+    let new = change(grown.clone()).unwrap();
+    assert_eq!((new.name.as_str(), new.properties().unwrap().len()), ("Reading", 5));
+    grown["properties"]["pages"] = json!({"type": ["integer", "null"], "minimum": 1});
+    assert!(change(grown.clone()).is_ok());
+    grown["properties"]["pages"] = json!({"type": "string"});
+    assert_eq!(kinds(change(grown.clone()))[0].1, "kind_changed");
+    assert_eq!(kinds(change(json!({"properties": {"title": {"type": "string"}}}))).len(), 3);
+    assert!(old.amended(&json!({"deprecated": true})).unwrap().deprecated);
+    let metric = define(Base::Metric, &json!({"name": "Tea", "record_spec": {"unit": "mL"}}));
+    assert_eq!(
+        kinds(metric.amended(&json!({"record_spec": {"unit": "L"}}))),
+        [("body.record_spec.unit".to_owned(), "unit_changed")]
+    );
+    assert_eq!(
+        kinds(metric.amended(&json!({"record_spec": {"scale": {"min": 0, "max": 5}}}))),
+        [("body.record_spec.scale".to_owned(), "kind_changed")]
+    );
+}
+
+#[test]
+fn rule_6_annotations_in_a_persons_schema_do_not_reach_the_product() {
+    let body = json!({"name": "X", "record_spec": {"schema": {"properties": {"when": {"type": "string", "x-role": "start", "x-hidden": true, "x-aliases": ["id"]}}}}});
+    let kind = build(&define(Base::Event, &body));
+    assert_eq!(
+        kind.layout
+            .read
+            .iter()
+            .filter(|column| column.from == ReadFrom::Column("when".to_owned()))
+            .count(),
+        1
+    );
+    assert!(kind.layout.aliases.is_empty());
+}
+
+#[test]
+fn rule_6_definitions_are_kept_as_json() {
+    for definition in [
+        define(Base::Event, &reading()),
+        define(Base::Metric, &json!({"name": "Tea", "record_spec": {"unit": "mL", "scale": null}})),
+    ] {
+        let kept = serde_json::to_string(&definition).unwrap();
+        assert_eq!(serde_json::from_str::<Definition>(&kept).unwrap(), definition);
+    }
+}

@@ -1,0 +1,186 @@
+//! Reads the timestamps that clients send: `YYYY-MM-DD[(T| )HH:MM[:SS[.fraction]][offset]]`, where the offset is `Z`, `±HH`, `±HHMM` or `±HH:MM`, and no
+//! offset means UTC.
+//!
+//! One pass over the bytes, without allocation, because every row of every upload comes through here. Numbers of seconds, hour 24, second 60, dates
+//! that do not exist and blanks around the text are refused: each of them has meant something else to somebody.
+
+use super::{Instant, MICROS_PER_SECOND, SECONDS_PER_DAY, days_of};
+
+/// Why a text is not an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimeError {
+    #[error("not a date and time; send it like 2024-01-24T00:00:00Z or 2024-01-24T00:00:00+01:00")]
+    Malformed,
+    #[error("a number is not a date and time; send it like 2024-01-24T00:00:00Z")]
+    Number,
+    #[error("no such day in the calendar")]
+    NoSuchDay,
+    #[error("no such time of day; hours end at 23, minutes and seconds at 59")]
+    NoSuchTime,
+    #[error("no such offset from UTC; offsets lie between -23:59 and +23:59")]
+    NoSuchOffset,
+    #[error("outside the years 0001 to 9999")]
+    OutOfRange,
+}
+
+/// The instant that `text` names.
+pub fn parse_instant(text: &str) -> Result<Instant, TimeError> {
+    read(text, false)
+}
+
+/// The instant that `text` names, where the `+` of an offset may have become a space on its way through a query string.
+pub fn parse_instant_in_query(text: &str) -> Result<Instant, TimeError> {
+    read(text, true)
+}
+
+fn read(text: &str, plus_may_be_space: bool) -> Result<Instant, TimeError> {
+    let mut rest = Cursor(text.as_bytes());
+    let micros = rest.instant(plus_may_be_space).map_err(|error| {
+        let is_number = !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'));
+        if error == TimeError::Malformed && is_number && !text.bytes().skip(1).any(|byte| byte == b'-') {
+            TimeError::Number
+        } else {
+            error
+        }
+    })?;
+    let instant = Instant(micros);
+    if (Instant::MIN..=Instant::MAX).contains(&instant) {
+        Ok(instant)
+    } else {
+        Err(TimeError::OutOfRange)
+    }
+}
+
+/// What is left to read.
+struct Cursor<'a>(&'a [u8]);
+
+impl Cursor<'_> {
+    fn instant(&mut self, plus_may_be_space: bool) -> Result<i64, TimeError> {
+        let day = self.day()?;
+        if self.0.is_empty() {
+            return Ok(day * SECONDS_PER_DAY * MICROS_PER_SECOND);
+        }
+        if !self.take(|byte| matches!(byte, b'T' | b't' | b' ')) {
+            return Err(TimeError::Malformed);
+        }
+        let (second_of_day, micros) = self.time()?;
+        let offset = self.offset(plus_may_be_space)?;
+        if !self.0.is_empty() {
+            return Err(TimeError::Malformed);
+        }
+        Ok((day * SECONDS_PER_DAY + second_of_day - offset) * MICROS_PER_SECOND + micros)
+    }
+
+    fn day(&mut self) -> Result<i64, TimeError> {
+        let year = self.two_digits()? * 100 + self.two_digits()?;
+        self.expect(b'-')?;
+        let month = self.two_digits()?;
+        self.expect(b'-')?;
+        let day = self.two_digits()?;
+        if year == 0 {
+            return Err(TimeError::OutOfRange);
+        }
+        if !(1..=12).contains(&month) || day < 1 || day > length_of_month(year, month) {
+            return Err(TimeError::NoSuchDay);
+        }
+        Ok(days_of(year, month, day))
+    }
+
+    /// Second of the day, and microseconds of the second.
+    fn time(&mut self) -> Result<(i64, i64), TimeError> {
+        let hour = self.two_digits()?;
+        self.expect(b':')?;
+        let minute = self.two_digits()?;
+        let mut second = 0;
+        let mut micros = 0;
+        if self.take(|byte| byte == b':') {
+            second = self.two_digits()?;
+            if self.take(|byte| byte == b'.') {
+                micros = self.fraction();
+            }
+        }
+        if hour > 23 || minute > 59 || second > 59 {
+            return Err(TimeError::NoSuchTime);
+        }
+        Ok((hour * 3600 + minute * 60 + second, micros))
+    }
+
+    /// Microseconds of a fraction with any number of digits. What is finer is cut off.
+    fn fraction(&mut self) -> i64 {
+        let mut micros = 0;
+        let mut worth = MICROS_PER_SECOND / 10;
+        while let Some((&digit, rest)) = self.0.split_first().filter(|(byte, _)| byte.is_ascii_digit()) {
+            micros += i64::from(digit - b'0') * worth;
+            worth /= 10;
+            self.0 = rest;
+        }
+        micros
+    }
+
+    /// Seconds by which the local time is ahead of UTC.
+    fn offset(&mut self, plus_may_be_space: bool) -> Result<i64, TimeError> {
+        let Some((&sign, rest)) = self.0.split_first() else { return Ok(0) };
+        self.0 = rest;
+        let direction = match sign {
+            b'Z' | b'z' => return Ok(0),
+            b'+' => 1,
+            b' ' if plus_may_be_space => 1,
+            b'-' => -1,
+            _ => return Err(TimeError::Malformed),
+        };
+        let hours = self.two_digits()?;
+        let minutes = match self.0.first() {
+            None => 0,
+            Some(b':') => {
+                self.expect(b':')?;
+                self.two_digits()?
+            }
+            Some(_) => self.two_digits()?,
+        };
+        if hours > 23 || minutes > 59 {
+            return Err(TimeError::NoSuchOffset);
+        }
+        Ok(direction * (hours * 3600 + minutes * 60))
+    }
+
+    fn two_digits(&mut self) -> Result<i64, TimeError> {
+        let [tens, ones, rest @ ..] = self.0 else {
+            return Err(TimeError::Malformed);
+        };
+        if !tens.is_ascii_digit() || !ones.is_ascii_digit() {
+            return Err(TimeError::Malformed);
+        }
+        self.0 = rest;
+        Ok(i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+    }
+
+    fn expect(&mut self, wanted: u8) -> Result<(), TimeError> {
+        if self.take(|byte| byte == wanted) {
+            Ok(())
+        } else {
+            Err(TimeError::Malformed)
+        }
+    }
+
+    fn take(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
+        match self.0.split_first() {
+            Some((&byte, rest)) if wanted(byte) => {
+                self.0 = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+const fn length_of_month(year: i64, month: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}

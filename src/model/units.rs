@@ -1,0 +1,358 @@
+//! Units of measure: what a client may write, and what it is worth in the unit of the catalogue.
+//!
+//! The table is `schemas/units.json`, read once. Factors are fractions of integers, so that exact definitions stay exact: a pound is
+//! 45359237/100000 grams. A unit converts inside its dimension only; a count of steps is no count of strokes.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::registry::MetricTraits;
+
+const UNITS: &str = include_str!("../../schemas/units.json");
+
+/// Why a value has no meaning in the unit of its metric.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    #[error("unknown unit {unit:?}; {metric} is stored in {expected}, send that or another unit of the same dimension")]
+    Unknown { unit: String, metric: String, expected: String },
+    #[error("{unit:?} does not measure {metric}, which is stored in {expected}; send that or another unit of the same dimension")]
+    OtherDimension { unit: String, metric: String, expected: String },
+    #[error("the value is too large to be told in {expected}")]
+    TooLarge { expected: String },
+}
+
+/// Why the table cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the table of units cannot be read: {0}")]
+pub struct UnitTableError(#[from] serde_json::Error);
+
+/// How values of one unit become values of another. Found once per unit and metric, then applied to every row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Conversion {
+    Same,
+    Linear {
+        times: f64,
+        over: f64,
+        plus: f64,
+    },
+    /// A spelling that some write for hundredths and others for fractions of one: what is not above the limit is a fraction.
+    FractionUpTo {
+        limit: f64,
+    },
+}
+
+impl Conversion {
+    #[must_use]
+    pub fn apply(self, value: f64) -> f64 {
+        match self {
+            Self::Linear { times, over, plus } => value * times / over + plus,
+            Self::FractionUpTo { limit } if value.abs() <= limit => value * 100.0,
+            Self::Same | Self::FractionUpTo { .. } => value,
+        }
+    }
+}
+
+/// All units the product knows.
+#[derive(Debug)]
+pub struct Units {
+    known: Vec<Unit>,
+    /// Exact spelling to the units it may stand for; one word can be a unit of several dimensions.
+    spellings: HashMap<String, Vec<usize>>,
+    /// The same for words, in lower case.
+    words: HashMap<String, Vec<usize>>,
+    differences: Vec<String>,
+    substances: Vec<Substance>,
+    ambiguous_percent: AmbiguousPercent,
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    differences: Vec<String>,
+    substances: Vec<Substance>,
+    ambiguous_percent: AmbiguousPercent,
+    units: Vec<Unit>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Unit {
+    #[serde(rename = "unit")]
+    name: String,
+    dimension: String,
+    /// One of this unit in base units of its dimension: numerator and denominator.
+    factor: [u64; 2],
+    /// Its zero in base units; absent when zero is zero.
+    zero: Option<[i64; 2]>,
+    #[serde(default)]
+    spellings: Vec<String>,
+    #[serde(default)]
+    words: Vec<String>,
+}
+
+/// A substance whose mass and amount are two ways to say the same.
+#[derive(Debug, Deserialize)]
+struct Substance {
+    types: Vec<String>,
+    mass: String,
+    amount: String,
+    grams_per_mole: [u64; 2],
+}
+
+#[derive(Debug, Deserialize)]
+struct AmbiguousPercent {
+    spelling: String,
+    is_fraction_up_to: f64,
+    except: HashMap<String, f64>,
+}
+
+impl Units {
+    /// The table that comes with the product.
+    pub fn builtin() -> Result<Self, UnitTableError> {
+        let table: Table = serde_json::from_str(UNITS)?;
+        let mut spellings: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut words: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, unit) in table.units.iter().enumerate() {
+            for spelling in std::iter::once(&unit.name).chain(&unit.spellings) {
+                spellings.entry(spelling.clone()).or_default().push(index);
+            }
+            for word in &unit.words {
+                words.entry(word.clone()).or_default().push(index);
+            }
+        }
+        let Table {
+            differences,
+            substances,
+            ambiguous_percent,
+            units,
+        } = table;
+        Ok(Self {
+            known: units,
+            spellings,
+            words,
+            differences,
+            substances,
+            ambiguous_percent,
+        })
+    }
+
+    /// `value` in the unit of the metric `data_type`, where it was given in the unit `from`.
+    pub fn convert(&self, value: f64, from: &str, traits: &MetricTraits, data_type: &str) -> Result<f64, UnitError> {
+        let converted = self.conversion(from, traits, data_type)?.apply(value);
+        if converted.is_finite() {
+            return Ok(converted);
+        }
+        Err(UnitError::TooLarge {
+            expected: traits.unit.clone().unwrap_or_default(),
+        })
+    }
+
+    /// How values in the unit `from` become values of the metric `data_type`. A metric without a unit takes every value as it is.
+    pub fn conversion(&self, from: &str, traits: &MetricTraits, data_type: &str) -> Result<Conversion, UnitError> {
+        let Some(expected) = traits.unit.as_deref() else {
+            return Ok(Conversion::Same);
+        };
+        if from == expected {
+            return Ok(Conversion::Same);
+        }
+        let told = || (from.to_owned(), data_type.to_owned(), expected.to_owned());
+        let unknown = || {
+            let (unit, metric, expected) = told();
+            UnitError::Unknown { unit, metric, expected }
+        };
+        let target = self.target(expected).ok_or_else(unknown)?;
+        if from == self.ambiguous_percent.spelling && target.dimension == "percentage" {
+            return Ok(self.percent(data_type));
+        }
+        let candidates: Vec<&Unit> = self.candidates(from).iter().filter_map(|&index| self.known.get(index)).collect();
+        if candidates.is_empty() {
+            return Err(unknown());
+        }
+        if let Some(unit) = candidates.iter().find(|unit| unit.dimension == target.dimension) {
+            return Ok(between(unit, target, self.differences.iter().any(|name| name == data_type)));
+        }
+        candidates
+            .iter()
+            .find_map(|unit| self.through_substance(unit, target, data_type))
+            .ok_or_else(|| {
+                let (unit, metric, expected) = told();
+                UnitError::OtherDimension { unit, metric, expected }
+            })
+    }
+
+    fn percent(&self, data_type: &str) -> Conversion {
+        // A person who defines a metric in percent means percent; only platform exports write fractions this way.
+        if data_type.contains('/') {
+            return Conversion::Same;
+        }
+        let limit = self
+            .ambiguous_percent
+            .except
+            .get(data_type)
+            .copied()
+            .unwrap_or(self.ambiguous_percent.is_fraction_up_to);
+        Conversion::FractionUpTo { limit }
+    }
+
+    /// The unit a metric is stored in: by its name, or by a spelling that can mean only one unit.
+    fn target(&self, expected: &str) -> Option<&Unit> {
+        if let Some(unit) = self.known.iter().find(|unit| unit.name == expected) {
+            return Some(unit);
+        }
+        match self.candidates(expected) {
+            &[only] => self.known.get(only),
+            _ => None,
+        }
+    }
+
+    fn candidates(&self, spelling: &str) -> &[usize] {
+        let exact = self.spellings.get(spelling);
+        let found = exact
+            .or_else(|| self.words.get(spelling))
+            .or_else(|| self.words.get(&spelling.to_lowercase()));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    fn through_substance(&self, from: &Unit, target: &Unit, data_type: &str) -> Option<Conversion> {
+        let substance = self
+            .substances
+            .iter()
+            .find(|substance| substance.types.iter().any(|name| name == data_type))?;
+        let [grams, moles] = substance.grams_per_mole;
+        // Bases are grams per litre and millimoles per litre.
+        let (times, over) = if from.dimension == substance.amount && target.dimension == substance.mass {
+            (grams, moles * 1000)
+        } else if from.dimension == substance.mass && target.dimension == substance.amount {
+            (moles * 1000, grams)
+        } else {
+            return None;
+        };
+        Some(linear(
+            u128::from(from.factor[0]) * u128::from(target.factor[1]) * u128::from(times),
+            u128::from(from.factor[1]) * u128::from(target.factor[0]) * u128::from(over),
+            0.0,
+        ))
+    }
+}
+
+fn between(from: &Unit, target: &Unit, is_difference: bool) -> Conversion {
+    let zero_of = |unit: &Unit| {
+        unit.zero
+            .map_or((0, 1), |[numerator, denominator]| (i128::from(numerator), i128::from(denominator)))
+    };
+    let ((from_zero, from_parts), (target_zero, target_parts)) = (zero_of(from), zero_of(target));
+    let distance = (from_zero * target_parts - target_zero * from_parts) * i128::from(target.factor[1]);
+    let parts = from_parts * target_parts * i128::from(target.factor[0]);
+    let plus = if is_difference { 0.0 } else { distance as f64 / parts as f64 };
+    linear(
+        u128::from(from.factor[0]) * u128::from(target.factor[1]),
+        u128::from(from.factor[1]) * u128::from(target.factor[0]),
+        plus,
+    )
+}
+
+/// The fraction in lowest terms, so that both parts are exact as floats.
+fn linear(times: u128, over: u128, plus: f64) -> Conversion {
+    let common = greatest_common_divisor(times, over);
+    if times == over && plus == 0.0 {
+        return Conversion::Same;
+    }
+    Conversion::Linear {
+        times: (times / common) as f64,
+        over: (over / common) as f64,
+        plus,
+    }
+}
+
+const fn greatest_common_divisor(mut left: u128, mut right: u128) -> u128 {
+    while right != 0 {
+        (left, right) = (right, left % right);
+    }
+    if left == 0 { 1 } else { left }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::registry::Registry;
+
+    fn convert(metric: &str, value: f64, unit: &str) -> Result<f64, UnitError> {
+        let registry = Registry::builtin().unwrap();
+        let traits = registry.get(metric).unwrap().metric.clone().unwrap();
+        registry.units().convert(value, unit, &traits, metric)
+    }
+
+    #[test]
+    fn rule_8_7_values_become_values_of_the_catalogue_unit() {
+        // The tolerance is half of the last digit given.
+        let cases = [
+            ("BloodGlucose", 5.5, "mmol/L", 99.0857, 5e-5),
+            ("Weight", 80.0, "kg", 176.369_81, 5e-6),
+            ("BodyTemperature", 37.0, "degC", 98.6, 0.0),
+            ("SkinTemperatureDelta", 0.5, "degC", 0.9, 0.0),
+            ("DistanceTraveledOnFoot", 5.0, "km", 3.106_856, 5e-7),
+            ("ActiveCaloriesBurned", 418.4, "kJ", 100.0, 0.0),
+            ("HeartRate", 1.1, "count/s", 66.0, 1e-12),
+            ("BloodOxygenSaturation", 0.97, "%", 97.0, 0.0),
+            ("BloodOxygenSaturation", 97.0, "%", 97.0, 0.0),
+            ("BloodAlcoholContent", 0.0008, "%", 0.08, 1e-12),
+            ("BloodAlcoholContent", 0.08, "%", 0.08, 0.0),
+            ("BodyTemperature", 310.15, "K", 98.6, 1e-9),
+            ("Height", 180.0, "cm", 5.905_512, 5e-7),
+            ("DietaryWaterConsumed", 1.0, "L", 33.814_023, 5e-7),
+            ("BloodPressureSystolic", 16.0, "kPa", 120.009_852, 5e-7),
+            ("WalkingSpeed", 3.6, "km/h", 2.236_936, 5e-7),
+            ("TimeInDaylight", 1.5, "Hours", 90.0, 0.0),
+            ("StepCount", 7.0, "count", 7.0, 0.0),
+            ("Weight", 12.0, "stone", 168.0, 0.0),
+            ("CaloriesConsumed", 250.0, "Kilocalories", 250.0, 0.0),
+        ];
+        for (metric, value, unit, expected, tolerance) in cases {
+            let converted = convert(metric, value, unit).unwrap_or_else(|error| panic!("{metric} {unit}: {error}"));
+            assert!(
+                (converted - expected).abs() <= tolerance,
+                "{value} {unit} of {metric}: {converted} instead of {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn rule_8_7_another_dimension_is_refused() {
+        for (metric, unit) in [
+            ("StepCount", "kg"),
+            ("StepCount", "strokes"),
+            ("BodyTemperature", "mmHg"),
+            ("BloodKetones", "mg/dL"),
+            ("HeartRate", "%"),
+        ] {
+            assert!(
+                matches!(
+                    convert(metric, 10.0, unit),
+                    Err(UnitError::OtherDimension { .. } | UnitError::Unknown { .. })
+                ),
+                "{metric} in {unit}"
+            );
+        }
+        assert!(matches!(convert("Weight", 10.0, "blobs"), Err(UnitError::Unknown { .. })));
+        assert!(matches!(convert("Weight", f64::MAX, "st"), Err(UnitError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn rule_8_7_every_metric_takes_its_own_unit_in_both_spellings() {
+        let registry = Registry::builtin().unwrap();
+        for data_type in registry
+            .types()
+            .iter()
+            .filter(|data_type| data_type.api_version == crate::model::registry::ApiVersion::V0)
+        {
+            let Some(traits) = &data_type.metric else { continue };
+            for spelling in [traits.unit.as_deref().unwrap(), traits.ucum.as_deref().unwrap()] {
+                assert_eq!(
+                    registry.units().convert(250.0, spelling, traits, data_type.id.as_str()),
+                    Ok(250.0),
+                    "{} in {spelling}",
+                    data_type.id
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Bytes on their way out: an open chunk that text is appended to, and finished ones.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// Chunks are about this long: long enough that a system call per chunk is cheap, short enough to stay in the processor's cache.
+pub(super) const CHUNK: usize = 64 * 1024;
+
+/// Room for the row that crosses the mark.
+const SLACK: usize = 4 * 1024;
+
+/// From here on, a finished buffer is handed on as it is; below, copying it is cheaper than a chunk of its own.
+const LARGE: usize = 16 * 1024;
+
+/// A finished buffer that is longer than twice this goes out in pieces, so that a slow reader does not hold all of it.
+const LONGEST: usize = 256 * 1024;
+
+/// What an encoder writes into.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    open: Vec<u8>,
+    ready: VecDeque<Bytes>,
+}
+
+impl Chunks {
+    /// The open chunk.
+    pub(super) fn open(&mut self) -> &mut Vec<u8> {
+        if self.open.capacity() == 0 {
+            self.open.reserve_exact(CHUNK + SLACK);
+        }
+        &mut self.open
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.ready.is_empty()
+    }
+
+    /// Whether [`Chunks::push`] copies bytes of this length.
+    pub(super) const fn copies(length: usize) -> bool {
+        length < LARGE
+    }
+
+    pub(super) fn push_copy(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.open().extend_from_slice(bytes);
+        }
+        if self.open.len() >= CHUNK {
+            self.seal();
+        }
+    }
+
+    /// Appends bytes that exist already; large ones are not copied.
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        if Self::copies(bytes.len()) {
+            return self.push_copy(&bytes);
+        }
+        self.seal();
+        let mut rest = bytes;
+        while rest.len() > 2 * LONGEST {
+            self.ready.push_back(rest.split_to(LONGEST));
+        }
+        self.ready.push_back(rest);
+    }
+
+    /// The next chunk of full length. With `all`, also what is open.
+    pub fn take(&mut self, all: bool) -> Option<Bytes> {
+        if self.ready.is_empty() && (all || self.open.len() >= CHUNK) {
+            self.seal();
+        }
+        self.ready.pop_front()
+    }
+
+    fn seal(&mut self) {
+        if !self.open.is_empty() {
+            self.ready.push_back(Bytes::from(std::mem::take(&mut self.open)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_kept_and_large_buffers_are_not_copied() {
+        let mut chunks = Chunks::default();
+        chunks.open().extend_from_slice(b"head");
+        let large = Bytes::from(vec![7; 3 * LONGEST]);
+        let address = large.as_ptr();
+        chunks.push(large);
+        chunks.push(Bytes::from_static(b"tail"));
+
+        let head = chunks.take(false).unwrap();
+        assert_eq!(head, b"head"[..]);
+        let first = chunks.take(false).unwrap();
+        assert_eq!((first.len(), first.as_ptr()), (LONGEST, address));
+        assert_eq!(chunks.take(false).unwrap().len(), 2 * LONGEST);
+        assert_eq!(chunks.take(false), None);
+        assert_eq!(chunks.take(true).unwrap(), b"tail"[..]);
+        assert!(chunks.is_empty());
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows as RFC 4180 text with a header: `csv` quotes where needed, `quotecsv` everywhere.
+//!
+//! Lines end with a line feed. In `csv` a null is nothing and an empty text is `""`, so that they can be told apart; in `quotecsv` both are `""`. A frame of
+//! one column writes null as `""` in both, because readers skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like is
+//! left as it is: this is data, and how a spreadsheet shows it is the spreadsheet's.
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+
+use super::cells::{Cells, FieldStyle, Style};
+use super::chunks::{CHUNK, Chunks};
+use super::encoder::{EncodeError, Encoder, Progress};
+
+/// When fields stand in quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quoting {
+    WhereNeeded,
+    Everywhere,
+}
+
+/// The encoder.
+pub(super) struct Delimited {
+    style: FieldStyle,
+    header: Vec<u8>,
+    columns: Vec<Cells>,
+    scratch: Vec<u8>,
+    next_row: usize,
+    rows: usize,
+}
+
+impl Delimited {
+    pub(super) fn new(schema: &SchemaRef, quoting: Quoting) -> Result<Self, EncodeError> {
+        let style = match quoting {
+            Quoting::WhereNeeded => FieldStyle::QuoteWhereNeeded,
+            Quoting::Everywhere => FieldStyle::QuoteAlways,
+        };
+        let mut header = Vec::new();
+        for (index, field) in schema.fields().iter().enumerate() {
+            if index > 0 {
+                header.push(b',');
+            }
+            style.write(field.name().as_bytes(), &mut header);
+        }
+        header.push(b'\n');
+        let columns = schema
+            .fields()
+            .iter()
+            .map(|field| Cells::new(field, Style::Field(style)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            style,
+            header,
+            columns,
+            scratch: Vec::new(),
+            next_row: 0,
+            rows: 0,
+        })
+    }
+
+    fn write_row(&mut self, row: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            column.write_field(row, self.style, &mut self.scratch, out);
+        }
+        if out.len() == start {
+            out.extend_from_slice(b"\"\"");
+        }
+        out.push(b'\n');
+    }
+}
+
+impl Encoder for Delimited {
+    fn start(&mut self, out: &mut Chunks) -> Result<(), EncodeError> {
+        out.open().extend_from_slice(&self.header);
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<(), EncodeError> {
+        self.next_row = 0;
+        self.rows = batch.num_rows();
+        self.columns
+            .iter_mut()
+            .zip(batch.columns())
+            .try_for_each(|(cells, array)| cells.load(array))
+    }
+
+    fn write(&mut self, chunks: &mut Chunks) -> Result<Progress, EncodeError> {
+        let out = chunks.open();
+        while self.next_row < self.rows && out.len() < CHUNK {
+            self.write_row(self.next_row, out);
+            self.next_row += 1;
+        }
+        Ok(if self.next_row < self.rows {
+            Progress::More
+        } else {
+            Progress::Done
+        })
+    }
+
+    fn finish(&mut self, _: &mut Chunks) -> Result<Progress, EncodeError> {
+        Ok(Progress::Done)
+    }
+}

@@ -1,0 +1,81 @@
+//! One dictionary per column for a whole answer, out of batches that each bring their own.
+//!
+//! An IPC file may have one dictionary per column, and not every reader takes additions to it (Polars refuses them). A file's dictionaries may stand
+//! anywhere in it, though, since readers find them by the footer; so they are gathered while the rows go out, and written at the end. In an
+//! IPC stream a dictionary must come before its first use and may be replaced; there it is sent again when it has grown. Keys once
+//! given stay valid. The memory this takes is that of the distinct values.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int32Type};
+use arrow::error::ArrowError;
+
+/// The values seen so far, in the order of their first appearance.
+#[derive(Debug, Default)]
+pub(super) struct Lexicon {
+    keys: HashMap<Arc<str>, i32>,
+    values: Vec<Arc<str>>,
+    /// The values of the batch before, and the key of each.
+    source: Option<ArrayRef>,
+    translation: Vec<i32>,
+    /// Whether each key of the batch before is the same here.
+    identical: bool,
+}
+
+impl Lexicon {
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The keys of a dictionary column's rows.
+    pub(super) fn keys(&mut self, array: &ArrayRef) -> Result<Int32Array, ArrowError> {
+        let dictionary = array.as_any_dictionary();
+        self.learn(dictionary.values())?;
+        let nulls = dictionary.logical_nulls();
+        let keys = cast(dictionary.keys(), &DataType::Int32)?;
+        let keys = keys.as_primitive::<Int32Type>().values();
+        if self.identical {
+            return Int32Array::try_new(keys.clone(), nulls);
+        }
+        // The key of a null can be anything.
+        let translate = |key: &i32| self.translation.get(*key as usize).copied().unwrap_or(0);
+        Int32Array::try_new(keys.iter().map(translate).collect(), nulls)
+    }
+
+    fn learn(&mut self, values: &ArrayRef) -> Result<(), ArrowError> {
+        if self.source.as_ref().is_some_and(|source| Arc::ptr_eq(source, values)) {
+            return Ok(());
+        }
+        self.translation.clear();
+        for value in values.as_string::<i32>() {
+            let key = match value {
+                Some(value) => self.key(value)?,
+                None => 0,
+            };
+            self.translation.push(key);
+        }
+        self.identical = values.null_count() == 0 && self.translation.iter().enumerate().all(|(index, key)| *key as usize == index);
+        self.source = Some(values.clone());
+        Ok(())
+    }
+
+    fn key(&mut self, value: &str) -> Result<i32, ArrowError> {
+        if let Some(key) = self.keys.get(value) {
+            return Ok(*key);
+        }
+        let key = i32::try_from(self.values.len()).map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
+        let value: Arc<str> = value.into();
+        self.keys.insert(value.clone(), key);
+        self.values.push(value);
+        Ok(key)
+    }
+
+    /// A column without rows whose dictionary has all values.
+    pub(super) fn empty(&self) -> Result<DictionaryArray<Int32Type>, ArrowError> {
+        let values = StringArray::from_iter_values(self.values.iter());
+        DictionaryArray::try_new(Int32Array::new_null(0), Arc::new(values))
+    }
+}

@@ -1,0 +1,72 @@
+//! What every form promises.
+
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use parquet::errors::ParquetError;
+use thiserror::Error;
+
+use super::OutputMethod;
+use super::chunks::Chunks;
+use super::columns::ColumnObject;
+use super::delimited::{Delimited, Quoting};
+use super::ipc::{IpcFile, IpcStream};
+use super::parquet_file::ParquetFile;
+use super::rows::{Framing, RowObjects};
+
+/// Why an answer could not be written.
+#[derive(Debug, Error)]
+pub enum EncodeError {
+    #[error("column '{column}' has the type {data_type}, which has no text form")]
+    Unsupported { column: String, data_type: DataType },
+    #[error("column '{column}' is shown in the time zone '{zone}', which is not known")]
+    UnknownZone { column: String, zone: String },
+    #[error("column '{column}' holds text that is not the JSON it should be")]
+    BrokenJson { column: String },
+    #[error("the temporary file of an answer failed")]
+    Spool(#[from] std::io::Error),
+    #[error("the answer could not be written as Arrow")]
+    Arrow(#[from] ArrowError),
+    #[error("the answer could not be written as Parquet")]
+    Parquet(#[from] ParquetError),
+}
+
+/// Whether there is more of the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Call again, after sending what is there.
+    More,
+    Done,
+}
+
+/// One form. Called as `start`, then for each batch `batch` and `write` until it is done, then `finish` until it is done.
+///
+/// `write` and `finish` stop soon after a chunk is full, so that an answer takes no more memory than a batch and a few chunks. What has been
+/// written is a complete answer only when `finish` has said that it is done.
+pub trait Encoder: Send {
+    /// Writes what stands before the first row. All batches have the encoder's schema.
+    fn start(&mut self, out: &mut Chunks) -> Result<(), EncodeError>;
+
+    /// Takes the next batch in. Everything of the one before has been written.
+    fn batch(&mut self, batch: &RecordBatch) -> Result<(), EncodeError>;
+
+    /// Writes a part of the batch.
+    fn write(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError>;
+
+    /// Writes what stands behind the last row.
+    fn finish(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError>;
+}
+
+/// The encoder of a form.
+pub fn encoder(method: OutputMethod, schema: &SchemaRef) -> Result<Box<dyn Encoder>, EncodeError> {
+    Ok(match method {
+        OutputMethod::Ndjson => Box::new(RowObjects::new(schema, Framing::Lines)?),
+        OutputMethod::Jstable => Box::new(RowObjects::new(schema, Framing::Array)?),
+        OutputMethod::Jscolumns => Box::new(ColumnObject::new(schema)?),
+        OutputMethod::Arrow => Box::new(IpcFile::new(schema)?),
+        OutputMethod::Arrowraw => Box::new(IpcStream::new(schema)?),
+        OutputMethod::Parquet => Box::new(ParquetFile::new(schema)?),
+        OutputMethod::Csv => Box::new(Delimited::new(schema, Quoting::WhereNeeded)?),
+        OutputMethod::Quotecsv => Box::new(Delimited::new(schema, Quoting::Everywhere)?),
+    })
+}

@@ -1,0 +1,237 @@
+//! The names of the forms: how they are asked for, and how they announce themselves.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The `output` parameter of a question that answers with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputMethod {
+    /// One JSON object a line; nothing at all when there are no rows.
+    Ndjson,
+    /// One JSON array of row objects.
+    Jstable,
+    /// One JSON object: column name to array of values.
+    Jscolumns,
+    /// Arrow IPC file (Feather v2).
+    Arrow,
+    /// Arrow IPC stream.
+    Arrowraw,
+    /// Parquet, zstd.
+    Parquet,
+    /// RFC 4180 with a header, quoted where needed.
+    Csv,
+    /// RFC 4180 with a header, every field quoted.
+    Quotecsv,
+}
+
+/// The `format` parameter of questions that answer with records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RowFormat {
+    /// One JSON array of row objects.
+    #[default]
+    Json,
+    Csv,
+}
+
+/// A name that is none of the forms.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown output '{name}'; use one of {expected}")]
+pub struct UnknownMethod {
+    pub name: String,
+    /// The names that exist, separated by commas.
+    pub expected: String,
+}
+
+impl OutputMethod {
+    pub const ALL: [Self; 8] = [
+        Self::Ndjson,
+        Self::Jstable,
+        Self::Jscolumns,
+        Self::Arrow,
+        Self::Arrowraw,
+        Self::Parquet,
+        Self::Csv,
+        Self::Quotecsv,
+    ];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ndjson => "ndjson",
+            Self::Jstable => "jstable",
+            Self::Jscolumns => "jscolumns",
+            Self::Arrow => "arrow",
+            Self::Arrowraw => "arrowraw",
+            Self::Parquet => "parquet",
+            Self::Csv => "csv",
+            Self::Quotecsv => "quotecsv",
+        }
+    }
+
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Ndjson => "application/x-ndjson",
+            Self::Jstable | Self::Jscolumns => "application/json",
+            Self::Arrow => "application/vnd.apache.arrow.file",
+            Self::Arrowraw => "application/vnd.apache.arrow.stream",
+            Self::Parquet => "application/vnd.apache.parquet",
+            Self::Csv | Self::Quotecsv => "text/csv; charset=utf-8",
+        }
+    }
+
+    /// The form that an `Accept` header asks for, if it names one. Where a media type has several forms, it is the first of [`Self::ALL`].
+    #[must_use]
+    pub fn accepted(header: &str) -> Option<Self> {
+        let mut best: Option<(f32, Self)> = None;
+        for range in header.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media_type = parts.next().unwrap_or_default();
+            let weight = parts
+                .find_map(|part| part.strip_prefix("q="))
+                .map_or(1.0, |weight| weight.parse().unwrap_or(0.0));
+            let named = Self::ALL
+                .into_iter()
+                .find(|method| method.media_type().eq_ignore_ascii_case(media_type));
+            if let Some(method) = named
+                && weight > best.map_or(0.0, |(weight, _)| weight)
+            {
+                best = Some((weight, method));
+            }
+        }
+        best.map(|(_, method)| method)
+    }
+
+    /// The content type without parameters.
+    fn media_type(self) -> &'static str {
+        self.content_type().split(';').next().unwrap_or_default()
+    }
+
+    /// Without the dot; for the name of a download.
+    #[must_use]
+    pub const fn file_extension(self) -> &'static str {
+        match self {
+            Self::Ndjson => "ndjson",
+            Self::Jstable | Self::Jscolumns => "json",
+            Self::Arrow => "arrow",
+            Self::Arrowraw => "arrows",
+            Self::Parquet => "parquet",
+            Self::Csv | Self::Quotecsv => "csv",
+        }
+    }
+
+    /// Whether the transport may compress it. Arrow is meant to be mapped as it is, and Parquet is compressed already.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        !matches!(self, Self::Arrow | Self::Arrowraw | Self::Parquet)
+    }
+}
+
+impl RowFormat {
+    pub const ALL: [Self; 2] = [Self::Json, Self::Csv];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Csv => "csv",
+        }
+    }
+
+    /// The form that carries it.
+    #[must_use]
+    pub const fn method(self) -> OutputMethod {
+        match self {
+            Self::Json => OutputMethod::Jstable,
+            Self::Csv => OutputMethod::Csv,
+        }
+    }
+}
+
+fn unknown(name: &str, expected: &[&str]) -> UnknownMethod {
+    UnknownMethod {
+        name: name.to_owned(),
+        expected: expected.join(", "),
+    }
+}
+
+impl FromStr for OutputMethod {
+    type Err = UnknownMethod;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMethod> {
+        Self::ALL
+            .into_iter()
+            .find(|method| method.name() == name)
+            .ok_or_else(|| unknown(name, &Self::ALL.map(Self::name)))
+    }
+}
+
+impl FromStr for RowFormat {
+    type Err = UnknownMethod;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMethod> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == name)
+            .ok_or_else(|| unknown(name, &Self::ALL.map(Self::name)))
+    }
+}
+
+impl fmt::Display for OutputMethod {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl fmt::Display for RowFormat {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back() {
+        for method in OutputMethod::ALL {
+            assert_eq!(method.name().parse(), Ok(method));
+            assert_eq!(serde_json::to_value(method).unwrap(), serde_json::Value::from(method.name()));
+        }
+        for format in RowFormat::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+    }
+
+    #[test]
+    fn an_accept_header_chooses_the_form_it_likes_most() {
+        assert_eq!(OutputMethod::accepted("text/csv"), Some(OutputMethod::Csv));
+        assert_eq!(
+            OutputMethod::accepted("text/csv;q=0.5, Application/X-NDJSON; q=0.9, text/html"),
+            Some(OutputMethod::Ndjson)
+        );
+        assert_eq!(OutputMethod::accepted("application/json"), Some(OutputMethod::Jstable));
+        for undecided in ["", "*/*", "text/html", "text/csv;q=0"] {
+            assert_eq!(OutputMethod::accepted(undecided), None);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = "xml".parse::<OutputMethod>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown output 'xml'; use one of ndjson, jstable, jscolumns, arrow, arrowraw, parquet, csv, quotecsv"
+        );
+        assert_eq!(
+            "xml".parse::<RowFormat>().unwrap_err().to_string(),
+            "unknown output 'xml'; use one of json, csv"
+        );
+    }
+}

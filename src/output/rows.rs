@@ -1,0 +1,219 @@
+//! Rows as JSON objects: one a line (`ndjson`), or in one array (`jstable`).
+//!
+//! No rows are no bytes in the first case, and `[]` in the second.
+
+use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::record_batch::RecordBatch;
+
+use super::SPREAD;
+use super::cells::{Cells, Style, is_json};
+use super::chunks::{CHUNK, Chunks};
+use super::encoder::{EncodeError, Encoder, Progress};
+use super::spread::{Names, for_each_member};
+use super::text::write_json_string;
+
+/// What stands around the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// A line each.
+    Lines,
+    /// One array.
+    Array,
+}
+
+/// The encoder.
+pub(super) struct RowObjects {
+    framing: Framing,
+    columns: Vec<Column>,
+    spread: Vec<SpreadColumn>,
+    /// The names that every row has.
+    names: Names,
+    /// The names that the spread columns gave to the row at hand. Kept only if several can.
+    given: Option<Names>,
+    /// How to write a row of the batch at hand: before each cell what stands between it and the one before, ...
+    steps: Vec<Step>,
+    /// ... and at the end what stands behind the last one, without the closing brace.
+    tail: Vec<u8>,
+    next_row: usize,
+    rows: usize,
+    any_row: bool,
+}
+
+struct Column {
+    index: usize,
+    /// The name as JSON, and a colon.
+    name: Vec<u8>,
+    cells: Cells,
+}
+
+struct SpreadColumn {
+    index: usize,
+    title: String,
+    cells: Cells,
+}
+
+struct Step {
+    before: Vec<u8>,
+    column: usize,
+}
+
+impl RowObjects {
+    pub(super) fn new(schema: &SchemaRef, framing: Framing) -> Result<Self, EncodeError> {
+        let mut names = Names::default();
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        let mut spread = Vec::new();
+        for (index, field) in schema.fields().iter().enumerate() {
+            let cells = Cells::new(field, Style::Json)?;
+            if is_spread(field) {
+                spread.push(SpreadColumn {
+                    index,
+                    title: field.name().clone(),
+                    cells,
+                });
+            } else {
+                names.insert(field.name().clone());
+                columns.push(Column {
+                    index,
+                    name: name_before_value(field),
+                    cells,
+                });
+            }
+        }
+        let given = (spread.len() > 1).then(Names::default);
+        Ok(Self {
+            framing,
+            columns,
+            spread,
+            names,
+            given,
+            steps: Vec::new(),
+            tail: Vec::new(),
+            next_row: 0,
+            rows: 0,
+            any_row: false,
+        })
+    }
+
+    /// Columns without a value in this batch become part of what stands between the others.
+    fn plan(&mut self) {
+        self.steps.clear();
+        let mut before = vec![b'{'];
+        for (position, column) in self.columns.iter().enumerate() {
+            if position > 0 {
+                before.push(b',');
+            }
+            before.extend_from_slice(&column.name);
+            if column.cells.all_null() {
+                before.extend_from_slice(b"null");
+            } else {
+                self.steps.push(Step {
+                    before: std::mem::take(&mut before),
+                    column: position,
+                });
+            }
+        }
+        self.tail = before;
+    }
+
+    fn write_row(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        for step in &self.steps {
+            out.extend_from_slice(&step.before);
+            self.columns[step.column].cells.write_json(row, out);
+        }
+        out.extend_from_slice(&self.tail);
+        if !self.spread.is_empty() {
+            self.write_spread(row, out)?;
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn write_spread(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        if let Some(given) = &mut self.given {
+            given.clear();
+        }
+        let mut empty = self.columns.is_empty();
+        for column in &self.spread {
+            let Some(json) = column.cells.text(row) else { continue };
+            let each = |name: &str, value: &str| {
+                if self.names.contain(name) || self.given.as_ref().is_some_and(|given| given.contain(name)) {
+                    return;
+                }
+                if !std::mem::take(&mut empty) {
+                    out.push(b',');
+                }
+                out.extend_from_slice(name.as_bytes());
+                out.push(b':');
+                out.extend_from_slice(value.as_bytes());
+                if let Some(given) = &mut self.given {
+                    given.insert_quoted(name);
+                }
+            };
+            for_each_member(json, each).map_err(|_| EncodeError::BrokenJson {
+                column: column.title.clone(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Encoder for RowObjects {
+    fn start(&mut self, out: &mut Chunks) -> Result<(), EncodeError> {
+        if self.framing == Framing::Array {
+            out.open().push(b'[');
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<(), EncodeError> {
+        for column in &mut self.columns {
+            column.cells.load(batch.column(column.index))?;
+        }
+        for column in &mut self.spread {
+            column.cells.load(batch.column(column.index))?;
+        }
+        self.plan();
+        self.next_row = 0;
+        self.rows = batch.num_rows();
+        Ok(())
+    }
+
+    fn write(&mut self, chunks: &mut Chunks) -> Result<Progress, EncodeError> {
+        let out = chunks.open();
+        while self.next_row < self.rows && out.len() < CHUNK {
+            if self.framing == Framing::Array && self.any_row {
+                out.extend_from_slice(b",\n");
+            }
+            self.write_row(self.next_row, out)?;
+            if self.framing == Framing::Lines {
+                out.push(b'\n');
+            }
+            self.any_row = true;
+            self.next_row += 1;
+        }
+        Ok(if self.next_row < self.rows {
+            Progress::More
+        } else {
+            Progress::Done
+        })
+    }
+
+    fn finish(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError> {
+        if self.framing == Framing::Array {
+            out.open().push(b']');
+        }
+        Ok(Progress::Done)
+    }
+}
+
+/// The name of a field as JSON, and a colon.
+pub(super) fn name_before_value(field: &FieldRef) -> Vec<u8> {
+    let mut name = Vec::new();
+    write_json_string(field.name(), &mut name);
+    name.push(b':');
+    name
+}
+
+fn is_spread(field: &FieldRef) -> bool {
+    is_json(field) && field.metadata().get(SPREAD).is_some_and(|value| value == "true")
+}

@@ -1,0 +1,108 @@
+//! Arrow and Parquet, read back with Arrow's and Parquet's own readers.
+
+use std::io::Cursor;
+
+use arrow::datatypes::{DataType, Schema};
+use arrow::ipc::reader::{FileReader, StreamReader};
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::sample::{Row, batches, expected, rows, schema};
+use super::{OutputMethod, encoded, text};
+
+/// The rows of what was read, as JSON. JSON text has become text.
+fn values(batches: &[RecordBatch], schema: &Schema) -> Vec<Map<String, Value>> {
+    let lines = text(OutputMethod::Ndjson, &schema.clone().into(), batches);
+    let mut rows: Vec<Map<String, Value>> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for row in &mut rows {
+        if let Some(Value::String(json)) = row.get("extras") {
+            row["extras"] = serde_json::from_str(json).unwrap();
+        }
+    }
+    rows
+}
+
+fn read(method: OutputMethod, bytes: Vec<u8>) -> (Schema, Vec<RecordBatch>) {
+    match method {
+        OutputMethod::Arrow => {
+            let reader = FileReader::try_new(Cursor::new(bytes), None).unwrap();
+            (reader.schema().as_ref().clone(), reader.map(Result::unwrap).collect())
+        }
+        OutputMethod::Arrowraw => {
+            let reader = StreamReader::try_new(Cursor::new(bytes), None).unwrap();
+            (reader.schema().as_ref().clone(), reader.map(Result::unwrap).collect())
+        }
+        _ => {
+            let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
+            let schema = builder.schema().as_ref().clone();
+            (schema, builder.build().unwrap().map(Result::unwrap).collect())
+        }
+    }
+}
+
+fn read_back(method: OutputMethod, rows: &[Row], length: usize) -> (Schema, Vec<RecordBatch>) {
+    read(method, encoded(method, &schema(), &batches(rows, length)).unwrap())
+}
+
+const BINARY: [OutputMethod; 3] = [OutputMethod::Arrow, OutputMethod::Arrowraw, OutputMethod::Parquet];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn binary_forms_read_back((rows, length) in rows()) {
+        for method in BINARY {
+            let (read_schema, read) = read_back(method, &rows, length);
+            prop_assert_eq!(values(&read, &read_schema), expected(&rows), "{}", method);
+            // Types stay, apart from ids and views, and our metadata is gone.
+            prop_assert!(read_schema.metadata().is_empty());
+            for (field, original) in read_schema.fields().iter().zip(schema().fields()) {
+                prop_assert!(field.metadata().is_empty());
+                match original.name().as_str() {
+                    "id" | "view" => prop_assert_eq!(field.data_type(), &DataType::Utf8),
+                    "narrow" => prop_assert!(matches!(field.data_type(), DataType::Dictionary(..))),
+                    _ => prop_assert_eq!(field.data_type(), original.data_type()),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bytes_of_a_parquet_answer_tell_nothing_of_the_inside() {
+    let bytes = encoded(OutputMethod::Parquet, &schema(), &[]).unwrap();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
+    let keys: Vec<&String> = builder
+        .metadata()
+        .file_metadata()
+        .key_value_metadata()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry.key)
+        .collect();
+    assert_eq!(keys, ["ARROW:schema"]);
+}
+
+#[test]
+fn an_answer_without_its_end_does_not_read_as_a_whole_one() {
+    let rows: Vec<Row> = {
+        use proptest::strategy::ValueTree;
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        (0..50)
+            .map(|_| super::sample::row().new_tree(&mut runner).unwrap().current())
+            .collect()
+    };
+    for method in [OutputMethod::Arrow, OutputMethod::Parquet] {
+        let bytes = encoded(method, &schema(), &batches(&rows, 20)).unwrap();
+        for end in [bytes.len() - 1, bytes.len() / 2, 100] {
+            let cut = bytes[..end].to_vec();
+            let refused = match method {
+                OutputMethod::Arrow => FileReader::try_new(Cursor::new(cut), None).is_err(),
+                _ => ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(cut)).is_err(),
+            };
+            assert!(refused, "{method} cut at {end}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Instants and days as text, without a calendar computation per row.
+//!
+//! RFC 3339: `2024-01-24T00:00:00Z`, or with the offset of the column's zone. A fraction is written when there is one, in three, six or nine digits.
+//! A timestamp without a zone is UTC, as every instant here is. Years beyond 9999 or before 0 carry a sign and at least four digits.
+
+use arrow::datatypes::TimeUnit;
+
+use super::zones::Zone;
+
+const DAY_SECONDS: u32 = 86_400;
+
+/// Two digits for each number below a hundred.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+fn pair(number: u32) -> [u8; 2] {
+    PAIRS[(number % 100) as usize]
+}
+
+/// Writes the instants of one column.
+#[derive(Clone, Debug)]
+pub(super) struct InstantText {
+    per_second: i64,
+    zone: Zone,
+    date: DateText,
+    /// `Z`, or the offset of `suffix_minutes`.
+    suffix: [u8; 6],
+    suffix_length: usize,
+    suffix_minutes: i32,
+}
+
+impl InstantText {
+    pub(super) fn new(unit: TimeUnit, zone: Zone) -> Self {
+        let per_second = match unit {
+            TimeUnit::Second => 1,
+            TimeUnit::Millisecond => 1_000,
+            TimeUnit::Microsecond => 1_000_000,
+            TimeUnit::Nanosecond => 1_000_000_000,
+        };
+        let suffix = if zone.is_utc() { *b"Z     " } else { *b"+00:00" };
+        let suffix_length = if zone.is_utc() { 1 } else { 6 };
+        Self {
+            per_second,
+            zone,
+            date: DateText::default(),
+            suffix,
+            suffix_length,
+            suffix_minutes: 0,
+        }
+    }
+
+    /// Writes an instant, without quotes.
+    pub(super) fn write(&mut self, value: i64, out: &mut Vec<u8>) {
+        let per_day = self.per_second * i64::from(DAY_SECONDS);
+        let mut day = value.div_euclid(per_day);
+        let within = value.rem_euclid(per_day);
+        let mut second = (within / self.per_second) as u32;
+        let fraction = (within % self.per_second) as u32;
+        if !self.zone.is_utc() {
+            (day, second) = self.local(day, second);
+        }
+
+        out.extend_from_slice(self.date.of(day));
+        let ([h1, h2], [m1, m2], [s1, s2]) = (pair(second / 3600), pair(second / 60 % 60), pair(second % 60));
+        if fraction == 0 && self.suffix_length == 1 {
+            out.extend_from_slice(&[b'T', h1, h2, b':', m1, m2, b':', s1, s2, b'Z']);
+            return;
+        }
+        out.extend_from_slice(&[b'T', h1, h2, b':', m1, m2, b':', s1, s2]);
+        if fraction != 0 {
+            self.write_fraction(fraction, out);
+        }
+        out.extend_from_slice(&self.suffix[..self.suffix_length]);
+    }
+
+    #[cold]
+    fn set_suffix(&mut self, minutes: i32) {
+        let sign = if minutes < 0 { b'-' } else { b'+' };
+        let ([h1, h2], [m1, m2]) = (pair(minutes.unsigned_abs() / 60), pair(minutes.unsigned_abs() % 60));
+        self.suffix = [sign, h1, h2, b':', m1, m2];
+        self.suffix_minutes = minutes;
+    }
+
+    /// The day and the second of it that a clock in the zone shows.
+    fn local(&mut self, day: i64, second: u32) -> (i64, u32) {
+        let minutes = self.zone.minutes_at(day.saturating_mul(i64::from(DAY_SECONDS)) + i64::from(second));
+        if minutes != self.suffix_minutes {
+            self.set_suffix(minutes);
+        }
+        let shifted = second as i32 + minutes * 60;
+        let days = shifted.div_euclid(DAY_SECONDS as i32);
+        (day + i64::from(days), shifted.rem_euclid(DAY_SECONDS as i32) as u32)
+    }
+
+    fn write_fraction(&self, fraction: u32, out: &mut Vec<u8>) {
+        let nanos = fraction * (1_000_000_000 / self.per_second as u32);
+        let [millis, micros, nanos] = [nanos / 1_000_000, nanos / 1_000 % 1_000, nanos % 1_000].map(|number| {
+            let [tens, ones] = pair(number % 100);
+            [b'0' + (number / 100) as u8, tens, ones]
+        });
+        out.push(b'.');
+        out.extend_from_slice(&millis);
+        if micros != *b"000" || nanos != *b"000" {
+            out.extend_from_slice(&micros);
+        }
+        if nanos != *b"000" {
+            out.extend_from_slice(&nanos);
+        }
+    }
+}
+
+/// The text of the day asked for last.
+#[derive(Clone, Debug)]
+pub(super) struct DateText {
+    day: i64,
+    text: Vec<u8>,
+}
+
+impl Default for DateText {
+    fn default() -> Self {
+        Self {
+            day: 0,
+            text: b"1970-01-01".to_vec(),
+        }
+    }
+}
+
+impl DateText {
+    /// `2024-01-24`, for a count of days since 1970.
+    pub(super) fn of(&mut self, day: i64) -> &[u8] {
+        if day != self.day {
+            self.set(day);
+        }
+        &self.text
+    }
+
+    fn set(&mut self, day: i64) {
+        let (year, month, of_month) = civil(day);
+        self.day = day;
+        self.text.clear();
+        if (0..=9999).contains(&year) {
+            self.text.extend_from_slice(&pair(year as u32 / 100));
+            self.text.extend_from_slice(&pair(year as u32));
+        } else {
+            self.text.extend_from_slice(format!("{year:+05}").as_bytes());
+        }
+        let ([m1, m2], [d1, d2]) = (pair(month), pair(of_month));
+        self.text.extend_from_slice(&[b'-', m1, m2, b'-', d1, d2]);
+    }
+}
+
+/// Year, month and day of the month of a day since 1970 (proleptic Gregorian). Counts from 1 March 0000, so that the leap day comes last.
+fn civil(day: i64) -> (i64, u32, u32) {
+    const ERA: i64 = 146_097;
+    let shifted = day + 719_468;
+    let era = shifted.div_euclid(ERA);
+    let of_era = shifted.rem_euclid(ERA);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / (ERA - 1)) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month as u32, of_month as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Datelike, SecondsFormat};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(unit: TimeUnit, zone: &str, value: i64) -> String {
+        let mut out = Vec::new();
+        InstantText::new(unit, Zone::parse(zone).unwrap()).write(value, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rule_0_2_output_timestamps_are_rfc_3339_with_an_offset() {
+        let micros = |zone, value| text(TimeUnit::Microsecond, zone, value);
+        assert_eq!(micros("UTC", 1_706_054_400_000_000), "2024-01-24T00:00:00Z");
+        assert_eq!(micros("UTC", 1_706_054_400_500_000), "2024-01-24T00:00:00.500Z");
+        assert_eq!(micros("UTC", -1), "1969-12-31T23:59:59.999999Z");
+        assert_eq!(micros("Asia/Kathmandu", 1_706_054_400_000_000), "2024-01-24T05:45:00+05:45");
+        assert_eq!(micros("-08:00", 1_706_054_400_000_001), "2024-01-23T16:00:00.000001-08:00");
+        assert_eq!(micros("Europe/London", 1_706_054_400_000_000), "2024-01-24T00:00:00+00:00");
+        assert_eq!(text(TimeUnit::Nanosecond, "UTC", 1), "1970-01-01T00:00:00.000000001Z");
+        assert_eq!(text(TimeUnit::Second, "UTC", -62_135_596_800), "0001-01-01T00:00:00Z");
+        assert_eq!(text(TimeUnit::Second, "UTC", 64_092_211_200), "4001-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn the_ends_of_the_range_have_a_text() {
+        for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+            for zone in ["UTC", "Pacific/Kiritimati", "America/New_York", "-12:00"] {
+                for value in [i64::MIN, i64::MAX] {
+                    assert!(text(unit, zone, value).len() >= 20);
+                }
+            }
+        }
+        assert_eq!(text(TimeUnit::Microsecond, "UTC", i64::MAX), "+294247-01-10T04:00:54.775807Z");
+        assert_eq!(text(TimeUnit::Microsecond, "UTC", i64::MIN), "-290308-12-21T19:59:05.224192Z");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+        #[test]
+        fn every_instant_reads_back(zone in prop::sample::select(chrono_tz::TZ_VARIANTS.to_vec()), value in -62_135_596_800_000_000_i64..253_402_300_800_000_000) {
+            let shown = text(TimeUnit::Microsecond, zone.name(), value);
+            let back = DateTime::parse_from_rfc3339(&shown);
+            // The first and last hours can fall into years that RFC 3339 cannot name.
+            if !shown.starts_with("+1") && !shown.starts_with('-') {
+                prop_assert_eq!(back.unwrap().timestamp_micros(), value, "{}", shown);
+            }
+        }
+
+        #[test]
+        fn utc_is_what_the_calendar_says(value in -62_135_596_800_000_000_i64..253_402_300_800_000_000) {
+            let instant = DateTime::from_timestamp_micros(value).unwrap();
+            prop_assert_eq!(text(TimeUnit::Microsecond, "UTC", value), instant.to_rfc3339_opts(SecondsFormat::AutoSi, true));
+            prop_assert_eq!(civil(value.div_euclid(86_400_000_000)), (i64::from(instant.year()), instant.month(), instant.day()));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Built-in types and a person's own, found by name as if they were one list.
+//!
+//! Own types live in the catalogue and may be changed by any node, so they are read from there each time they are named; only what is made from one
+//! version of a definition is kept. Lives as long as the process. Knows definitions and layouts; knows nothing of the rows stored under them.
+
+use std::sync::Arc;
+
+use moka::sync::Cache;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::catalog::records::StoredDefinition;
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::Clock;
+use crate::model::faults::Fault;
+use crate::model::ids::{IdSource, PersonId};
+use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
+
+/// Types made from definitions that are kept ready.
+const KEPT: u64 = 4096;
+
+/// Why a type cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum TypesError {
+    #[error("{0} is not a data type")]
+    Unknown(String),
+    #[error("another change came first; look at the type and try again")]
+    Overtaken,
+    #[error("the definition is not valid")]
+    Invalid(Vec<Fault>),
+    #[error("the stored definition {id} cannot be read: {reason}")]
+    Damaged { id: Uuid, reason: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// All types that somebody can name.
+pub struct Types {
+    registry: Arc<Registry>,
+    catalog: Catalog,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    made: Cache<(Uuid, i64), Arc<DataType>>,
+}
+
+/// A type as somebody named it.
+#[derive(Clone, Debug)]
+pub struct Named {
+    pub data_type: Arc<DataType>,
+    /// `MomentAnnotation/<uuid>`: records of the base that came from this definition.
+    pub annotation: Option<Uuid>,
+}
+
+/// An own type with the times of its definition.
+#[derive(Clone, Debug)]
+pub struct OwnType {
+    pub definition: StoredDefinition,
+    pub data_type: Arc<DataType>,
+}
+
+impl Types {
+    #[must_use]
+    pub fn new(registry: Arc<Registry>, catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            registry,
+            catalog,
+            clock,
+            ids,
+            made: Cache::new(KEPT),
+        }
+    }
+
+    #[must_use]
+    pub const fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The type called `name` as `owner` has it: built in, or `owner`'s own.
+    pub async fn find(&self, owner: PersonId, name: &str) -> Result<Named, TypesError> {
+        if let Some(data_type) = self.registry.get(name) {
+            return Ok(Named {
+                data_type: Arc::clone(data_type),
+                annotation: None,
+            });
+        }
+        let unknown = || TypesError::Unknown(name.to_owned());
+        let id = TypeId::parse(name).ok_or_else(unknown)?;
+        let definition = id.definition().ok_or_else(unknown)?;
+        let base = self.registry.get(id.base()).filter(|base| base.is_base).ok_or_else(unknown)?;
+        if Base::named(base.id.as_str()).is_none() {
+            return Ok(Named {
+                data_type: Arc::clone(base),
+                annotation: Some(definition),
+            });
+        }
+        let own = self
+            .own(owner, definition)
+            .await?
+            .filter(|own| own.definition.base == base.id.as_str())
+            .ok_or_else(unknown)?;
+        Ok(Named {
+            data_type: own.data_type,
+            annotation: None,
+        })
+    }
+
+    /// `owner`'s own type, archived or not.
+    pub async fn own(&self, owner: PersonId, id: Uuid) -> Result<Option<OwnType>, TypesError> {
+        let stored = self.catalog.definition(id).await?.filter(|stored| stored.person == owner);
+        stored.map(|stored| self.made_from(stored)).transpose()
+    }
+
+    /// All of `owner`'s own types, oldest first, archived ones too.
+    pub async fn all_own(&self, owner: PersonId) -> Result<Vec<OwnType>, TypesError> {
+        self.catalog
+            .definitions_of(owner)
+            .await?
+            .into_iter()
+            .map(|stored| self.made_from(stored))
+            .collect()
+    }
+
+    /// Creates a type of `owner` from the body of a request.
+    pub async fn create(&self, owner: PersonId, base: Base, body: &Value) -> Result<OwnType, TypesError> {
+        let definition = Definition::read(base, body).map_err(TypesError::Invalid)?;
+        let now = self.clock.now();
+        let id = self.ids.next();
+        let stored = StoredDefinition {
+            id,
+            person: owner,
+            base: base.as_str().to_owned(),
+            body: text_of(id, &definition)?,
+            version: 1,
+            deprecated: definition.deprecated,
+            created_at: now,
+            updated_at: now,
+        };
+        let made = self.made_from(stored)?;
+        self.catalog.insert_definition(&made.definition).await?;
+        Ok(made)
+    }
+
+    /// Changes what is sent of `owner`'s type, leaving what is stored under it alone.
+    pub async fn change(&self, owner: PersonId, base: Base, id: Uuid, body: &Value) -> Result<OwnType, TypesError> {
+        let unknown = || TypesError::Unknown(format!("{base}/{id}"));
+        let own = self
+            .own(owner, id)
+            .await?
+            .filter(|own| own.definition.base == base.as_str())
+            .ok_or_else(unknown)?;
+        let amended = definition_of(&own.definition)?.amended(body).map_err(TypesError::Invalid)?;
+        let before = own.definition.version;
+        let stored = StoredDefinition {
+            body: text_of(id, &amended)?,
+            version: before + 1,
+            deprecated: amended.deprecated,
+            updated_at: self.clock.now(),
+            ..own.definition
+        };
+        let made = self.made_from(stored)?;
+        if self.catalog.update_definition(&made.definition, before).await? {
+            Ok(made)
+        } else {
+            Err(TypesError::Overtaken)
+        }
+    }
+
+    fn made_from(&self, stored: StoredDefinition) -> Result<OwnType, TypesError> {
+        let key = (stored.id, stored.version);
+        if let Some(data_type) = self.made.get(&key) {
+            return Ok(OwnType {
+                definition: stored,
+                data_type,
+            });
+        }
+        let damaged = |reason: String| TypesError::Damaged { id: stored.id, reason };
+        let base = self
+            .registry
+            .get(&stored.base)
+            .ok_or_else(|| damaged(format!("{} is no base", stored.base)))?;
+        let made: Result<DataType, LayoutError> =
+            DataType::from_definition(stored.person, stored.id, base, &definition_of(&stored)?, stored.version as u32);
+        let data_type = Arc::new(made.map_err(|error| damaged(error.to_string()))?);
+        self.made.insert(key, Arc::clone(&data_type));
+        Ok(OwnType {
+            definition: stored,
+            data_type,
+        })
+    }
+}
+
+fn definition_of(stored: &StoredDefinition) -> Result<Definition, TypesError> {
+    serde_json::from_str(&stored.body).map_err(|error| TypesError::Damaged {
+        id: stored.id,
+        reason: error.to_string(),
+    })
+}
+
+fn text_of(id: Uuid, definition: &Definition) -> Result<String, TypesError> {
+    serde_json::to_string(definition).map_err(|error| TypesError::Damaged {
+        id,
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,118 @@
+//! Running plans: on a runtime of their own, inside a memory pool that spills, before a deadline, and no longer than somebody listens.
+//!
+//! One engine per process, made at start. Knows plans and streams; knows neither what they ask nor who reads the answer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::common::Result;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionConfig;
+use futures::{Stream, StreamExt};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Batches wait for a slow reader at most this many deep.
+const READ_AHEAD: usize = 2;
+
+/// What the operator decides about running questions.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    /// Bytes that sorts, joins and aggregates of all running questions may hold together before they spill.
+    pub memory: usize,
+    /// Where they spill to.
+    pub spill: PathBuf,
+    /// A question that runs longer is stopped.
+    pub deadline: Duration,
+}
+
+/// Runs plans.
+#[derive(Debug)]
+pub struct Engine {
+    state: SessionState,
+    task: Arc<TaskContext>,
+    pool: Arc<dyn MemoryPool>,
+    runtime: Handle,
+    deadline: Duration,
+}
+
+impl Engine {
+    /// An engine that computes on `runtime`, which should serve nothing else.
+    pub fn new(settings: &EngineSettings, runtime: Handle) -> Result<Self> {
+        let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(settings.memory));
+        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![settings.spill.clone()]));
+        let environment: Arc<RuntimeEnv> = Arc::new(
+            RuntimeEnvBuilder::new()
+                .with_memory_pool(Arc::clone(&pool))
+                .with_disk_manager_builder(disk)
+                .build()?,
+        );
+        let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
+        config.options_mut().execution.parquet.schema_force_view_types = false;
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(environment)
+            .with_default_features()
+            .build();
+        let task = state.task_ctx();
+        Ok(Self {
+            state,
+            task,
+            pool,
+            runtime,
+            deadline: settings.deadline,
+        })
+    }
+
+    /// The functions and options that expressions are planned with.
+    #[must_use]
+    pub const fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// Bytes that running questions hold now.
+    #[must_use]
+    pub fn memory_reserved(&self) -> usize {
+        self.pool.reserved()
+    }
+
+    /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].
+    pub fn start(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream> {
+        execute_stream(plan, Arc::clone(&self.task))
+    }
+
+    /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with what `late` makes when the deadline passes.
+    pub fn drive<S, T>(&self, stream: S, late: fn() -> T) -> impl Stream<Item = T> + Send + use<S, T>
+    where
+        S: Stream<Item = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        let deadline = tokio::time::Instant::now() + self.deadline;
+        self.runtime.spawn(async move {
+            let mut stream = std::pin::pin!(stream);
+            loop {
+                let next = tokio::select! {
+                    next = tokio::time::timeout_at(deadline, stream.next()) => next,
+                    () = sender.closed() => return,
+                };
+                let (item, last) = match next {
+                    Ok(Some(item)) => (item, false),
+                    Ok(None) => return,
+                    Err(_) => (late(), true),
+                };
+                if sender.send(item).await.is_err() || last {
+                    return;
+                }
+            }
+        });
+        ReceiverStream::new(receiver)
+    }
+}

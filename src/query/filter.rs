@@ -1,0 +1,397 @@
+//! The `filter` parameter: conditions on the fields of a record.
+//!
+//! A filter is parsed into plain data, checked against the fields that the type has, and bound as typed literals. No text of a request ever
+//! becomes text of a query. Knows the type's columns; knows nothing of where the rows are.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, TimeUnit};
+use datafusion::common::ScalarValue;
+use datafusion::functions::core::expr_ext::FieldAccessor;
+use datafusion::functions_nested::expr_fn::array_has;
+use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, col, lit};
+use datafusion::prelude::not;
+use uuid::Uuid;
+
+use crate::model::registry::{DataType, ReadFrom};
+use crate::model::time::parse_instant_in_query;
+
+/// More conditions than this are refused.
+pub const MAX_FILTERS: usize = 20;
+/// A longer condition is refused.
+pub const MAX_FILTER_BYTES: usize = 1024;
+
+/// Why a filter cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum FilterError {
+    #[error("{0} filters are given, at most {MAX_FILTERS} are read")]
+    TooMany(usize),
+    #[error("a filter is longer than {MAX_FILTER_BYTES} bytes")]
+    TooLong,
+    #[error("`{0}` has no operator; expected field, one of : = != <= >= < > ~, and a value")]
+    NoOperator(String),
+    #[error("`{field}` is not a field of {data_type}; its fields are {known}")]
+    UnknownField { field: String, data_type: String, known: String },
+    #[error("`{value}` is not a {expected}, which `{field}` holds")]
+    WrongType {
+        field: String,
+        value: String,
+        expected: &'static str,
+    },
+    #[error("`{operator}` cannot be used on `{field}`, which holds {holds}")]
+    WrongOperator {
+        field: String,
+        operator: &'static str,
+        holds: &'static str,
+    },
+}
+
+/// One condition as it was asked, not yet checked against a type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    pub field: String,
+    pub operator: Comparison,
+    pub value: Comparand,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    LessOrEqual,
+    GreaterOrEqual,
+    Less,
+    Greater,
+    /// Substring, ignoring case.
+    Contains,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Comparand {
+    Null,
+    Text(String),
+}
+
+impl Comparison {
+    const ALL: [(&'static str, Self); 8] = [
+        ("!=", Self::NotEqual),
+        ("<=", Self::LessOrEqual),
+        (">=", Self::GreaterOrEqual),
+        (":", Self::Equal),
+        ("=", Self::Equal),
+        ("<", Self::Less),
+        (">", Self::Greater),
+        ("~", Self::Contains),
+    ];
+
+    const fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::LessOrEqual => "<=",
+            Self::GreaterOrEqual => ">=",
+            Self::Less => "<",
+            Self::Greater => ">",
+            Self::Contains => "~",
+        }
+    }
+
+    const fn operator(self) -> Operator {
+        match self {
+            Self::Equal | Self::Contains => Operator::Eq,
+            Self::NotEqual => Operator::NotEq,
+            Self::LessOrEqual => Operator::LtEq,
+            Self::GreaterOrEqual => Operator::GtEq,
+            Self::Less => Operator::Lt,
+            Self::Greater => Operator::Gt,
+        }
+    }
+}
+
+/// Reads the texts of the `filter` parameter.
+pub fn parse_all(texts: &[String]) -> Result<Vec<Condition>, FilterError> {
+    if texts.len() > MAX_FILTERS {
+        return Err(FilterError::TooMany(texts.len()));
+    }
+    texts.iter().map(|text| parse(text)).collect()
+}
+
+fn parse(text: &str) -> Result<Condition, FilterError> {
+    if text.len() > MAX_FILTER_BYTES {
+        return Err(FilterError::TooLong);
+    }
+    let no_operator = || FilterError::NoOperator(text.to_owned());
+    let split = text.find([':', '=', '!', '<', '>', '~']).ok_or_else(no_operator)?;
+    let (field, rest) = text.split_at(split);
+    let (symbol, operator) = Comparison::ALL
+        .into_iter()
+        .find(|(symbol, _)| rest.starts_with(symbol))
+        .ok_or_else(no_operator)?;
+    if !is_field_name(field) {
+        return Err(no_operator());
+    }
+    let value = &rest[symbol.len()..];
+    let comparand = match (operator, value) {
+        (Comparison::Equal | Comparison::NotEqual, "null") => Comparand::Null,
+        _ => Comparand::Text(unquote(value)),
+    };
+    Ok(Condition {
+        field: field.to_owned(),
+        operator,
+        value: comparand,
+    })
+}
+
+fn is_field_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.split('.').all(|part| {
+            !part.is_empty()
+                && part
+                    .chars()
+                    .all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-')
+        })
+}
+
+/// A JSON string literal stands for what it quotes; everything else stands for itself.
+fn unquote(value: &str) -> String {
+    if value.starts_with('"') {
+        serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned())
+    } else {
+        value.to_owned()
+    }
+}
+
+/// The condition that a row of `data_type` must meet, over its stored columns. `None` when there are no conditions.
+///
+/// Equalities on the same field are alternatives; everything else must hold together.
+pub fn bind(conditions: &[Condition], data_type: &DataType) -> Result<Option<Expr>, FilterError> {
+    let mut bound: Vec<(Option<&str>, Expr)> = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let expression = bind_one(condition, data_type)?;
+        let alternative = (condition.operator == Comparison::Equal).then_some(condition.field.as_str());
+        match bound.iter_mut().find(|(field, _)| field.is_some() && *field == alternative) {
+            Some((_, existing)) => *existing = existing.clone().or(expression),
+            None => bound.push((alternative, expression)),
+        }
+    }
+    Ok(bound.into_iter().map(|(_, expression)| expression).reduce(Expr::and))
+}
+
+/// A field of a record: the expression that yields it and what it holds.
+#[derive(Clone, Debug)]
+pub struct FieldOf {
+    pub expression: Expr,
+    pub holds: ArrowType,
+}
+
+/// Finds the field called `name` (dots reach into structures) among what records of `data_type` show and store.
+#[must_use]
+pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
+    let mut parts = name.split('.');
+    let first = parts.next()?;
+    let mut found = top_level(first, data_type)?;
+    for part in parts {
+        let ArrowType::Struct(fields) = &found.holds else { return None };
+        let field = fields.iter().find(|field| field.name() == part)?;
+        found = FieldOf {
+            expression: found.expression.field(part),
+            holds: field.data_type().clone(),
+        };
+    }
+    Some(found)
+}
+
+fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
+    let storage = &data_type.layout.storage;
+    let shown = data_type
+        .layout
+        .read
+        .iter()
+        .find(|column| column.name == name)
+        .map(|column| &column.from);
+    let stored = match shown {
+        Some(ReadFrom::Id) => "id",
+        Some(ReadFrom::Start) => "start_time",
+        Some(ReadFrom::End) => "end_time",
+        Some(ReadFrom::Span) => "start_time",
+        Some(ReadFrom::Column(column)) => column,
+        Some(ReadFrom::Constant(text)) => {
+            return Some(FieldOf {
+                expression: lit(text.clone()),
+                holds: ArrowType::Utf8,
+            });
+        }
+        Some(ReadFrom::Null) => {
+            return Some(FieldOf {
+                expression: lit(ScalarValue::Utf8(None)),
+                holds: ArrowType::Utf8,
+            });
+        }
+        None => name,
+    };
+    let field: &Field = storage.field_with_name(stored).ok()?;
+    Some(FieldOf {
+        expression: column(storage, stored),
+        holds: field.data_type().clone(),
+    })
+}
+
+fn column(_storage: &Arc<Schema>, name: &str) -> Expr {
+    col(datafusion::common::Column::new_unqualified(name))
+}
+
+fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterError> {
+    let field = field_of(&condition.field, data_type).ok_or_else(|| unknown_field(&condition.field, data_type))?;
+    let text = match (&condition.value, condition.operator) {
+        (Comparand::Null, Comparison::NotEqual) => return Ok(field.expression.is_not_null()),
+        (Comparand::Null, _) => return Ok(field.expression.is_null()),
+        (Comparand::Text(text), _) => text,
+    };
+    match &field.holds {
+        ArrowType::List(item) => bind_membership(condition, field.expression.clone(), item.data_type(), text),
+        ArrowType::Struct(_) => Err(wrong_operator(condition, "a structure; name one of its fields after a dot")),
+        _ if condition.operator == Comparison::Contains => bind_contains(condition, field, text),
+        holds => {
+            let value = literal(condition, holds, text)?;
+            Ok(binary_expr(
+                plain_text(field.expression.clone(), holds),
+                condition.operator.operator(),
+                lit(value),
+            ))
+        }
+    }
+}
+
+fn bind_membership(condition: &Condition, list: Expr, item: &ArrowType, text: &str) -> Result<Expr, FilterError> {
+    let value = literal(condition, item, text)?;
+    let holds = array_has(list.clone(), lit(value));
+    match condition.operator {
+        Comparison::Equal => Ok(holds),
+        Comparison::NotEqual => Ok(not(holds).or(list.is_null())),
+        _ => Err(wrong_operator(condition, "a list; use = or !=")),
+    }
+}
+
+fn bind_contains(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, FilterError> {
+    if !is_text(&field.holds) {
+        return Err(wrong_operator(condition, "no text"));
+    }
+    // Escaped by hand and matched with an explicit escape, so that `%` and `_` in the request stand for themselves.
+    let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    Ok(plain_text(field.expression, &field.holds).ilike(lit(format!("%{pattern}%"))))
+}
+
+const fn is_text(holds: &ArrowType) -> bool {
+    matches!(
+        holds,
+        ArrowType::Utf8 | ArrowType::Utf8View | ArrowType::LargeUtf8 | ArrowType::Dictionary(_, _)
+    )
+}
+
+/// Comparisons of text run on plain strings, whatever the column's encoding.
+fn plain_text(expression: Expr, holds: &ArrowType) -> Expr {
+    if matches!(holds, ArrowType::Dictionary(_, _)) {
+        cast(expression, ArrowType::Utf8)
+    } else {
+        expression
+    }
+}
+
+fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<ScalarValue, FilterError> {
+    let wrong = |expected| FilterError::WrongType {
+        field: condition.field.clone(),
+        value: text.to_owned(),
+        expected,
+    };
+    match holds {
+        ArrowType::Float64 => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(ScalarValue::Float64(Some(number))),
+            _ => Err(wrong("number")),
+        },
+        ArrowType::Int64 | ArrowType::Int32 | ArrowType::Int16 | ArrowType::Int8 => match text.parse::<f64>() {
+            // A fraction is a fair thing to compare an integer with: `value>=2.5`.
+            Ok(number) if number.is_finite() => Ok(text
+                .parse::<i64>()
+                .map_or(ScalarValue::Float64(Some(number)), |whole| ScalarValue::Int64(Some(whole)))),
+            _ => Err(wrong("number")),
+        },
+        ArrowType::Boolean => match text {
+            "true" | "True" | "1" => Ok(ScalarValue::Boolean(Some(true))),
+            "false" | "False" | "0" => Ok(ScalarValue::Boolean(Some(false))),
+            _ => Err(wrong("boolean")),
+        },
+        ArrowType::Timestamp(TimeUnit::Microsecond, zone) => parse_instant_in_query(text)
+            .map(|instant| ScalarValue::TimestampMicrosecond(Some(instant.micros()), zone.clone()))
+            .map_err(|_| wrong("date-time")),
+        ArrowType::FixedSizeBinary(16) => Uuid::parse_str(text)
+            .map(|id| ScalarValue::FixedSizeBinary(16, Some(id.as_bytes().to_vec())))
+            .map_err(|_| wrong("uuid")),
+        _ => Ok(ScalarValue::Utf8(Some(text.to_owned()))),
+    }
+}
+
+/// The refusal of a field that does not exist, naming those that do.
+#[must_use]
+pub fn unknown_field(field: &str, data_type: &DataType) -> FilterError {
+    let known: Vec<&str> = data_type.layout.read.iter().map(|column| column.name.as_str()).collect();
+    FilterError::UnknownField {
+        field: field.to_owned(),
+        data_type: data_type.id.as_str().to_owned(),
+        known: known.join(", "),
+    }
+}
+
+fn wrong_operator(condition: &Condition, holds: &'static str) -> FilterError {
+    FilterError::WrongOperator {
+        field: condition.field.clone(),
+        operator: condition.operator.symbol(),
+        holds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Comparand {
+        Comparand::Text(value.to_owned())
+    }
+
+    #[test]
+    fn rule_5_4_splits_at_the_first_operator_only() {
+        let condition = parse("note:tea: green").unwrap();
+        assert_eq!(
+            condition,
+            Condition {
+                field: "note".into(),
+                operator: Comparison::Equal,
+                value: text("tea: green")
+            }
+        );
+        assert_eq!(parse("value>=4").unwrap().operator, Comparison::GreaterOrEqual);
+        assert_eq!(
+            parse("a!=b=c").unwrap(),
+            Condition {
+                field: "a".into(),
+                operator: Comparison::NotEqual,
+                value: text("b=c")
+            }
+        );
+    }
+
+    #[test]
+    fn rule_5_4_null_is_null_unless_quoted() {
+        assert_eq!(parse("note:null").unwrap().value, Comparand::Null);
+        assert_eq!(parse("note:\"null\"").unwrap().value, text("null"));
+        assert_eq!(parse("note~null").unwrap().value, text("null"));
+    }
+
+    #[test]
+    fn rule_5_4_refuses_what_is_no_condition() {
+        assert!(matches!(parse("value"), Err(FilterError::NoOperator(_))));
+        assert!(matches!(parse(":x"), Err(FilterError::NoOperator(_))));
+        assert!(matches!(parse("a b:x"), Err(FilterError::NoOperator(_))));
+        assert_eq!(parse(&format!("a:{}", "x".repeat(MAX_FILTER_BYTES))), Err(FilterError::TooLong));
+        assert_eq!(parse_all(&vec!["a:b".to_owned(); 21]), Err(FilterError::TooMany(21)));
+    }
+}

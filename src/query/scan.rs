@@ -1,0 +1,234 @@
+//! Rows of one partition as a plan, in the order (start, end, id).
+//!
+//! A snapshot says which pieces there are. Pieces outside the windows are left out; objects that do not overlap are read one after the other, the
+//! others are merged; the tail comes from memory. Dead rows are dropped piece by piece, so a piece without dead rows pays nothing. Standard sources
+//! only, so that a plan can run anywhere. Knows snapshots and plans; knows nothing of what the rows mean.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::compute::{SortOptions, concat_batches, filter_record_batch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, in_list};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+
+use crate::catalog::records::Bounds;
+use crate::model::ids::RecordId;
+use crate::model::time::{Instant, TimeRange};
+use crate::store::StoreError;
+use crate::store::arrange::{KeyColumns, sort_rows, with_columns};
+use crate::store::files::ObjectPlace;
+use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+
+use super::files;
+
+/// Columns every scan yields first, because order and identity need them.
+pub const KEY_COLUMNS: [&str; 3] = ["id", "start_time", "end_time"];
+
+/// What to read of a partition.
+#[derive(Clone, Debug)]
+pub struct Scan<'a> {
+    pub snapshot: &'a Snapshot,
+    /// The stored columns of the type, as it is now.
+    pub storage: &'a SchemaRef,
+    /// Indices into `storage`, ascending, the key columns among them.
+    pub columns: Vec<usize>,
+    /// Rows are selected that intersect one of these.
+    pub windows: &'a [TimeRange],
+}
+
+impl Scan<'_> {
+    /// The plan. One partition, sorted by the key.
+    pub fn plan(&self, reader: &Arc<dyn ParquetFileReaderFactory>, objects: &ObjectStoreUrl) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = Arc::new(self.storage.project(&self.columns)?);
+        let mut inputs = Vec::new();
+        for chain in self.chains() {
+            inputs.push(self.objects(&chain, &schema, reader, objects)?);
+        }
+        inputs.extend(self.tail(&schema)?);
+        match inputs.len() {
+            0 => Ok(Arc::new(EmptyExec::new(schema))),
+            1 => Ok(inputs.remove(0)),
+            _ => Ok(Arc::new(SortPreservingMergeExec::new(
+                key_order(&schema)?,
+                UnionExec::try_new(inputs)?,
+            ))),
+        }
+    }
+
+    /// Objects that may hold selected rows, in chains: inside a chain each begins after the one before ends.
+    fn chains(&self) -> Vec<Vec<(&SnapshotPiece, &ObjectPlace)>> {
+        let mut chains: Vec<Vec<(&SnapshotPiece, &ObjectPlace)>> = Vec::new();
+        // The pieces of a snapshot come in the order of their first starts.
+        for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
+            let Content::Object(place) = &piece.content else { continue };
+            // A piece with dead rows is read by itself: an id that is dead in one piece is alive in another.
+            let follows = |chain: &Vec<(&SnapshotPiece, &ObjectPlace)>| {
+                chain.last().is_some_and(|(last, _)| {
+                    piece.dead.is_empty() && last.dead.is_empty() && last.bounds.max_start < piece.bounds.min_start
+                })
+            };
+            match chains.iter_mut().find(|chain| follows(chain)) {
+                Some(chain) => chain.push((piece, place)),
+                None => chains.push(vec![(piece, place)]),
+            }
+        }
+        chains
+    }
+
+    fn may_hold(&self, bounds: Bounds) -> bool {
+        self.windows
+            .iter()
+            .any(|window| bounds.min_start < window.end() && (bounds.max_end > window.start() || bounds.max_start >= window.start()))
+    }
+
+    /// Whether every row within `bounds` is selected.
+    fn holds_all(&self, bounds: Bounds) -> bool {
+        self.windows
+            .iter()
+            .any(|window| window.start() <= bounds.min_start && bounds.max_start < window.end())
+    }
+
+    fn objects(
+        &self,
+        chain: &[(&SnapshotPiece, &ObjectPlace)],
+        schema: &SchemaRef,
+        reader: &Arc<dyn ParquetFileReaderFactory>,
+        objects: &ObjectStoreUrl,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let all = chain.iter().all(|(piece, _)| self.holds_all(piece.bounds));
+        let mut source = ParquetSource::new(Arc::clone(self.storage))
+            .with_parquet_file_reader_factory(Arc::clone(reader))
+            .with_enable_page_index(true);
+        if !all {
+            source = source.with_predicate(selected(self.windows, self.storage)?);
+        }
+        let files: Vec<PartitionedFile> = chain.iter().map(|(_, place)| files::partitioned(place)).collect();
+        let config = FileScanConfigBuilder::new(objects.clone(), Arc::new(source))
+            .with_file_group(FileGroup::new(files))
+            .with_projection_indices(Some(self.columns.clone()))?
+            .with_output_ordering(vec![key_order(self.storage)?])
+            .build();
+        let mut plan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
+        if !all {
+            plan = Arc::new(FilterExec::try_new(selected(self.windows, schema)?, plan)?);
+        }
+        match chain {
+            [(piece, _)] if !piece.dead.is_empty() => Ok(Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?)),
+            _ => Ok(plan),
+        }
+    }
+
+    fn tail(&self, schema: &SchemaRef) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let mut batches = Vec::new();
+        for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
+            let Content::Tail(rows) = &piece.content else { continue };
+            let rows = with_columns(rows.batch(), schema).map_err(outside)?;
+            batches.push(living(&rows, &piece.dead)?);
+        }
+        if batches.is_empty() {
+            return Ok(None);
+        }
+        let rows = sort_rows(&concat_batches(schema, &batches)?).map_err(outside)?;
+        let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(schema), None)?;
+        Ok(Some(Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?)))
+    }
+}
+
+/// `rows` without those that are dead.
+fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
+    if dead.is_empty() {
+        return Ok(rows.clone());
+    }
+    let keys = KeyColumns::of(rows).map_err(outside)?;
+    let keep: BooleanArray = (0..keys.len())
+        .map(|row| Some(dead.binary_search(&keys.id(row)).is_err()))
+        .collect();
+    Ok(filter_record_batch(rows, &keep)?)
+}
+
+fn outside(error: StoreError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The columns that every partition has.
+#[must_use]
+pub fn key_schema() -> SchemaRef {
+    let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    Arc::new(Schema::new(vec![
+        Field::new("id", DataType::FixedSizeBinary(16), false),
+        Field::new("start_time", time(), false),
+        Field::new("end_time", time(), false),
+    ]))
+}
+
+/// The order of rows that is part of every answer.
+pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
+    let ascending = SortOptions {
+        descending: false,
+        nulls_first: false,
+    };
+    let keys = ["start_time", "end_time", "id"]
+        .into_iter()
+        .map(|name| {
+            Ok(PhysicalSortExpr::new(
+                Arc::new(Column::new(name, schema.index_of(name)?)),
+                ascending,
+            ))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
+}
+
+/// The intersect rule: `start < to and (end > from or start >= from)`, for some window.
+fn selected(windows: &[TimeRange], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let start: Arc<dyn PhysicalExpr> = Arc::new(Column::new("start_time", schema.index_of("start_time")?));
+    let end: Arc<dyn PhysicalExpr> = Arc::new(Column::new("end_time", schema.index_of("end_time")?));
+    let any = windows
+        .iter()
+        .map(|window| {
+            let from = moment(window.start());
+            let begins_before = binary(&start, Operator::Lt, &moment(window.end()));
+            let reaches = binary(
+                &binary(&end, Operator::Gt, &from),
+                Operator::Or,
+                &binary(&start, Operator::GtEq, &from),
+            );
+            binary(&begins_before, Operator::And, &reaches)
+        })
+        .reduce(|either, or| binary(&either, Operator::Or, &or));
+    Ok(any.unwrap_or_else(|| Arc::new(Literal::new(ScalarValue::Boolean(Some(false))))))
+}
+
+fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let id: Arc<dyn PhysicalExpr> = Arc::new(Column::new("id", schema.index_of("id")?));
+    let ids = dead
+        .iter()
+        .map(|id| Arc::new(Literal::new(ScalarValue::FixedSizeBinary(16, Some(id.as_bytes().to_vec())))) as Arc<dyn PhysicalExpr>)
+        .collect();
+    in_list(id, ids, &true, schema)
+}
+
+fn binary(left: &Arc<dyn PhysicalExpr>, operator: Operator, right: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    Arc::new(BinaryExpr::new(Arc::clone(left), operator, Arc::clone(right)))
+}
+
+fn moment(instant: Instant) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Literal::new(ScalarValue::TimestampMicrosecond(
+        Some(instant.micros()),
+        Some("UTC".into()),
+    )))
+}

