@@ -20,8 +20,8 @@ use crate::model::ids::{IdSource, SystemIds};
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 
-use super::settings::{Settings, own_url};
 use super::assembly::{Assembly, Foundations, assemble};
+use super::settings::{Settings, own_url};
 use super::{Failed, data_directory, demo, logging, print};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
@@ -97,7 +97,9 @@ async fn close(assembly: Assembly) {
 /// A token of the sample person, where tokens are made here.
 fn demo_token(settings: &Settings) -> Result<String, Failed> {
     if let Provider::Outside(_) = &settings.identity.provider {
-        return Err(Failed::because("`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL"));
+        return Err(Failed::because(
+            "`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL",
+        ));
     }
     let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
     let order = TokenOrder {
