@@ -160,9 +160,13 @@ impl Person {
     }
 }
 
-/// One client per person and test: a connection pool belongs to the runtime that made it.
+/// A connection for each request: a kept one may be that of a server that was killed, and a failure must be the failure of the request that it is told of.
 fn client() -> Client {
-    Client::builder().no_proxy().build().expect("an HTTP client")
+    Client::builder()
+        .no_proxy()
+        .pool_max_idle_per_host(0)
+        .build()
+        .expect("an HTTP client")
 }
 
 /// A request being written; `.await` sends it.
