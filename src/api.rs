@@ -14,6 +14,7 @@ pub mod ingest;
 pub mod input;
 pub mod layers;
 pub mod metrics;
+mod paths;
 pub mod problem;
 pub mod query_params;
 pub mod routes;

@@ -10,10 +10,11 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 mod arguments;
+mod assembly;
 pub mod backup;
 pub mod check;
 mod data_directory;
-pub mod demo;
+mod demo;
 mod logging;
 pub mod serve;
 pub mod settings;

@@ -3,6 +3,7 @@
 //! A body is cut into records (`body`), each is decoded and validated against its type (`decode`), tombstones and the older wrapped form have
 //! decoders of their own. Knows types, faults and Arrow; knows nothing of HTTP or of who is asking.
 
+pub mod accept;
 pub mod assemble;
 pub mod body;
 mod cells;

@@ -6,11 +6,17 @@ use crate::api::admission::Admission;
 use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::api::settings::InterfaceSettings;
-use crate::auth::grants::Grants;
+use crate::auth::grants::{Grants, Warden};
 use crate::auth::tokens::Verifier;
+use crate::catalog::Catalog;
+use crate::ingest::compile::CompiledTypes;
+use crate::ingest::intake::IntakeStores;
+use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 use crate::people::types::Types;
+use crate::query::engine::Engine;
+use crate::query::records::Archive;
 
 /// The running service, as the interface sees it.
 pub struct App {
@@ -23,6 +29,15 @@ pub struct App {
     pub readiness: Box<dyn Readiness>,
     /// What can be recorded: the built-in types and each person's own.
     pub types: Types,
+    /// Types ready to decode their records.
+    pub compiled: CompiledTypes,
+    pub catalog: Catalog,
+    /// Where bodies go.
+    pub intake: IntakeStores,
+    pub commits: CommitQueue,
+    pub engine: Arc<Engine>,
+    /// Everything stored, for those with a permit.
+    pub archive: Archive<Warden>,
     /// Places for questions.
     pub queries: Admission,
 }

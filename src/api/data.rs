@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 use crate::api::app::Shared;
 
 /// Every route that reads.
+#[expect(deprecated, reason = "the interface keeps its older routes")]
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))

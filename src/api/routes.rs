@@ -3,16 +3,16 @@
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use tower::ServiceBuilder;
-use tower::util::option_layer;
+use tower::util::{MapRequest, option_layer};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::Shared;
-use crate::api::data::metrics_catalog;
 use crate::api::layers::{arrival, compression, cors, frame, wall};
+use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
-use crate::api::{docs, health, metrics};
+use crate::api::{data, docs, health, ingest, input, metrics};
 
 /// The routes that need no token: for the machines that run the service.
 fn open_routes() -> OpenApiRouter<Shared> {
@@ -24,11 +24,7 @@ fn open_routes() -> OpenApiRouter<Shared> {
 
 /// The interface's own routes, one list per prefix.
 fn interface_routes() -> OpenApiRouter<Shared> {
-    data_routes()
-}
-
-fn data_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(metrics_catalog::metrics_catalog))
+    data::routes().merge(ingest::routes()).merge(input::routes())
 }
 
 /// The whole service as one router.
@@ -56,7 +52,9 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
         .layer(option_layer(cors::layer(&app.settings.cors_origins)))
         .layer(compression::layer())
         .layer(from_fn_with_state(app.clone(), arrival::arrival));
-    Ok(interface.merge(open).layer(around).with_state(app))
+    let routes = interface.merge(open).layer(around).with_state(app);
+    // A layer of the router would come after the choice of the route.
+    Ok(Router::new().fallback_service(MapRequest::new(routes, with_whole_type_ids)))
 }
 
 async fn nothing_here() -> ApiError {

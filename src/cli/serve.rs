@@ -6,33 +6,32 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::admission::Admission;
-use crate::api::app::{App, Shared};
 use crate::api::health::{NotReady, Readiness};
-use crate::api::metrics::Metrics;
 use crate::api::serve::Ended;
 use crate::api::{routes, serve};
-use crate::auth::grants::Grants;
 use crate::auth::jwks::Jwks;
 use crate::auth::keys::SigningKey;
+use crate::auth::mint::{TokenOrder, mint};
 use crate::auth::settings::Provider;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, SystemIds};
-use crate::model::registry::Registry;
-use crate::people::types::Types;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 
 use super::settings::{Settings, own_url};
-use super::{Failed, data_directory, logging};
+use super::assembly::{Assembly, Foundations, assemble};
+use super::{Failed, data_directory, demo, logging, print};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
 const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
 
 /// A load balancer asks often and does not wait long.
 const READY_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long the token of the sample person serves.
+const DEMO_TOKEN: Duration = Duration::from_secs(30 * 24 * 3600);
 
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
@@ -53,19 +52,30 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         // The port may have been left to the system.
         settings.interface.public_url = own_url(address);
     }
-    if demo {
-        return Err(Failed::because("`serve --demo` is not available yet"));
-    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
-    let app = app(&settings, clock, &catalog, objects)?;
-    let router = routes::router(Arc::clone(&app)).map_err(Failed::from_error)?;
-    tracing::info!(%address, public_url = %app.settings.public_url, "serving");
-    let ended = serve::serve(listener, router, &app.settings, stop).await;
-    catalog.close().await;
+    let foundations = Foundations {
+        verifier: verifier(&settings, &clock)?,
+        readiness: Box::new(Dependencies {
+            catalog: catalog.clone(),
+            objects: objects.clone(),
+        }),
+        clock,
+        catalog,
+        objects,
+    };
+    let assembly = assemble(&settings, foundations)?;
+    if demo {
+        demo::load(&assembly.app).await?;
+        print(&demo::invitation(&assembly.app.settings.public_url, &demo_token(&settings)?))?;
+    }
+    let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
+    tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
+    let ended = serve::serve(listener, router, &assembly.app.settings, stop).await;
+    close(assembly).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
         Ended::Interrupted => tracing::warn!("stopped: time ran out while requests were still being answered"),
@@ -73,32 +83,29 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     Ok(())
 }
 
-fn app(settings: &Settings, clock: Arc<dyn Clock>, catalog: &Catalog, objects: ObjectStorage) -> Result<Shared, Failed> {
-    let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
-    let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
-    let metrics = Metrics::new();
-    let interface = settings.interface.clone();
-    let reads = metrics.meters.reads.clone();
-    let queries = Admission::new(
-        interface.concurrent_queries,
-        interface.waiting_queries,
-        interface.queue_patience,
-        reads,
-    );
-    Ok(Arc::new(App {
-        verifier: verifier(settings, &clock)?,
-        settings: interface,
-        types: Types::new(registry, catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
-        clock,
-        ids,
-        grants: Grants::each_to_their_own(),
-        metrics,
-        readiness: Box::new(Foundations {
-            catalog: catalog.clone(),
-            objects,
-        }),
-        queries,
-    }))
+/// Ends what works in the background, after the last request.
+async fn close(assembly: Assembly) {
+    // The committing task ends when nobody can reach its queue any more.
+    drop(assembly.app);
+    if let Err(error) = assembly.committing.await {
+        tracing::error!(%error, "the committing task failed");
+    }
+    assembly.catalog.close().await;
+    assembly.computing.shutdown_background();
+}
+
+/// A token of the sample person, where tokens are made here.
+fn demo_token(settings: &Settings) -> Result<String, Failed> {
+    if let Provider::Outside(_) = &settings.identity.provider {
+        return Err(Failed::because("`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL"));
+    }
+    let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+    let order = TokenOrder {
+        person: demo::PERSON,
+        name: Some(demo::NAME.to_owned()),
+        lifetime: DEMO_TOKEN,
+    };
+    mint(&key, &settings.identity, &order, SystemIds.next(), SystemClock.now()).map_err(Failed::from_error)
 }
 
 fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {
@@ -146,18 +153,18 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
 }
 
 /// What every request stands on.
-struct Foundations {
+struct Dependencies {
     catalog: Catalog,
     objects: ObjectStorage,
 }
 
-impl Readiness for Foundations {
+impl Readiness for Dependencies {
     fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
         Box::pin(self.answer())
     }
 }
 
-impl Foundations {
+impl Dependencies {
     async fn answer(&self) -> Result<(), NotReady> {
         let looked = async {
             self.catalog.ping().await.map_err(|error| NotReady {

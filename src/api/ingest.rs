@@ -1,0 +1,123 @@
+//! Recording: `/ingest/v1`.
+//!
+//! A body is read as it arrives and answered after the commit that holds it. All of a body is stored, or nothing.
+
+pub mod legacy;
+pub mod record;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::header::{CONTENT_LENGTH, HeaderMap};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::app::{App, Shared};
+use crate::api::problem::{ApiError, invalid};
+use crate::catalog::records::SeenSource;
+use crate::ingest::accept::{AcceptError, deletions};
+use crate::ingest::assemble::AssembleError;
+use crate::ingest::compile::CompiledType;
+use crate::ingest::decode::DecodeContext;
+use crate::ingest::queue::CommitError;
+use crate::ingest::tombstone::Tombstone;
+use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Upload, Work};
+use crate::model::ids::{PersonId, UploadId};
+use crate::model::registry::{Layout, TypeId};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// A longer key is refused.
+const LONGEST_KEY: usize = 255;
+
+/// Every route that records.
+#[expect(deprecated, reason = "the interface keeps its older routes")]
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(record::record)).routes(routes!(legacy::wrapped_record)).routes(routes!(legacy::wrapped_batch))
+}
+
+/// How long the body is, as the header says it. The header is required: a client that does not know has not finished writing.
+fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
+    let length = headers.get(CONTENT_LENGTH).ok_or_else(ApiError::length_required)?;
+    let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
+    let length = length.ok_or_else(|| ApiError::bad_request("the header `content-length` is no number"))?;
+    if length > app.settings.body_limit as u64 { Err(ApiError::too_large(app.settings.body_limit)) } else { Ok(length) }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let wrong = || invalid(["header", "idempotency-key"], format!("expected 1 to {LONGEST_KEY} visible characters"));
+    let key = key.to_str().map_err(|_| wrong())?.trim();
+    if key.is_empty() || key.len() > LONGEST_KEY { Err(wrong()) } else { Ok(Some(key.to_owned())) }
+}
+
+fn decode_context(app: &App) -> DecodeContext {
+    DecodeContext { now: app.clock.now(), ids: Arc::clone(&app.ids), source_prefix: Arc::from(app.settings.source_prefix.as_str()) }
+}
+
+/// The type that records named `name` are of, if `person` can record them.
+async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Arc<CompiledType>, ApiError> {
+    let named = app.types.find(person, name).await?;
+    if named.annotation.is_some() {
+        let base = named.data_type.id.as_str();
+        let message = format!("post to {base}; a record names its definition in `sources`, as <prefix>.annotation.<uuid>");
+        return Err(invalid(["path", "data_type"], message));
+    }
+    if !named.data_type.recordable {
+        return Err(invalid(["path", "data_type"], format!("{} cannot be recorded", named.data_type.id)));
+    }
+    app.compiled.get(&named.data_type).map_err(ApiError::internal)
+}
+
+/// The partitions of `person` from which tombstones delete.
+async fn deleting(app: &App, person: PersonId, tombstones: &[Tombstone]) -> Result<Vec<PartitionChanges>, ApiError> {
+    let registry = Arc::clone(app.types.registry());
+    let own = app.types.all_own(person).await?;
+    Ok(deletions(tombstones, |name| {
+        let canonical = registry.get(name).map_or_else(|| TypeId::parse(name), |data_type| Some(data_type.id.clone()));
+        let Some(target) = canonical else { return Vec::new() };
+        let mut partitions: Vec<(TypeId, Arc<Layout>)> = Vec::new();
+        if let Some(base) = registry.get(target.base()) {
+            partitions.push((base.id.clone(), Arc::clone(&base.layout)));
+        }
+        let named = own.iter().filter(|own| own.data_type.id.base() == target.base());
+        let named: Vec<_> = named.map(|own| (own.data_type.id.clone(), Arc::clone(&own.data_type.layout))).collect();
+        if target.definition().is_some() && named.iter().any(|(id, _)| *id == target) {
+            partitions = named.into_iter().filter(|(id, _)| *id == target).collect();
+        } else {
+            partitions.extend(named);
+        }
+        partitions
+    }))
+}
+
+/// What is to be committed for one request.
+struct Submission {
+    person: PersonId,
+    key: Option<IdempotencyKey>,
+    work: Work,
+    sources: Vec<SeenSource>,
+}
+
+/// Commits, and answers once it is durable.
+async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError> {
+    let Submission { person, key, work, sources } = submission;
+    let upload = Upload { person, upload: UploadId(app.ids.next()), key, work, sources };
+    let receipt = app.commits.commit(upload).await?;
+    Ok((StatusCode::CREATED, Json(json!({ "upload_id": receipt.upload }))).into_response())
+}
+
+impl From<AcceptError> for ApiError {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::TooLarge(limit) => Self::too_large(usize::try_from(limit).unwrap_or(usize::MAX)),
+            AcceptError::Damaged(_) => invalid(["body"], error.to_string()),
+            AcceptError::Invalid(faults) => Self::invalid_all(faults),
+            AcceptError::Decode(error) => Self::internal(error),
+            AcceptError::Assemble(AssembleError::Store(error)) => error.into(),
+            AcceptError::Assemble(error) => CommitError::from(error).into(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `POST /ingest/v1/record/{data_type}`: one record, or a line for each.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use axum::response::Response;
+use futures::StreamExt as _;
+use sha2::{Digest as _, Sha256};
+
+use crate::api::app::{App, Shared};
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::ingest::accept::{Acceptance, Accepted};
+use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
+use crate::ingest::decompress::ContentEncoding;
+use crate::ingest::upload::{IdempotencyKey, Work};
+
+use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+
+/// Which version of the type is meant.
+#[derive(Debug)]
+pub struct RecordQuery {
+    api_version: Option<String>,
+}
+
+impl FromParams for RecordQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self { api_version: params.text("api_version") })
+    }
+}
+
+/// Records of one type. Answered after they are durable.
+#[utoipa::path(post, path = "/ingest/v1/record/{data_type}", tag = "ingest",
+    params(("data_type" = String, Path), ("api_version" = Option<String>, Query), ("content-length" = u64, Header),
+        ("idempotency-key" = Option<String>, Header)),
+    request_body(description = "One record, or JSON lines", content((Object = "application/json"), (String = "application/x-jsonl"))),
+    responses((status = 201, description = "Stored", body = Object), (status = 404), (status = 411), (status = 413), (status = 415), (status = 422)))]
+pub async fn record(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(data_type): Path<String>,
+    Checked(query): Checked<RecordQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    content_length(&app, &headers)?;
+    let person = reader.person();
+    let compiled = recordable(&app, person, &data_type).await?;
+    if let Some(version) = &query.api_version {
+        let known = serde_json::to_value(compiled.data_type().api_version).map_err(ApiError::internal)?;
+        if known != *version {
+            return Err(ApiError::not_found(format!("{data_type} has no version {version:?}")));
+        }
+    }
+    let mut reading = body_reader(&app, &headers)?;
+    let key = idempotency_key(&headers)?;
+    let mut fingerprint = Sha256::new_with_prefix(data_type.as_bytes());
+
+    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, decode_context(&app))?;
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let fed = match chunk {
+            Ok(chunk) => {
+                if key.is_some() {
+                    fingerprint.update(&chunk);
+                }
+                acceptance.feed(&mut reading, &chunk).await.map_err(ApiError::from)
+            }
+            Err(_) => Err(ApiError::bad_request("the body broke off before its announced length")),
+        };
+        if let Err(error) = fed {
+            acceptance.abandon().await;
+            return Err(error);
+        }
+    }
+    let (work, sources) = match acceptance.finish(reading).await? {
+        Accepted::Rows { work, sources } => (work, sources),
+        Accepted::Deletions(tombstones) => (Work::Small(deleting(&app, person, &tombstones).await?), Vec::new()),
+    };
+    let key = key.map(|key| IdempotencyKey { key, fingerprint: fingerprint.finalize().into() });
+    commit(&app, Submission { person, key, work, sources }).await
+}
+
+pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {
+    let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("\u{fffd}"));
+    let form = BodyForm::from_media_type(text(CONTENT_TYPE)).ok_or_else(|| {
+        ApiError::unsupported_media_type("expected application/json with one record, or application/x-jsonl with a record a line")
+    })?;
+    let encoding = text(CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
+    let encoding = encoding.map_err(|unknown| {
+        ApiError::unsupported_media_type(format!("content-encoding {:?} is not known; use gzip, zstd or none", unknown.0))
+    })?;
+    let limits = BodyLimits { body: app.settings.body_limit as u64, line: app.settings.body_limit };
+    BodyReader::new(form, encoding, limits).map_err(ApiError::internal)
+}

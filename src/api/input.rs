@@ -1,0 +1,119 @@
+//! A person's own data types: `/input/v1/data_type`.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::registry::Base;
+use crate::people::types::OwnType;
+
+/// Every route that defines.
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(create))
+        .routes(routes!(one, change))
+}
+
+/// Whether archived types are wanted too.
+#[derive(Debug)]
+pub struct ListQuery {
+    archived: bool,
+}
+
+impl FromParams for ListQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self { archived: params.flag("include_deprecated").unwrap_or(false) })
+    }
+}
+
+/// The caller's own types.
+#[utoipa::path(get, path = "/input/v1/data_type", tag = "own types", params(("include_deprecated" = Option<bool>, Query)),
+    responses((status = 200, description = "Own types", body = Vec<Object>)))]
+pub async fn list(State(app): State<Shared>, reader: Reader, Checked(query): Checked<ListQuery>) -> Result<Json<Vec<Value>>, ApiError> {
+    let own = app.types.all_own(reader.person()).await?;
+    Ok(Json(own.iter().filter(|own| query.archived || !own.definition.deprecated).map(|own| entry(&app, own)).collect()))
+}
+
+/// Defines a type upon `Event` or `Metric`.
+#[utoipa::path(post, path = "/input/v1/data_type/{base}", tag = "own types", params(("base" = String, Path)), request_body = Object,
+    responses((status = 201, description = "The new type", body = Object), (status = 404), (status = 422)))]
+pub async fn create(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(base): Path<String>,
+    _query: Checked<NoParams>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let own = app.types.create(reader.person(), base_named(&base)?, &json_body(&body)?).await?;
+    Ok((StatusCode::CREATED, Json(entry(&app, &own))))
+}
+
+/// One of the caller's own types, archived or not.
+#[utoipa::path(get, path = "/input/v1/data_type/{base}/{id}", tag = "own types", params(("base" = String, Path), ("id" = String, Path)),
+    responses((status = 200, description = "The type", body = Object), (status = 404)))]
+pub async fn one(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path((base, id)): Path<(String, String)>,
+    _query: Checked<NoParams>,
+) -> Result<Json<Value>, ApiError> {
+    let base = base_named(&base)?;
+    let own = app.types.own(reader.person(), definition_id(&id)?).await?;
+    let own = own.filter(|own| own.definition.base == base.as_str());
+    let own = own.ok_or_else(|| ApiError::not_found(format!("{base}/{id} is not one of your data types")))?;
+    Ok(Json(entry(&app, &own)))
+}
+
+/// Changes what is sent: names, a schema that grows, or `deprecated` to archive and restore.
+#[utoipa::path(put, path = "/input/v1/data_type/{base}/{id}", tag = "own types", params(("base" = String, Path), ("id" = String, Path)),
+    request_body = Object, responses((status = 200, description = "The changed type", body = Object), (status = 404), (status = 409), (status = 422)))]
+pub async fn change(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path((base, id)): Path<(String, String)>,
+    _query: Checked<NoParams>,
+    body: Bytes,
+) -> Result<Json<Value>, ApiError> {
+    let own = app.types.change(reader.person(), base_named(&base)?, definition_id(&id)?, &json_body(&body)?).await?;
+    Ok(Json(entry(&app, &own)))
+}
+
+fn base_named(name: &str) -> Result<Base, ApiError> {
+    Base::named(name).ok_or_else(|| ApiError::not_found(format!("{name:?} is no base of data types; use Event or Metric")))
+}
+
+/// The definition's id, alone or behind its base.
+fn definition_id(text: &str) -> Result<Uuid, ApiError> {
+    let last = text.rsplit('/').next().unwrap_or(text);
+    Uuid::parse_str(last).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no data type")))
+}
+
+fn json_body(body: &Bytes) -> Result<Value, ApiError> {
+    serde_json::from_slice(body).map_err(|error| invalid(["body"], format!("the body is no JSON: {error}")))
+}
+
+/// The catalogue's entry, with what only the owner is told.
+fn entry(app: &crate::api::app::App, own: &OwnType) -> Value {
+    let mut entry = own.data_type.catalog_entry(own.definition.person);
+    if let Value::Object(members) = &mut entry {
+        let path = format!("/input/v1/data_type/{}", own.data_type.id);
+        members.insert("created_at".to_owned(), json!(own.definition.created_at.to_rfc3339()));
+        members.insert("updated_at".to_owned(), json!(own.definition.updated_at.to_rfc3339()));
+        members.insert("deleted".to_owned(), json!(own.definition.deprecated));
+        members.insert("deprecated".to_owned(), json!(own.definition.deprecated));
+        members.insert("svc_data_type".to_owned(), json!(own.data_type.id.as_str()));
+        members.insert("url".to_owned(), json!(format!("{}{path}", app.settings.public_url)));
+    }
+    entry
+}

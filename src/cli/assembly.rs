@@ -1,0 +1,141 @@
+//! Puts the rooms together: everything that lives as long as the service, made once, in one place.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::api::admission::Admission;
+use crate::api::app::{App, Shared};
+use crate::api::health::Readiness;
+use crate::api::metrics::Metrics;
+use crate::auth::grants::Grants;
+use crate::auth::tokens::Verifier;
+use crate::catalog::Catalog;
+use crate::ingest::assemble::Stores;
+use crate::ingest::compile::CompiledTypes;
+use crate::ingest::intake::IntakeStores;
+use crate::ingest::queue::{CommitQueue, Committer, GroupReport, QueueSettings};
+use crate::model::clock::Clock;
+use crate::model::ids::{IdSource, SystemIds};
+use crate::model::meters::CommitMeters;
+use crate::model::registry::Registry;
+use crate::people::types::Types;
+use crate::query::engine::{Engine, EngineSettings};
+use crate::query::records::Archive;
+use crate::store::files::PieceFiles;
+use crate::store::find::Finder;
+use crate::store::objects::ObjectStorage;
+use crate::store::snapshot::Snapshots;
+
+use super::Failed;
+use super::settings::Settings;
+
+/// Bytes of snapshots, footers and bloom filters that are kept in memory.
+const SNAPSHOT_MEMORY: u64 = 32 << 20;
+const FOOTER_MEMORY: u64 = 32 << 20;
+const FILTER_MEMORY: u64 = 48 << 20;
+/// Requests that one transaction takes.
+const GROUP_REQUESTS: usize = 1024;
+
+/// The service, ready to be served.
+pub struct Assembly {
+    pub app: Shared,
+    pub catalog: Catalog,
+    pub snapshots: Snapshots,
+    pub files: PieceFiles,
+    pub committing: JoinHandle<()>,
+    /// Where plans run; to be shut down last.
+    pub computing: Runtime,
+}
+
+/// What the rooms are made from.
+pub struct Foundations {
+    pub clock: Arc<dyn Clock>,
+    pub catalog: Catalog,
+    pub objects: ObjectStorage,
+    pub verifier: Verifier,
+    pub readiness: Box<dyn Readiness>,
+}
+
+pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembly, Failed> {
+    let Foundations { clock, catalog, objects, verifier, readiness } = foundations;
+    let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
+    let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+    let metrics = Metrics::new();
+    let files = PieceFiles::new(objects.clone(), FOOTER_MEMORY);
+    let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY);
+    let stores = Stores { snapshots: snapshots.clone(), finder: Finder::new(files.clone(), FILTER_MEMORY) };
+
+    let computing = compute_runtime(settings.queries.threads)?;
+    let engine = Arc::new(engine(settings, &computing)?);
+    let committer = Committer {
+        catalog: catalog.clone(),
+        stores: stores.clone(),
+        ids: Arc::clone(&ids),
+        report: reporter(metrics.meters.commits.clone()),
+    };
+    let queue = QueueSettings { waiting: settings.writes.waiting, group: GROUP_REQUESTS };
+    let (commits, committing) = CommitQueue::start(queue, committer);
+    let interface = settings.interface.clone();
+    let queries = Admission::new(
+        interface.concurrent_queries,
+        interface.waiting_queries,
+        interface.queue_patience,
+        metrics.meters.reads.clone(),
+    );
+    let app = Arc::new(App {
+        verifier,
+        settings: interface,
+        types: Types::new(Arc::clone(&registry), catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
+        compiled: CompiledTypes::new(registry),
+        catalog: catalog.clone(),
+        intake: IntakeStores { stores, objects, ids: Arc::clone(&ids) },
+        commits,
+        archive: Archive::new(Arc::clone(&engine), catalog.clone(), snapshots.clone(), files.clone()),
+        engine,
+        clock,
+        ids,
+        grants: Grants::each_to_their_own(),
+        metrics,
+        readiness,
+        queries,
+    });
+    Ok(Assembly { app, catalog, snapshots, files, committing, computing })
+}
+
+fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
+    let mut builder = Builder::new_multi_thread();
+    if threads > 0 {
+        builder.worker_threads(threads);
+    }
+    builder.thread_name("compute").enable_all().build().map_err(Failed::from_error)
+}
+
+fn engine(settings: &Settings, computing: &Runtime) -> Result<Engine, Failed> {
+    let spill = settings.data_dir.join("spill");
+    clear(&spill)?;
+    let engine = EngineSettings { memory: settings.queries.memory_limit, spill, deadline: settings.interface.query_deadline };
+    Engine::new(&engine, computing.handle().clone()).map_err(Failed::from_error)
+}
+
+/// What a crashed process spilled is of no use to anybody.
+fn clear(directory: &Path) -> Result<(), Failed> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Failed::from_error(error)),
+        _ => {}
+    }
+    std::fs::create_dir_all(directory).map_err(Failed::from_error)
+}
+
+fn reporter(meters: CommitMeters) -> Box<dyn Fn(GroupReport) + Send + Sync> {
+    Box::new(move |report| {
+        meters.requests.observe(report.requests as f64);
+        meters.records.observe(report.rows as f64);
+        meters.seconds.observe(report.elapsed.as_secs_f64());
+        if !report.committed {
+            meters.failures.inc();
+        }
+    })
+}
