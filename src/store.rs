@@ -8,10 +8,12 @@ pub mod encoding;
 mod errors;
 pub mod faults;
 pub mod files;
+mod filter;
 pub mod find;
 pub mod local;
 pub mod objects;
 pub mod piece;
+pub mod scrub;
 pub mod snapshot;
 pub mod tail;
 #[cfg(test)]

@@ -23,8 +23,9 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let witness = replace.output.first().map(|piece| piece.id);
         let outcome = apply(&mut session, replace, self.clock.now()).await?;
-        if outcome == CommitOutcome::Done {
-            self.confirm(session, witness).await?;
+        match outcome {
+            CommitOutcome::Done => self.confirm(session, witness).await?,
+            CommitOutcome::Stale => session.rollback().await?,
         }
         Ok(outcome)
     }

@@ -45,7 +45,8 @@ const RECORDS: [(&str, &[u8]); 14] = sample![
 pub async fn load(app: &App) -> Result<(), Failed> {
     app.catalog.ensure_person(PERSON, Some(NAME)).await.map_err(Failed::from_error)?;
     for (data_type, body) in RECORDS {
-        let failed = |error: &dyn std::fmt::Display| Failed::because(format!("the sample {data_type} records could not be loaded: {error}"));
+        let failed =
+            |error: &dyn std::fmt::Display| Failed::because(format!("the sample {data_type} records could not be loaded: {error}"));
         record(app, data_type, body).await.map_err(|error| failed(&error))?;
     }
     Ok(())
@@ -54,16 +55,31 @@ pub async fn load(app: &App) -> Result<(), Failed> {
 async fn record(app: &App, data_type: &str, body: &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let named = app.types.find(PERSON, data_type).await?;
     let compiled = app.compiled.get(&named.data_type)?;
-    let context = DecodeContext { now: app.clock.now(), ids: app.ids.clone(), source_prefix: app.settings.source_prefix.as_str().into() };
+    let context = DecodeContext {
+        now: app.clock.now(),
+        ids: app.ids.clone(),
+        source_prefix: app.settings.source_prefix.as_str().into(),
+    };
     let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context)?;
-    let limits = BodyLimits { body: app.settings.body_limit as u64, line: app.settings.body_limit };
+    let limits = BodyLimits {
+        body: app.settings.body_limit as u64,
+        line: app.settings.body_limit,
+    };
     let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Gzip, limits)?;
     acceptance.feed(&mut reader, body).await?;
     let (work, sources) = match acceptance.finish(reader).await? {
         Accepted::Rows { work, sources } => (work, sources),
         Accepted::Deletions(_) => (Work::Small(Vec::new()), Vec::new()),
     };
-    app.commits.commit(Upload { person: PERSON, upload: UploadId(app.ids.next()), key: None, work, sources }).await?;
+    app.commits
+        .commit(Upload {
+            person: PERSON,
+            upload: UploadId(app.ids.next()),
+            key: None,
+            work,
+            sources,
+        })
+        .await?;
     Ok(())
 }
 
@@ -79,4 +95,34 @@ pub fn invitation(url: &str, token: &str) -> String {
          curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d '{{\"start_date\":\"2024-06-03T12:00:00Z\",\"value\":71}}' \"{url}/ingest/v1/record/HeartRate\"\n\n\
          The whole interface: {url}/docs\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::Read;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_embedded_records_are_the_sample() {
+        let about: Value = serde_json::from_slice(include_bytes!("../../data/sample/person.json")).unwrap();
+        assert_eq!(about["person"], PERSON.to_string());
+        assert_eq!(about["name"], NAME);
+        let wanted: BTreeMap<&str, u64> = about["records"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(data_type, count)| (data_type.as_str(), count.as_u64().unwrap()))
+            .collect();
+        let lines = |body: &[u8]| {
+            let mut text = String::new();
+            flate2::read::GzDecoder::new(body).read_to_string(&mut text).unwrap();
+            text.lines().count() as u64
+        };
+        let embedded: BTreeMap<&str, u64> = RECORDS.iter().map(|(data_type, body)| (*data_type, lines(body))).collect();
+        assert_eq!(embedded, wanted);
+    }
 }

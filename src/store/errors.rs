@@ -34,6 +34,7 @@ impl StoreError {
         Self::Corrupt { what: what.into() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
     pub(super) fn rows(detail: impl ToString) -> Self {
         Self::Rows {
             detail: detail.to_string(),

@@ -126,15 +126,15 @@ impl<'a> PieceWriter<'a> {
             open.bounds = if open.rows == 0 { bounds } else { open.bounds.union(bounds) };
         }
         open.rows += rows.num_rows() as i64;
-        let (encoder, ready) = blocking(move || {
+        let (encoder, full_groups) = blocking(move || {
             let mut encoder = open.encoder;
             let ready = encoder.write(&rows)?;
             Ok((encoder, ready))
         })
         .await?;
         open.encoder = encoder;
-        if !ready.is_empty() {
-            open.upload.write(ready.into()).await?;
+        if !full_groups.is_empty() {
+            open.upload.write(full_groups.into()).await?;
         }
         self.open = Some(open);
         Ok(())
@@ -143,7 +143,7 @@ impl<'a> PieceWriter<'a> {
     async fn close(&mut self) -> Result<(), StoreError> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let encoder = open.encoder;
-        let (last, encoded) = blocking(move || encoder.finish()).await?;
+        let (last, summary) = blocking(move || encoder.finish()).await?;
         open.upload.write(last.into()).await?;
         open.upload.finish().await?;
         self.done.push(NewPiece {
@@ -151,11 +151,11 @@ impl<'a> PieceWriter<'a> {
             rows: open.rows,
             bounds: open.bounds,
             layout_version: self.target.layout_version,
-            checksum: encoded.checksum,
-            bytes: encoded.bytes as i64,
+            checksum: summary.checksum,
+            bytes: summary.bytes as i64,
             place: NewPlace::Object {
                 path: open.path,
-                footer: encoded.footer,
+                footer: summary.footer,
             },
         });
         Ok(())
