@@ -1,0 +1,177 @@
+"""The data of the comparison: one person with two years of everything, and many people with thirty days. Deterministic for a scale.
+
+Made as Arrow tables (from which the peers load) and, from the same tables, as JSON lines (which Almanac gets over HTTP like everybody).
+"""
+
+import uuid
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+DAY = 86_400_000_000
+START = 1_672_531_200_000_000  # 2023-01-01T00:00:00Z in microseconds
+DAYS = 730
+PERSON = "5a3d1e00-0000-4000-8000-0000000000be"
+
+SOURCE = {
+    "name": "Sam's Watch",
+    "version": "10.5",
+    "productType": "Watch6,2",
+    "operatingSystemVersion": "10.5.0",
+    "sourceBundleIdentifier": "com.example.health.watch",
+}
+DEVICE = {"name": "Watch", "model": "Watch", "manufacturer": "Example", "hardwareVersion": "Watch6,2", "softwareVersion": "10.5"}
+PHONE = SOURCE | {"name": "Sam's Phone", "productType": "Phone14,5", "sourceBundleIdentifier": "com.example.health.phone"}
+APP = SOURCE | {"name": "Pillow Log", "productType": "App", "sourceBundleIdentifier": "com.example.pillowlog"}
+
+
+@dataclass
+class Series:
+    """Records of one metric of one person, sorted by start."""
+
+    data_type: str
+    unit: str
+    ids: np.ndarray  # 16 bytes each, in a void array
+    starts: np.ndarray
+    ends: np.ndarray
+    values: np.ndarray
+    sources: list  # what `source_of` points at
+    source_of: np.ndarray
+
+    def __len__(self):
+        return len(self.starts)
+
+    def table(self):
+        """What the peers store: ids as text, times, value, unit, source and device as structs."""
+        time = pa.timestamp("us", "UTC")
+        texts = [str(uuid.UUID(bytes=raw)) for raw in map(bytes, self.ids)]
+        structs = pa.array([self.sources[0]] * 0, pa.struct([(name, pa.string()) for name in SOURCE]))
+        structs = pa.array(self.sources, structs.type).take(pa.array(self.source_of))
+        device = pa.array([DEVICE]).take(pa.array(np.zeros(len(self), np.int64)))
+        return pa.table({
+            "uuid": pa.array(texts),
+            "start_date": pa.array(self.starts).cast(time),
+            "end_date": pa.array(self.ends).cast(time),
+            "value": pa.array(self.values),
+            "unit": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(self), np.int32)), pa.array([self.unit])).cast(pa.string()),
+            "source_properties": structs,
+            "device_properties": device,
+        })
+
+    def bodies(self, rows):
+        """JSON lines, `rows` a body."""
+        import json
+
+        tails = [
+            f',"unit":"{self.unit}","source_properties":{json.dumps(source)},"device_properties":{json.dumps(DEVICE)}}}\n' for source in self.sources
+        ]
+        for begin in range(0, len(self), rows):
+            part = slice(begin, begin + rows)
+            starts, ends = texts_of(self.starts[part]), texts_of(self.ends[part])
+            lines = [
+                f'{{"uuid":"{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}","start_date":"{start}","end_date":"{end}","value":{value:g}{tails[source]}'
+                for raw, start, end, value, source in zip(
+                    [bytes(raw).hex() for raw in self.ids[part]], starts, ends, self.values[part].tolist(), self.source_of[part].tolist()
+                )
+            ]
+            yield len(lines), "".join(lines).encode()
+
+
+def texts_of(micros):
+    """RFC 3339 with milliseconds."""
+    return [f"{text}Z" for text in np.datetime_as_string(micros.astype("datetime64[us]"), unit="ms").tolist()]
+
+
+def new_ids(random, count):
+    """Version 4, as devices make them."""
+    raw = random.integers(0, 256, (count, 16), dtype=np.uint8)
+    raw[:, 6] = raw[:, 6] & 0x0F | 0x40
+    raw[:, 8] = raw[:, 8] & 0x3F | 0x80
+    return raw.view("V16").reshape(count)
+
+
+def moments(random, count, days):
+    """Sorted, whole milliseconds."""
+    return START + np.sort(random.integers(0, days * 86_400_000, count)) * 1000
+
+
+def heart_rate(random, count, days=DAYS):
+    starts = moments(random, count, days)
+    hours = (starts % DAY) / 3_600_000_000
+    values = np.round(68 + 12 * np.sin((hours - 9) / 12 * np.pi) + random.normal(0, 6, count)).clip(40, 190)
+    return Series("HeartRate", "bpm", new_ids(random, count), starts, starts, values, [SOURCE], np.zeros(count, np.int64))
+
+
+def intervals(random, data_type, unit, count, seconds, high, sources, days=DAYS):
+    starts = moments(random, count, days)
+    ends = starts + random.integers(seconds // 2, seconds, count) * 1_000_000
+    values = random.integers(0, high, count).astype(np.float64)
+    return Series(data_type, unit, new_ids(random, count), starts, ends, values, sources, random.integers(0, len(sources), count))
+
+
+@dataclass
+class Places:
+    """Location updates of one person."""
+
+    ids: np.ndarray
+    times: np.ndarray
+    latitudes: np.ndarray
+    longitudes: np.ndarray
+    data_type: str = "PlatformLocationUpdate"
+
+    def __len__(self):
+        return len(self.times)
+
+    def bodies(self, rows):
+        for begin in range(0, len(self), rows):
+            part = slice(begin, begin + rows)
+            lines = [
+                f'{{"uuid":"{uuid.UUID(hex=raw)}","timestamp":"{time}","latitude_degrees":{latitude:.6f},"longitude_degrees":{longitude:.6f},"horizontal_accuracy_meters":12}}\n'
+                for raw, time, latitude, longitude in zip(
+                    [bytes(raw).hex() for raw in self.ids[part]], texts_of(self.times[part]), self.latitudes[part].tolist(), self.longitudes[part].tolist()
+                )
+            ]
+            yield len(lines), "".join(lines).encode()
+
+
+def places(random, count):
+    times = moments(random, count, DAYS)
+    drift = np.cumsum(random.normal(0, 1e-5, (2, count)), axis=1).clip(-1, 1)
+    return Places(new_ids(random, count), times, 64.1466 + drift[0], -21.9426 + drift[1])
+
+
+def one_person(scale):
+    """8.0 M heart rates, 304 k steps of two sources, 657 k energy, 41.5 k sleep segments of three, 1.4 M places at scale 1."""
+    random = np.random.default_rng(20230101)
+    many = lambda count: max(64, round(count * scale))
+    return [
+        heart_rate(random, many(8_000_000)),
+        intervals(random, "StepCount", "steps", many(304_000), 300, 600, [SOURCE, PHONE]),
+        intervals(random, "ActiveCaloriesBurned", "cal", many(657_000), 120, 20, [SOURCE]),
+        intervals(random, "SleepStage", "stage", many(41_500), 1800, 6, [SOURCE, PHONE, APP]),
+        places(random, many(1_400_000)),
+    ]
+
+
+def person_id(number):
+    return str(uuid.UUID(int=0x5A3D1E00_0000_4000_8001_000000000000 + number))
+
+
+def small_person(number):
+    """Thirty days of one of the many."""
+    random = np.random.default_rng(number)
+    return [
+        heart_rate(random, 720, 30),
+        intervals(random, "StepCount", "steps", 360, 300, 600, [SOURCE], 30),
+        intervals(random, "SleepStage", "stage", 300, 1800, 6, [SOURCE], 30),
+    ]
+
+
+def answer_of(table):
+    """What must be equal between two answers with the same rows: their number, the sum of values, and the ends of ids and starts."""
+    ids, starts = table["uuid"].cast(pa.string()), table["start_date"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    low, high = pc.min_max(ids).as_py().values()
+    first, last = pc.min_max(starts).as_py().values()
+    return table.num_rows, round(pc.sum(table["value"]).as_py() or 0, 6), low, high, first, last

@@ -1,0 +1,303 @@
+//! How fast each room does its part, without HTTP: decode and validate, commit, write, scan, encode.
+//!
+//! `cargo bench`; one room with `cargo bench -- scan`. For ratios against others see `benches/peers`.
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot run should stop")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use almanac::catalog::Catalog;
+use almanac::ingest::assemble::Stores;
+use almanac::ingest::compile::CompiledType;
+use almanac::ingest::decode::{DecodeContext, DecodedRows, RecordDecoder};
+use almanac::ingest::merge::Change;
+use almanac::ingest::queue::{CommitQueue, Committer, QueueSettings};
+use almanac::ingest::upload::{PartitionChanges, Upload, Work};
+use almanac::model::clock::SystemClock;
+use almanac::model::ids::{IdSource, PersonId, SystemIds, UploadId};
+use almanac::model::permit::{ReadPermit, Windows};
+use almanac::model::registry::{DataType, Registry};
+use almanac::model::time::{Instant, TimeRange};
+use almanac::output::{Chunks, OutputMethod, Progress, encoder};
+use almanac::query::engine::{Engine, EngineSettings};
+use almanac::query::records::{Archive, Order, RecordsSpec, Source};
+use almanac::query::shape::IdForm;
+use almanac::store::files::PieceFiles;
+use almanac::store::find::Finder;
+use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
+use almanac::store::piece::{Target, write_batch};
+use almanac::store::snapshot::Snapshots;
+use almanac::store::tail;
+use arrow::record_batch::RecordBatch;
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use futures::StreamExt;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+const MANY: usize = 100_000;
+const CACHE: u64 = 64 << 20;
+
+/// 2024-01-01 in microseconds.
+const NEW_YEAR: i64 = 1_704_067_200_000_000;
+
+/// Heart rates of one person, eight seconds apart, as a phone would send them.
+fn lines(count: usize) -> Vec<String> {
+    let line = |number: usize| {
+        let start = Instant::from_micros(NEW_YEAR + number as i64 * 8_000_000).to_rfc3339();
+        let (id, value) = (Uuid::now_v7(), 60 + number % 40);
+        format!(
+            r#"{{"uuid":"{id}","start_date":"{start}","end_date":"{start}","value":{value},"unit":"bpm","source_properties":{{"name":"Watch","version":"10.5","productType":"Watch6,2","operatingSystemVersion":"10.5.0","sourceBundleIdentifier":"com.example.health"}},"device_properties":{{"name":"Watch","model":"Watch","manufacturer":"Example","hardwareVersion":"Watch6,2","softwareVersion":"10.5"}}}}"#
+        )
+    };
+    (0..count).map(line).collect()
+}
+
+struct HeartRate {
+    compiled: Arc<CompiledType>,
+    data_type: Arc<DataType>,
+}
+
+impl HeartRate {
+    fn new() -> Self {
+        let registry = Arc::new(Registry::builtin().unwrap());
+        let data_type = Arc::clone(registry.get("HeartRate").unwrap());
+        let compiled = Arc::new(CompiledType::new(Arc::clone(&data_type), registry).unwrap());
+        Self { compiled, data_type }
+    }
+
+    fn decode(&self, lines: &[String]) -> DecodedRows {
+        let context = DecodeContext {
+            now: Instant::from_micros(NEW_YEAR + 86_400_000_000 * 366),
+            ids: Arc::new(SystemIds),
+            source_prefix: Arc::from("com.almanac"),
+        };
+        let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();
+        for (number, line) in lines.iter().enumerate() {
+            decoder.push(number, line.as_bytes()).unwrap();
+        }
+        decoder.take().unwrap()
+    }
+
+    fn target(&self, person: PersonId) -> Target {
+        Target {
+            person,
+            data_type: self.data_type.id.clone(),
+            layout_version: self.data_type.layout.version,
+        }
+    }
+}
+
+fn decode(criterion: &mut Criterion) {
+    let heart = HeartRate::new();
+    let lines = lines(MANY);
+    let mut group = criterion.benchmark_group("decode and validate");
+    group.throughput(Throughput::Elements(MANY as u64)).sample_size(10);
+    group.bench_function("heart rate", |bencher| bencher.iter(|| heart.decode(black_box(&lines))));
+    group.finish();
+}
+
+/// A whole embedded installation below HTTP.
+struct Installation {
+    _directory: TempDir,
+    objects: ObjectStorage,
+    archive: Archive<()>,
+    engine: Arc<Engine>,
+    queue: CommitQueue,
+}
+
+impl Installation {
+    async fn open() -> Self {
+        let directory = TempDir::new().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+        let files = PieceFiles::new(objects.clone(), CACHE);
+        let snapshots = Snapshots::new(catalog.clone(), CACHE);
+        let stores = Stores {
+            snapshots: snapshots.clone(),
+            finder: Finder::new(files.clone(), CACHE),
+        };
+        let settings = EngineSettings {
+            memory: 128 << 20,
+            spill: directory.path().to_owned(),
+            deadline: Duration::from_mins(5),
+        };
+        let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
+        let archive = Archive::new(Arc::clone(&engine), catalog.clone(), snapshots, files);
+        let committer = Committer {
+            catalog: catalog.clone(),
+            stores,
+            ids: Arc::new(SystemIds),
+            report: Box::new(|_| ()),
+        };
+        let (queue, _task) = CommitQueue::start(
+            QueueSettings {
+                waiting: 1024,
+                group: 1024,
+            },
+            committer,
+        );
+        Self {
+            _directory: directory,
+            objects,
+            archive,
+            engine,
+            queue,
+        }
+    }
+
+    async fn put(&self, person: PersonId, data_type: &DataType, rows: DecodedRows) {
+        let changes = PartitionChanges {
+            data_type: data_type.id.clone(),
+            layout: Arc::clone(&data_type.layout),
+            changes: vec![Change::Put {
+                rows: rows.rows,
+                given: rows.given.into(),
+            }],
+        };
+        let upload = Upload {
+            person,
+            upload: UploadId(SystemIds.next()),
+            key: None,
+            work: Work::Small(vec![changes]),
+            sources: Vec::new(),
+        };
+        self.queue.commit(upload).await.unwrap();
+    }
+
+    async fn read(&self, person: PersonId, data_type: &Arc<DataType>, range: TimeRange, ids: IdForm) -> Vec<RecordBatch> {
+        let permit = ReadPermit::given(&(), person, data_type.id.clone(), Windows::new([range]));
+        let source = Source {
+            data_type: Arc::clone(data_type),
+            partition: data_type.id.clone(),
+        };
+        let spec = RecordsSpec {
+            conditions: Vec::new(),
+            order: Order::Ascending,
+            ids,
+            limit: None,
+        };
+        let prepared = self.archive.records(&permit, &[source], &spec).await.unwrap();
+        let rows = self.engine.start(prepared.plan).unwrap();
+        rows.map(Result::unwrap).collect().await
+    }
+}
+
+fn commit(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    let heart = HeartRate::new();
+    let installation = runtime.block_on(Installation::open());
+    let person = PersonId(Uuid::now_v7());
+    let mut group = criterion.benchmark_group("commit, durable");
+    group.sample_size(20);
+    for waiting in [1, 64] {
+        group.throughput(Throughput::Elements(waiting));
+        group.bench_function(format!("{waiting} at once, a record each"), |bencher| {
+            bencher.iter_batched(
+                || -> Vec<DecodedRows> { (0..waiting).map(|_| heart.decode(&lines(1))).collect() },
+                |requests| {
+                    let puts = requests.into_iter().map(|rows| installation.put(person, &heart.data_type, rows));
+                    runtime.block_on(futures::future::join_all(puts))
+                },
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+}
+
+fn write(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    let heart = HeartRate::new();
+    let rows = heart.decode(&lines(MANY)).rows;
+    let small = rows.slice(0, 1000);
+    let installation = runtime.block_on(Installation::open());
+    let mut group = criterion.benchmark_group("write");
+    group.throughput(Throughput::Elements(MANY as u64)).sample_size(10);
+    group.bench_function("an object, synced", |bencher| {
+        let target = || heart.target(PersonId(Uuid::now_v7()));
+        bencher.iter(|| {
+            runtime
+                .block_on(write_batch(&installation.objects, &SystemIds, target(), &rows))
+                .unwrap()
+        });
+    });
+    group.throughput(Throughput::Elements(1000));
+    group.bench_function("a tail blob", |bencher| bencher.iter(|| tail::encode(black_box(&small)).unwrap()));
+    let (blob, checksum) = tail::encode(&small).unwrap();
+    group.bench_function("a tail blob read back", |bencher| {
+        bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap())
+    });
+    group.finish();
+}
+
+fn scan(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    let heart = HeartRate::new();
+    let installation = runtime.block_on(Installation::open());
+    let person = PersonId(Uuid::now_v7());
+    for part in lines(MANY).chunks(20_000) {
+        runtime.block_on(installation.put(person, &heart.data_type, heart.decode(part)));
+    }
+    let range =
+        |seconds: i64| TimeRange::new(Instant::from_micros(NEW_YEAR), Instant::from_micros(NEW_YEAR + seconds * 1_000_000)).unwrap();
+    let mut group = criterion.benchmark_group("scan");
+    group.sample_size(20);
+    for (name, seconds, rows) in [("an hour", 3_600, 450), ("everything", 8 * MANY as i64, MANY)] {
+        group.throughput(Throughput::Elements(rows as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let batches = runtime.block_on(installation.read(person, &heart.data_type, range(seconds), IdForm::Bytes));
+                assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+            });
+        });
+    }
+    group.finish();
+}
+
+fn encode(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    let heart = HeartRate::new();
+    let installation = runtime.block_on(Installation::open());
+    let person = PersonId(Uuid::now_v7());
+    runtime.block_on(installation.put(person, &heart.data_type, heart.decode(&lines(20_000))));
+    let range = TimeRange::new(Instant::from_micros(NEW_YEAR), Instant::from_micros(i64::MAX)).unwrap();
+    let mut group = criterion.benchmark_group("encode");
+    group.sample_size(10);
+    for method in OutputMethod::ALL {
+        let frame = matches!(method, OutputMethod::Arrow | OutputMethod::Arrowraw | OutputMethod::Parquet);
+        let ids = if frame { IdForm::Text } else { IdForm::Bytes };
+        let batches = runtime.block_on(installation.read(person, &heart.data_type, range, ids));
+        group.throughput(Throughput::Elements(20_000));
+        group.bench_function(method.to_string(), |bencher| bencher.iter(|| bytes_of(method, black_box(&batches))));
+    }
+    group.finish();
+}
+
+/// The length of the answer with `batches`.
+fn bytes_of(method: OutputMethod, batches: &[RecordBatch]) -> usize {
+    let mut form = encoder(method, &batches[0].schema()).unwrap();
+    let (mut out, mut length) = (Chunks::default(), 0);
+    let mut send = |out: &mut Chunks, all| {
+        while let Some(chunk) = out.take(all) {
+            length += chunk.len();
+        }
+    };
+    form.start(&mut out).unwrap();
+    for batch in batches {
+        form.batch(batch).unwrap();
+        while form.write(&mut out).unwrap() == Progress::More {
+            send(&mut out, false);
+        }
+    }
+    while form.finish(&mut out).unwrap() == Progress::More {
+        send(&mut out, false);
+    }
+    send(&mut out, true);
+    length
+}
+
+criterion_group!(rooms, decode, commit, write, scan, encode);
+criterion_main!(rooms);
