@@ -228,7 +228,7 @@ fn write(criterion: &mut Criterion) {
     group.bench_function("a tail blob", |bencher| bencher.iter(|| tail::encode(black_box(&small)).unwrap()));
     let (blob, checksum) = tail::encode(&small).unwrap();
     group.bench_function("a tail blob read back", |bencher| {
-        bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap())
+        bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap());
     });
     group.finish();
 }

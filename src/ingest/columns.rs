@@ -138,6 +138,7 @@ impl Column {
 pub(super) struct Words {
     keys: Vec<Option<i32>>,
     numbers: HashMap<Box<str>, i32>,
+    #[expect(clippy::struct_field_names, reason = "they are the words")]
     words: Vec<Box<str>>,
     last: usize,
 }

@@ -158,6 +158,7 @@ impl Decompressor {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`, which passes errors by value")]
 fn damaged<E>(error: io::Error) -> DecompressError<E> {
     DecompressError::Damaged(error.to_string())
 }

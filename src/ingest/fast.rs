@@ -259,6 +259,10 @@ impl<'a> Haste<'_, '_, 'a> {
     }
 
     /// Puts the value into its column, in the catalogue's unit; gives the extras that this leaves.
+    #[expect(
+        clippy::option_option,
+        reason = "outside: whether the fast way can go on; inside: whether there is anything to keep"
+    )]
     fn convert(&mut self) -> Option<Option<String>> {
         let Some((number, column)) = self.value else {
             return self.unit.is_none().then_some(None);

@@ -331,6 +331,7 @@ impl<'c, 'a> Reading<'c, 'a> {
         Some(span)
     }
 
+    #[expect(clippy::type_complexity, reason = "where start and end stand, and what they are")]
     fn recorded_at(&mut self, loc: Vec<LocPart>, given: &Given<'a>) -> Option<(Vec<LocPart>, Vec<LocPart>, (Instant, Instant))> {
         if !given.raw.starts_with('{') {
             let at = self.instant(&loc, given.raw)?;

@@ -125,7 +125,7 @@ pub(super) fn append_string(text: &str, output: &mut String) {
             '\n' => output.push_str("\\n"),
             '\r' => output.push_str("\\r"),
             '\t' => output.push_str("\\t"),
-            control if control < ' ' => output.push_str(&format!("\\u{:04x}", u32::from(control))),
+            control if control < ' ' => output.extend(format!("\\u{:04x}", u32::from(control)).chars()),
             other => output.push(other),
         }
     }

@@ -5,7 +5,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use datafusion::arrow::array::AsArray as _;
 use datafusion::arrow::compute::{SortOptions, max, min};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
@@ -243,7 +242,7 @@ pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> 
         let column = |name: &str| {
             batch
                 .column_by_name(name)
-                .map(|column| column.as_primitive::<TimestampMicrosecondType>())
+                .map(arrow::array::AsArray::as_primitive::<TimestampMicrosecondType>)
         };
         summary = summary.and(Summary {
             records: batch.num_rows() as i64,
