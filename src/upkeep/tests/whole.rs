@@ -91,7 +91,7 @@ async fn a_check_tells_of_a_damaged_catalogue() {
         .map(|(at, _)| at)
         .collect();
     assert!(places.len() > 5, "{places:?}");
-    for place in places {
+    for place in places.iter().copied().step_by(places.len().div_ceil(20)) {
         let mut damaged = good.clone();
         damaged[place] ^= 1;
         let elsewhere = tempfile::tempdir().unwrap();
