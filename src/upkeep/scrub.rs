@@ -84,7 +84,7 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
         return Ok(0);
     };
     match examine(stores, &key, &piece, &cursor.path, footer).await {
-        Ok(()) => {}
+        Ok(_) => {}
         Err(StoreError::Corrupt { what }) => {
             // It may have been replaced and collected while it was read.
             if find(stores, &key, &cursor.path).await?.is_some() {

@@ -4,6 +4,7 @@ mod collecting;
 mod damage;
 mod leases;
 mod rows_stay;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
