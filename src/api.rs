@@ -20,6 +20,3 @@ pub mod query_params;
 pub mod routes;
 pub mod serve;
 pub mod settings;
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@
 //! and holds the bytes of the youngest pieces itself. Every row carries a checksum, and the rows that belong together a digest, so that damage is an
 //! error and never a wrong answer. Knows neither Parquet nor Arrow, and nothing of what a record means. Lives as long as the process.
 
+mod checking;
 mod committing;
 mod database;
 mod definitions;

@@ -75,7 +75,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let done = match name {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "token" => token::run(&settings, &arguments::token(given)),
-        "config" => print(&sayings.to_string()),
+        "config" => print(&sayings.completed(&settings).to_string()),
         "check" => check::run(settings, given.get_flag(arguments::REPAIR)),
         "backup" => backup::run(settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),

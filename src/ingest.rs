@@ -29,3 +29,6 @@ mod scan;
 pub mod tombstone;
 mod units;
 pub mod upload;
+
+#[cfg(test)]
+mod tests;

@@ -4,14 +4,16 @@
 
 pub mod arrange;
 mod checksums;
-mod encoding;
+pub mod encoding;
 mod errors;
 pub mod faults;
 pub mod files;
+mod filter;
 pub mod find;
 pub mod local;
 pub mod objects;
 pub mod piece;
+pub mod scrub;
 pub mod snapshot;
 pub mod tail;
 #[cfg(test)]

@@ -125,7 +125,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_refuses_at_once() {
-        let admission = admission(1, 0, Duration::from_secs(60));
+        let admission = admission(1, 0, Duration::from_mins(1));
         let held = admission.enter().await.unwrap();
         assert_eq!(admission.enter().await.unwrap_err(), Busy::QueueFull);
         assert_eq!(admission.meters.turned_away.get(), 1);
@@ -144,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_set_free_goes_to_who_waits() {
-        let admission = admission(1, 1, Duration::from_secs(60));
+        let admission = admission(1, 1, Duration::from_mins(1));
         let held = admission.enter().await.unwrap();
         let waiting = tokio::spawn({
             let admission = admission.clone();

@@ -23,7 +23,7 @@ fn open_routes() -> OpenApiRouter<Shared> {
 }
 
 /// The interface's own routes, one list per prefix.
-fn interface_routes() -> OpenApiRouter<Shared> {
+pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
     data::routes().merge(ingest::routes()).merge(input::routes())
 }
 

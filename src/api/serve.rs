@@ -16,19 +16,22 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 use crate::api::settings::InterfaceSettings;
 
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use stream::Impatient;
 
 /// Also how long an idle connection is kept: its next request has to begin within this time.
-const HEAD_LIMIT: Duration = Duration::from_secs(60);
+const HEAD_LIMIT: Duration = Duration::from_mins(1);
 
-/// Enough for a token, a long query and what proxies add.
-const LARGEST_HEAD: usize = 64 * 1024;
+/// Enough for a token, a long query and what proxies add. Parts of bodies are read and written through the same buffer.
+const LARGEST_HEAD: usize = 256 * 1024;
 
 /// Requests at work on one connection, where the protocol allows several.
 const STREAMS_PER_CONNECTION: u32 = 64;
@@ -64,6 +67,7 @@ pub async fn serve(listener: TcpListener, router: Router, settings: &InterfaceSe
     let connections = Arc::new(Semaphore::new(settings.connection_limit.clamp(1, Semaphore::MAX_PERMITS)));
     let builder = Arc::new(builder());
     let graceful = GracefulShutdown::new();
+    let mut open = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
@@ -72,6 +76,7 @@ pub async fn serve(listener: TcpListener, router: Router, settings: &InterfaceSe
         };
         let (permit, stream) = tokio::select! {
             () = &mut stop => break,
+            Some(_) = open.join_next() => continue,
             (permit, accepted) = accepted => match accepted {
                 Ok((stream, _)) => (permit, stream),
                 Err(error) => {
@@ -82,16 +87,19 @@ pub async fn serve(listener: TcpListener, router: Router, settings: &InterfaceSe
             },
         };
         let connection = connection(stream, router.clone(), settings.slow_client_limit, &builder, &graceful);
-        tokio::spawn(async move {
+        open.spawn(async move {
             let _permit = permit;
             connection.await;
         });
     }
     drop(listener);
-    tokio::select! {
+    let ended = tokio::select! {
         () = graceful.shutdown() => Ended::InGoodOrder,
         () = tokio::time::sleep(settings.shutdown_limit) => Ended::Interrupted,
-    }
+    };
+    // Whoever closes the rooms below next must not have to wait for a request that will never end.
+    open.shutdown().await;
+    ended
 }
 
 fn connection(

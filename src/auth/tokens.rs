@@ -128,6 +128,8 @@ enum Keys {
     Published(Jwks),
 }
 
+type Token = Box<str>;
+
 #[derive(Clone)]
 struct Remembered {
     reader: Reader,
@@ -139,7 +141,7 @@ pub struct Verifier {
     keys: Keys,
     settings: IdentitySettings,
     clock: Arc<dyn Clock>,
-    remembered: Cache<Box<str>, Remembered>,
+    remembered: Cache<Token, Remembered>,
 }
 
 impl Verifier {
@@ -170,7 +172,7 @@ impl Verifier {
     fn new(keys: Keys, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
         let remembered = Cache::builder()
             .max_capacity(REMEMBERED_BYTES)
-            .weigher(|token: &Box<str>, _| u32::try_from(token.len()).unwrap_or(u32::MAX))
+            .weigher(|token: &Token, _| u32::try_from(token.len()).unwrap_or(u32::MAX))
             .build();
         Self {
             keys,
@@ -183,7 +185,11 @@ impl Verifier {
     /// The reader whose token the `authorization` header carries.
     pub async fn verify(&self, authorization: Option<&[u8]>) -> Result<Reader, Refusal> {
         let token = bearer(authorization.ok_or(Refusal::Missing)?)?;
-        let keys = self.current_keys().await?;
+        let keys = match self.current_keys().await {
+            Ok(keys) => keys,
+            // What no key could make good is refused even while there are none.
+            Err(unavailable) => return Err(self.header(token).err().unwrap_or(unavailable)),
+        };
         let now = self.clock.now();
         // The whole token is the key of the memory: a digest could only make two tokens equal.
         if let Some(known) = self.remembered.get(token)
@@ -204,13 +210,7 @@ impl Verifier {
     }
 
     async fn judge(&self, token: &str, mut keys: Arc<KeySet>, now: Instant) -> Result<(Reader, u64), Refusal> {
-        let header = jsonwebtoken::decode_header(token).map_err(|error| header_refusal(&error))?;
-        if header.crit.is_some() {
-            return Err(Refusal::CriticalExtension);
-        }
-        if !self.allows(header.alg) {
-            return Err(Refusal::Algorithm);
-        }
+        let header = self.header(token)?;
         if keys.fitting(&header).next().is_none()
             && let Keys::Published(jwks) = &self.keys
         {
@@ -225,6 +225,19 @@ impl Verifier {
         }
         let reader = claims::reader(&outcome?, &self.settings, now)?;
         Ok((reader, keys.generation))
+    }
+
+    /// The header of a token that may be looked at further.
+    fn header(&self, token: &str) -> Result<Header, Refusal> {
+        let header = jsonwebtoken::decode_header(token).map_err(|error| header_refusal(&error))?;
+        if header.crit.is_some() {
+            return Err(Refusal::CriticalExtension);
+        }
+        if self.allows(header.alg) {
+            Ok(header)
+        } else {
+            Err(Refusal::Algorithm)
+        }
     }
 
     async fn current_keys(&self) -> Result<Arc<KeySet>, Refusal> {

@@ -4,13 +4,14 @@
 //! handful of statements, however many people and partitions there are. All of it happens, or nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
 
 use uuid::Uuid;
 
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource};
+use super::records::{Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, SeenSource, WRITE_LIMIT};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
 use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
 use crate::model::ids::PersonId;
@@ -18,6 +19,8 @@ use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
 const MINUTE: i64 = 60_000_000;
+/// People whose partitions one statement looks at.
+const PEOPLE_AT_ONCE: usize = 64;
 
 impl Catalog {
     /// Makes everything in `commit` durable and visible to every node, or nothing of it. People who are new are created.
@@ -28,8 +31,9 @@ impl Catalog {
         let mut session = self.database.write().await?;
         let witness = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.id).next();
         let outcome = apply(&mut session, commit, self.clock.now()).await?;
-        if outcome == CommitOutcome::Done {
-            self.confirm(session, witness).await?;
+        match outcome {
+            CommitOutcome::Done => self.confirm(session, witness).await?,
+            CommitOutcome::Stale => session.rollback().await?,
         }
         Ok(outcome)
     }
@@ -57,6 +61,8 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
         return Ok(CommitOutcome::Stale);
     }
 
+    refuse_abandoned(commit.changes.iter().flat_map(|change| &change.add), now)?;
+
     for ledger in ledgers.values_mut() {
         ledger.sequence += 1;
     }
@@ -64,7 +70,6 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     let mut pieces = Vec::new();
     let mut dead = Vec::new();
     let mut blobs = Vec::new();
-    let mut updates: BTreeMap<(PersonId, TypeId), i64> = BTreeMap::new();
     for change in &commit.changes {
         let sequence = sequence_of(change.person);
         for piece in &change.add {
@@ -79,14 +84,13 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
                 .iter()
                 .map(|(piece, record)| DeadRow::values(change.person, &change.data_type, *piece, *record, sequence)),
         );
-        if change.updates != 0 {
-            *updates.entry((change.person, change.data_type.clone())).or_default() += change.updates;
-        }
     }
     let mut piece_checksums = session.insert(&PIECES, pieces, Existing::Refuse).await?.checksums.into_iter();
     let mut dead_checksums = session.insert(&DEAD_ROWS, dead, Existing::Refuse).await?.checksums.into_iter();
     session.insert_blobs(blobs).await?;
 
+    let minute = now.micros().div_euclid(MINUTE) * MINUTE;
+    let mut ended = Vec::new();
     for change in &commit.changes {
         let Some((row, _)) = partitions.get_mut(&(change.person, change.data_type.clone())) else {
             continue;
@@ -94,6 +98,16 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
         row.version += 1;
         row.records += change.records_delta;
         row.changed_at = now;
+        if change.updates != 0
+            && let Some((minute, count)) = row.count(minute, change.updates)
+        {
+            ended.push(vec![
+                id(change.person.0),
+                Value::Int(minute),
+                text(&change.data_type.0),
+                Value::Int(count),
+            ]);
+        }
         for (piece, checksum) in change.add.iter().zip(piece_checksums.by_ref()) {
             row.gain(piece, checksum);
         }
@@ -106,7 +120,7 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     session
         .insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace)
         .await?;
-    count_updates(session, updates, now).await?;
+    session.insert(&UPDATES, ended, Existing::Refuse).await?;
     store_sources(session, &commit.sources, now).await?;
 
     let keyed: Vec<Vec<Value>> = commit
@@ -130,6 +144,22 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     } else {
         CommitOutcome::Stale
     })
+}
+
+/// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind, and removed.
+pub(super) fn refuse_abandoned<'p>(pieces: impl IntoIterator<Item = &'p NewPiece>, now: Instant) -> Result<(), CatalogError> {
+    let limit = now.micros().saturating_sub(WRITE_LIMIT.as_micros() as i64);
+    for piece in pieces {
+        let written_at = piece.id.0.get_timestamp().map(|timestamp| timestamp.to_unix().0 as i64 * 1_000_000);
+        if let (NewPlace::Object { path, .. }, Some(written_at)) = (&piece.place, written_at)
+            && written_at < limit
+        {
+            return Err(CatalogError::Missing {
+                what: format!("object {path}, which waited for longer than a write may take,"),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The ledgers of `people`, locked until the transaction ends; people who are new are created.
@@ -169,14 +199,14 @@ pub(super) async fn create_person(session: &mut Session, person: PersonId, name:
 
 async fn read_ledgers(session: &mut Session, people: &BTreeSet<PersonId>) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
     let mut ledgers = BTreeMap::new();
-    if people.is_empty() {
-        return Ok(ledgers);
-    }
-    let (list, values) = one_of(1, people.iter().map(|person| id(person.0)).collect());
-    let rest = format!("WHERE person IN {list} ORDER BY person{}", session.locking());
-    for record in session.select(&LEDGERS, &rest, values).await? {
-        let ledger = Ledger::of(&record)?;
-        ledgers.insert(ledger.person, ledger);
+    let people: Vec<PersonId> = people.iter().copied().collect();
+    for some in people.chunks(PEOPLE_AT_ONCE) {
+        let (list, values) = one_of(1, some.iter().map(|person| id(person.0)).collect());
+        let rest = format!("WHERE person IN {list} ORDER BY person{}", session.locking());
+        for record in session.select(&LEDGERS, &rest, values).await? {
+            let ledger = Ledger::of(&record)?;
+            ledgers.insert(ledger.person, ledger);
+        }
     }
     Ok(ledgers)
 }
@@ -192,22 +222,22 @@ async fn current_partitions(session: &mut Session, changes: &[PartitionChange], 
         partitions.insert((change.person, change.data_type.clone()), (empty, None));
         types_of.entry(change.person).or_default().push(text(&change.data_type.0));
     }
-    let mut conditions = String::new();
-    let mut values = Vec::new();
-    for (person, types) in types_of {
-        values.push(id(person.0));
-        let person_at = values.len();
-        let (list, mut names) = one_of(person_at + 1, types);
-        conditions.push_str(if conditions.is_empty() { "WHERE " } else { " OR " });
-        conditions.push_str(&format!("(person = ${person_at} AND data_type IN {list})"));
-        values.append(&mut names);
-    }
-    if values.is_empty() {
-        return Ok(partitions);
-    }
-    for record in session.select(&PARTITIONS, &conditions, values).await? {
-        let row = PartitionRow::of(&record)?;
-        partitions.insert((row.person, row.data_type.clone()), (row, Some(record.checksum)));
+    let types_of: Vec<(PersonId, Vec<Value>)> = types_of.into_iter().collect();
+    for some in types_of.chunks(PEOPLE_AT_ONCE) {
+        let mut conditions = String::from("WHERE ");
+        let mut values = Vec::new();
+        for (person, types) in some {
+            let person_at = values.len() + 1;
+            let (list, mut names) = one_of(person_at + 1, types.clone());
+            let or = if person_at == 1 { "" } else { " OR " };
+            let _ = write!(conditions, "{or}(person = ${person_at} AND data_type IN {list})");
+            values.push(id(person.0));
+            values.append(&mut names);
+        }
+        for record in session.select(&PARTITIONS, &conditions, values).await? {
+            let row = PartitionRow::of(&record)?;
+            partitions.insert((row.person, row.data_type.clone()), (row, Some(record.checksum)));
+        }
     }
     Ok(partitions)
 }
@@ -226,31 +256,6 @@ pub(super) async fn store_partitions(
     session
         .insert(&PARTITIONS, rows.iter().map(|(row, _)| row.values()).collect(), Existing::Replace)
         .await?;
-    Ok(())
-}
-
-async fn count_updates(session: &mut Session, mut updates: BTreeMap<(PersonId, TypeId), i64>, now: Instant) -> Result<(), CatalogError> {
-    if updates.is_empty() {
-        return Ok(());
-    }
-    let minute = now.micros().div_euclid(MINUTE) * MINUTE;
-    let people: BTreeSet<PersonId> = updates.keys().map(|(person, _)| *person).collect();
-    let (list, mut values) = one_of(2, people.iter().map(|person| id(person.0)).collect());
-    values.insert(0, Value::Int(minute));
-    for record in session
-        .select(&UPDATES, &format!("WHERE minute = $1 AND person IN {list}"), values)
-        .await?
-    {
-        let key = (record.id(0, PersonId::from_slice)?, TypeId(record.text(2)?.into()));
-        if let Some(count) = updates.get_mut(&key) {
-            *count += record.int(3)?;
-        }
-    }
-    let rows = updates
-        .into_iter()
-        .map(|((person, data_type), count)| vec![id(person.0), Value::Int(minute), text(&data_type.0), Value::Int(count)])
-        .collect();
-    session.insert(&UPDATES, rows, Existing::Replace).await?;
     Ok(())
 }
 

@@ -11,12 +11,16 @@ use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, Decode, Encode, PgPool, Postgres, Row as _, Sqlite, SqlitePool, Transaction, Type};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection as _, Decode, Encode, PgPool, Postgres, Row as _, Sqlite, SqlitePool, Transaction, Type,
+};
 
 use super::errors::CatalogError;
 
 /// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A connection to a server that has not been used for so long is asked whether it still stands.
+const RESTED: Duration = Duration::from_secs(1);
 /// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
 const PREPARED_STATEMENTS: usize = 512;
 /// Pages of the write-ahead log after which SQLite moves them into the database file: 16 MB.
@@ -43,8 +47,17 @@ pub(super) enum Database {
 
 /// One transaction.
 pub(super) enum Session {
-    Sqlite(Transaction<'static, Sqlite>),
+    Sqlite(SqliteSession),
     Postgres(Transaction<'static, Postgres>),
+}
+
+/// How placeholders of a long list are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    /// `?`
+    Plain,
+    /// `$1`
+    Numbered,
 }
 
 /// One row of a result.
@@ -70,7 +83,7 @@ impl Database {
     /// A transaction that sees one moment of the catalogue and changes nothing.
     pub async fn read(&self) -> Result<Session, CatalogError> {
         Ok(match self {
-            Self::Sqlite { readers, .. } => Session::Sqlite(readers.begin().await.map_err(classify)?),
+            Self::Sqlite { readers, .. } => Session::Sqlite(SqliteSession::begin(readers, "BEGIN").await?),
             Self::Postgres(pool) => Session::Postgres(
                 pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     .await
@@ -82,7 +95,7 @@ impl Database {
     /// A transaction that may change the catalogue. SQLite lets one in at a time; PostgreSQL relies on the locks that the caller takes.
     pub async fn write(&self) -> Result<Session, CatalogError> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => Session::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await.map_err(classify)?),
+            Self::Sqlite { writer, .. } => Session::Sqlite(SqliteSession::begin(writer, "BEGIN IMMEDIATE").await?),
             Self::Postgres(pool) => Session::Postgres(pool.begin().await.map_err(classify)?),
         })
     }
@@ -144,7 +157,7 @@ impl Database {
 impl Session {
     pub async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         match self {
-            Self::Sqlite(transaction) => fetch_sqlite(transaction, sql, values).await,
+            Self::Sqlite(session) => fetch_sqlite(&mut session.connection, sql, values).await,
             Self::Postgres(transaction) => fetch_postgres(transaction, sql, values).await,
         }
     }
@@ -152,8 +165,8 @@ impl Session {
     /// Runs a statement; returns how many rows it changed.
     pub async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
         Ok(match self {
-            Self::Sqlite(transaction) => bound::<Sqlite>(sql, values)
-                .execute(&mut **transaction)
+            Self::Sqlite(session) => bound::<Sqlite>(sql, values)
+                .execute(&mut *session.connection)
                 .await
                 .map_err(classify)?
                 .rows_affected(),
@@ -168,11 +181,9 @@ impl Session {
     /// Runs a script of definitions written for SQLite, in the words of this database.
     pub async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
-            Self::Sqlite(transaction) => {
-                sqlx::raw_sql(AssertSqlSafe(script.to_owned()))
-                    .execute(&mut **transaction)
-                    .await
-                    .map_err(classify)?;
+            Self::Sqlite(session) => {
+                let script = AssertSqlSafe(script.to_owned());
+                sqlx::raw_sql(script).execute(&mut *session.connection).await.map_err(classify)?;
             }
             Self::Postgres(transaction) => {
                 let script = postgres_definitions(script);
@@ -193,11 +204,59 @@ impl Session {
         }
     }
 
+    /// `$1` is understood everywhere, but SQLite takes it for a name and searches all names for each value: quadratic in long lists.
+    pub fn marks(&self) -> Marks {
+        match self {
+            Self::Sqlite(_) => Marks::Plain,
+            Self::Postgres(_) => Marks::Numbered,
+        }
+    }
+
     /// When this returns `Ok`, what the transaction did survives a crash of this process and of the database's machine.
     pub async fn commit(self) -> Result<(), CatalogError> {
         match self {
-            Self::Sqlite(transaction) => transaction.commit().await.map_err(classify),
+            Self::Sqlite(session) => session.end("COMMIT").await,
             Self::Postgres(transaction) => transaction.commit().await.map_err(classify),
+        }
+    }
+
+    /// Undoes what the transaction did. Dropping it does the same but costs SQLite the connection.
+    pub async fn rollback(self) -> Result<(), CatalogError> {
+        match self {
+            Self::Sqlite(session) => session.end("ROLLBACK").await,
+            Self::Postgres(transaction) => transaction.rollback().await.map_err(classify),
+        }
+    }
+}
+
+/// A transaction of SQLite.
+///
+/// SQLite rolls back by itself when its disk is full, which the driver's own transactions do not notice: they would leave a connection behind that can
+/// begin nothing any more. So a connection whose transaction did not end well is closed.
+pub(super) struct SqliteSession {
+    connection: PoolConnection<Sqlite>,
+    ended: bool,
+}
+
+impl SqliteSession {
+    async fn begin(pool: &SqlitePool, statement: &'static str) -> Result<Self, CatalogError> {
+        let connection = pool.acquire().await.map_err(classify)?;
+        let mut session = Self { connection, ended: false };
+        sqlx::query(statement).execute(&mut *session.connection).await.map_err(classify)?;
+        Ok(session)
+    }
+
+    async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
+        sqlx::query(statement).execute(&mut *self.connection).await.map_err(classify)?;
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl Drop for SqliteSession {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.connection.close_on_drop();
         }
     }
 }
@@ -304,14 +363,22 @@ async fn open_postgres(address: &str) -> Result<Database, CatalogError> {
             ("idle_in_transaction_session_timeout", "60s"),
         ])
         .disable_statement_logging();
-    Ok(Database::Postgres(pool(16).connect_with(options).await.map_err(classify)?))
+    let pool = pool::<Postgres>(16).before_acquire(|connection, usage| {
+        Box::pin(async move {
+            if usage.idle_for > RESTED {
+                connection.ping().await?;
+            }
+            Ok(true)
+        })
+    });
+    Ok(Database::Postgres(pool.connect_with(options).await.map_err(classify)?))
 }
 
 fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
     PoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)
-        // A dead connection shows itself at the first statement; asking beforehand would double the cost of the shortest reads.
+        // Asking before every use would double the cost of the shortest reads.
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
@@ -358,6 +425,7 @@ fn without_password(address: &str) -> String {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
 fn classify(error: sqlx::Error) -> CatalogError {
     let detail = error.to_string();
     match &error {

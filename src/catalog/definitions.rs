@@ -30,6 +30,7 @@ impl Catalog {
             });
         };
         if definition_of(found)?.version != expected {
+            session.rollback().await?;
             return Ok(false);
         }
         session.insert(&DEFINITIONS, vec![values(definition)], Existing::Replace).await?;

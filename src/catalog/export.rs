@@ -4,11 +4,8 @@ use std::path::Path;
 
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
-use super::tables::{ALL, Existing, Table};
+use super::tables::{ALL, Existing, Record, Table};
 use super::{Catalog, migrations};
-
-/// Rows copied by one statement.
-const ROWS_AT_ONCE: i64 = 512;
 
 impl Catalog {
     /// Copies the catalogue into a new SQLite file at `path`; every row is verified on the way. Refuses a path that exists.
@@ -34,27 +31,13 @@ impl Catalog {
 }
 
 async fn copy_table(from: &mut Session, to: &mut Session, table: &Table) -> Result<(), CatalogError> {
-    let key: Vec<&str> = table.columns.iter().take(table.key).map(|(name, _)| *name).collect();
-    let key = key.join(", ");
-    let mut last: Vec<Value> = Vec::new();
+    let mut after = Vec::new();
     loop {
-        let rest = if last.is_empty() {
-            format!("ORDER BY {key} LIMIT $1")
-        } else {
-            let marks: Vec<String> = (0..last.len()).map(|index| format!("${}", index + 2)).collect();
-            format!("WHERE ({key}) > ({}) ORDER BY {key} LIMIT $1", marks.join(", "))
-        };
-        let mut values = vec![Value::Int(ROWS_AT_ONCE)];
-        values.append(&mut last);
-        let rows: Vec<Vec<Value>> = from
-            .select(table, &rest, values)
-            .await?
-            .into_iter()
-            .map(super::tables::Record::into_values)
-            .collect();
-        let Some(row) = rows.last() else { return Ok(()) };
-        last = row.iter().take(table.key).cloned().collect();
-        to.insert(table, rows, Existing::Refuse).await?;
+        let page = from.page(table, &after).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.key(table);
+        to.insert(table, page.into_iter().map(Record::into_values).collect(), Existing::Refuse)
+            .await?;
     }
 }
 

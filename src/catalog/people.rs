@@ -8,6 +8,7 @@ use super::Catalog;
 use super::committing::create_person;
 use super::database::Value;
 use super::errors::CatalogError;
+use super::reading::verify_partitions;
 use super::records::{KnownPerson, KnownSource};
 use super::rows::{id, text};
 use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS};
@@ -115,16 +116,23 @@ impl Catalog {
 
     /// Records put or deleted by type, accepted in `range` with both ends floored to the minute.
     pub async fn updates_between(&self, person: PersonId, range: TimeRange) -> Result<Vec<(TypeId, i64)>, CatalogError> {
-        let floored = |moment: Instant| Value::Int(moment.micros().div_euclid(MINUTE).saturating_mul(MINUTE));
-        let values = vec![id(person.0), floored(range.start()), floored(range.end())];
+        let floored = |moment: Instant| moment.micros().div_euclid(MINUTE).saturating_mul(MINUTE);
+        let (from, until) = (floored(range.start()), floored(range.end()));
         let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();
-        for row in self
-            .database
+        let mut session = self.database.read().await?;
+        for row in verify_partitions(&mut session, person).await? {
+            if (from..until).contains(&row.current_minute) && row.current_count != 0 {
+                counts.insert(row.data_type, row.current_count);
+            }
+        }
+        let values = vec![id(person.0), Value::Int(from), Value::Int(until)];
+        for row in session
             .select(&UPDATES, "WHERE person = $1 AND minute >= $2 AND minute < $3", values)
             .await?
         {
             *counts.entry(TypeId(row.text(2)?.into())).or_default() += row.int(3)?;
         }
+        session.commit().await?;
         Ok(counts.into_iter().collect())
     }
 }

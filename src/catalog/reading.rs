@@ -45,7 +45,10 @@ impl Catalog {
         held: &(dyn Fn(PieceId) -> bool + Send + Sync),
     ) -> Result<Vec<Partition>, CatalogError> {
         let partitions = self.changed_since(person, types, &|_| None, held).await?;
-        partitions.into_iter().map(|partition| partition.ok_or_else(|| CatalogError::corrupt("a partition that was asked for is missing"))).collect()
+        partitions
+            .into_iter()
+            .map(|partition| partition.ok_or_else(|| CatalogError::corrupt("a partition that was asked for is missing")))
+            .collect()
     }
 
     /// The same, without the partitions that still have the version that is `known`: these are `None`.
@@ -65,7 +68,10 @@ impl Catalog {
             verify_partitions(&mut session, person).await?;
         }
         let version_of = |data_type: &TypeId| rows.iter().find(|row| row.data_type == *data_type).map_or(0, |row| row.version);
-        let changed: Vec<bool> = types.iter().map(|data_type| known(data_type) != Some(version_of(data_type))).collect();
+        let changed: Vec<bool> = types
+            .iter()
+            .map(|data_type| known(data_type) != Some(version_of(data_type)))
+            .collect();
         let rows = rows.into_iter().filter(|row| known(&row.data_type) != Some(row.version)).collect();
         let mut contents = read_contents(&mut session, person, rows).await?;
         let mut wanted = Vec::new();
@@ -80,7 +86,13 @@ impl Catalog {
         for (data_type, changed) in types.iter().zip(changed) {
             partitions.push(match contents.remove(data_type) {
                 _ if !changed => None,
-                None => Some(Partition { person, data_type: data_type.clone(), version: 0, records: 0, pieces: Vec::new() }),
+                None => Some(Partition {
+                    person,
+                    data_type: data_type.clone(),
+                    version: 0,
+                    records: 0,
+                    pieces: Vec::new(),
+                }),
                 Some(content) => Some(content.into_partition(&mut blobs)?),
             });
         }
@@ -108,7 +120,12 @@ pub(super) struct Content {
 /// The rows of those of the named partitions that exist.
 pub(super) async fn read_rows(session: &mut Session, person: PersonId, types: &[TypeId]) -> Result<Vec<PartitionRow>, CatalogError> {
     let (rest, values) = of_types(person, types);
-    session.select(&PARTITIONS, &rest, values).await?.iter().map(PartitionRow::of).collect()
+    session
+        .select(&PARTITIONS, &rest, values)
+        .await?
+        .iter()
+        .map(PartitionRow::of)
+        .collect()
 }
 
 /// What belongs to partitions of one person, as the same transaction sees it.
@@ -119,21 +136,36 @@ pub(super) async fn read_contents(
 ) -> Result<HashMap<TypeId, Content>, CatalogError> {
     let types: Vec<TypeId> = rows.iter().map(|row| row.data_type.clone()).collect();
     let any_dead = rows.iter().any(|row| row.dead > 0);
-    let mut contents: HashMap<TypeId, Content> =
-        rows.into_iter().map(|row| (row.data_type.clone(), Content { row, pieces: Vec::new(), dead: Vec::new() })).collect();
+    let mut contents: HashMap<TypeId, Content> = rows
+        .into_iter()
+        .map(|row| {
+            (
+                row.data_type.clone(),
+                Content {
+                    row,
+                    pieces: Vec::new(),
+                    dead: Vec::new(),
+                },
+            )
+        })
+        .collect();
     if contents.is_empty() {
         return Ok(contents);
     }
     let (rest, values) = of_types(person, &types);
     for record in session.select(&PIECES, &rest, values.clone()).await? {
         let data_type = TypeId(record.text(1)?.into());
-        let content = contents.get_mut(&data_type).ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
+        let content = contents
+            .get_mut(&data_type)
+            .ok_or_else(|| CatalogError::corrupt("a piece belongs to no partition"))?;
         content.pieces.push((piece_of(&record)?, record.checksum));
     }
     if any_dead {
         for record in session.select(&DEAD_ROWS, &rest, values).await? {
             let dead = DeadRow::of(&record)?;
-            let content = contents.get_mut(&dead.data_type).ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
+            let content = contents
+                .get_mut(&dead.data_type)
+                .ok_or_else(|| CatalogError::corrupt("a dead row belongs to no partition"))?;
             content.dead.push((dead, record.checksum));
         }
     }
@@ -149,12 +181,26 @@ impl Content {
         let mut pieces: Vec<Piece> = self.pieces.into_iter().map(|(piece, _)| piece).collect();
         for piece in &mut pieces {
             if let Some(blob) = blobs.remove(&piece.id) {
-                piece.place = Place::Tail { blob: Some(verified_blob(piece, blob)?) };
+                piece.place = Place::Tail {
+                    blob: Some(verified_blob(piece, blob)?),
+                };
             }
         }
         pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
-        let PartitionRow { person, data_type, version, records, .. } = self.row;
-        Ok(Partition { person, data_type, version, records, pieces })
+        let PartitionRow {
+            person,
+            data_type,
+            version,
+            records,
+            ..
+        } = self.row;
+        Ok(Partition {
+            person,
+            data_type,
+            version,
+            records,
+            pieces,
+        })
     }
 
     /// Compares with the partition's digest and hands each piece its dead rows.

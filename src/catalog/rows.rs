@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::records::{Bounds, Footer, NewPiece, NewPlace, PartitionSummary, Piece, Place};
-use super::tables::{LEDGERS, PARTITIONS, Record};
+use super::tables::{PARTITIONS, Record};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -34,6 +34,9 @@ pub(super) struct PartitionRow {
     pub bytes: i64,
     pub bounds: Option<Bounds>,
     pub changed_at: Instant,
+    /// The newest minute in which something was accepted, and how much.
+    pub current_minute: i64,
+    pub current_count: i64,
 }
 
 /// One row of `dead_rows`.
@@ -71,10 +74,6 @@ impl Ledger {
             digest: 0,
         }
     }
-
-    pub fn checksum(&self) -> u32 {
-        LEDGERS.checksum(&self.values())
-    }
 }
 
 impl PartitionRow {
@@ -96,6 +95,8 @@ impl PartitionRow {
             bytes: record.int(7)?,
             bounds: (pieces > 0).then_some(bounds),
             changed_at: Instant::from_micros(record.int(11)?),
+            current_minute: record.int(12)?,
+            current_count: record.int(13)?,
         })
     }
 
@@ -112,6 +113,8 @@ impl PartitionRow {
             bytes: 0,
             bounds: None,
             changed_at: now,
+            current_minute: i64::MIN,
+            current_count: 0,
         }
     }
 
@@ -132,6 +135,8 @@ impl PartitionRow {
             Value::Int(max_start),
             Value::Int(max_end),
             Value::Int(self.changed_at.micros()),
+            Value::Int(self.current_minute),
+            Value::Int(self.current_count),
         ]
     }
 
@@ -145,6 +150,17 @@ impl PartitionRow {
         self.bytes += piece.bytes;
         self.digest ^= checksum;
         self.bounds = Some(self.bounds.map_or(piece.bounds, |bounds| bounds.union(piece.bounds)));
+    }
+
+    /// Counts updates in `minute`. Returns the minute before with its count, if that has ended.
+    pub fn count(&mut self, minute: i64, updates: i64) -> Option<(i64, i64)> {
+        let ended = (minute > self.current_minute && self.current_count != 0).then_some((self.current_minute, self.current_count));
+        if minute > self.current_minute {
+            self.current_minute = minute;
+            self.current_count = 0;
+        }
+        self.current_count += updates;
+        ended
     }
 
     pub fn summary(&self) -> PartitionSummary {

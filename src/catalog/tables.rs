@@ -4,11 +4,13 @@
 
 use std::fmt::Write as _;
 
-use super::database::{Database, Row, Session, Value};
+use super::database::{Database, Marks, Row, Session, Value};
 use super::errors::CatalogError;
 
 /// Rows written by one statement at most. Powers of two up to here are the only lengths that get prepared.
 const LONGEST_INSERT: usize = 64;
+/// Rows read by one statement where a whole table is read.
+const PAGE_ROWS: i64 = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -78,6 +80,8 @@ pub(super) const PARTITIONS: Table = Table {
         ("max_start", Int),
         ("max_end", Int),
         ("changed_at", Int),
+        ("current_minute", Int),
+        ("current_count", Int),
     ],
     key: 2,
 };
@@ -263,7 +267,7 @@ impl Table {
         hasher.finalize()
     }
 
-    fn insert(&self, rows: usize, existing: Existing) -> String {
+    fn insert(&self, rows: usize, existing: Existing, marks: Marks) -> String {
         let width = self.columns.len() + 1;
         let mut sql = String::with_capacity(256 + rows * width * 5);
         sql.push_str("INSERT INTO ");
@@ -274,7 +278,7 @@ impl Table {
             sql.push_str(", ");
         }
         sql.push_str("checksum) VALUES ");
-        push_tuples(&mut sql, rows, width);
+        push_tuples(&mut sql, rows, width, marks);
         match existing {
             Existing::Refuse => {}
             Existing::Keep => sql.push_str(" ON CONFLICT DO NOTHING"),
@@ -332,6 +336,11 @@ impl Record {
         make(self.bytes(column)?).ok_or_else(|| self.unexpected(column))
     }
 
+    /// The first columns, as many as the table's key has.
+    pub fn key(&self, table: &Table) -> Vec<Value> {
+        self.values.iter().take(table.key).cloned().collect()
+    }
+
     pub fn into_values(self) -> Vec<Value> {
         self.values
     }
@@ -365,6 +374,21 @@ impl Session {
             .collect()
     }
 
+    /// The verified rows after the one with the key `after` (none: from the first), in the order of their keys. No rows: that was all.
+    pub async fn page(&mut self, table: &Table, after: &[Value]) -> Result<Vec<Record>, CatalogError> {
+        let key: Vec<&str> = table.columns.iter().take(table.key).map(|(name, _)| *name).collect();
+        let key = key.join(", ");
+        let mut values = vec![Value::Int(PAGE_ROWS)];
+        values.extend_from_slice(after);
+        let rest = if after.is_empty() {
+            format!("ORDER BY {key} LIMIT $1")
+        } else {
+            let marks: Vec<String> = (0..after.len()).map(|index| format!("${}", index + 2)).collect();
+            format!("WHERE ({key}) > ({}) ORDER BY {key} LIMIT $1", marks.join(", "))
+        };
+        self.select(table, &rest, values).await
+    }
+
     /// Writes rows with their checksums, which are returned in order together with the number of rows that were written.
     pub async fn insert(&mut self, table: &Table, rows: Vec<Vec<Value>>, existing: Existing) -> Result<Written, CatalogError> {
         let mut written = Written::default();
@@ -378,7 +402,7 @@ impl Session {
                 values.append(&mut row);
                 values.push(Value::Int(i64::from(checksum)));
             }
-            written.rows += self.execute(table.insert(length, existing), values).await?;
+            written.rows += self.execute(table.insert(length, existing, self.marks()), values).await?;
         }
         Ok(written)
     }
@@ -389,7 +413,7 @@ impl Session {
         while blobs.peek().is_some() {
             let length = insert_length(blobs.len());
             let mut sql = String::from("INSERT INTO blobs (piece, blob) VALUES ");
-            push_tuples(&mut sql, length, 2);
+            push_tuples(&mut sql, length, 2, self.marks());
             let mut values = Vec::with_capacity(length * 2);
             for (piece, blob) in blobs.by_ref().take(length) {
                 values.push(Value::Bytes(piece));
@@ -429,11 +453,17 @@ fn insert_length(remaining: usize) -> usize {
     }
 }
 
-fn push_tuples(sql: &mut String, rows: usize, width: usize) {
+fn push_tuples(sql: &mut String, rows: usize, width: usize, marks: Marks) {
     for row in 0..rows {
         sql.push_str(if row == 0 { "(" } else { ", (" });
         for column in 0..width {
-            let _ = write!(sql, "{}${}", if column == 0 { "" } else { ", " }, row * width + column + 1);
+            sql.push_str(if column == 0 { "" } else { ", " });
+            match marks {
+                Marks::Plain => sql.push('?'),
+                Marks::Numbered => {
+                    let _ = write!(sql, "${}", row * width + column + 1);
+                }
+            }
         }
         sql.push(')');
     }

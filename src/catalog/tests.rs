@@ -1,5 +1,7 @@
 //! What the catalogue promises, shown on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on a PostgreSQL database.
 
+mod bookkeeping;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -301,47 +303,6 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
 }
 
 #[tokio::test]
-async fn a_source_is_listed_once() {
-    for bench in Bench::all().await {
-        let source = SeenSource {
-            person: person(),
-            key: "watch".to_owned(),
-            name: Some("Watch".to_owned()),
-        };
-        for _ in 0..2 {
-            bench
-                .catalog
-                .commit(Commit {
-                    sources: vec![source.clone()],
-                    ..Commit::default()
-                })
-                .await
-                .unwrap();
-        }
-        let known = bench.catalog.sources_of(source.person).await.unwrap();
-        assert_eq!(known.iter().map(|source| source.key.as_str()).collect::<Vec<_>>(), ["watch"]);
-    }
-}
-
-#[tokio::test]
-async fn a_lease_is_held_by_one_until_it_ends() {
-    for bench in Bench::all().await {
-        let length = std::time::Duration::from_secs(60);
-        let name = Uuid::now_v7().to_string();
-        let acquire = async |holder: &str| bench.catalog.acquire_lease(&name, holder, length).await.unwrap();
-        assert!(acquire("a").await);
-        assert!(!acquire("b").await);
-        assert!(acquire("a").await);
-        bench.clock.set(Instant::from_micros(1_002 * MINUTE));
-        assert!(acquire("b").await);
-        bench.catalog.release_lease(&name, "a").await.unwrap();
-        assert!(!acquire("a").await);
-        bench.catalog.release_lease(&name, "b").await.unwrap();
-        assert!(acquire("a").await);
-    }
-}
-
-#[tokio::test]
 async fn an_export_has_everything() {
     for bench in Bench::all().await {
         let person = person();
@@ -377,4 +338,79 @@ async fn it_opens_again_and_remembers() {
     catalog.close().await;
     let again = Catalog::open(&address, clock).await.unwrap();
     assert_eq!(again.versions(person, &[heart_rate()]).await.unwrap(), [1]);
+}
+
+#[tokio::test]
+async fn a_sound_catalogue_has_no_complaints() {
+    for bench in Bench::all().await {
+        let person = person();
+        let piece = tail(b"some rows");
+        let dead = vec![(piece.id, record())];
+        bench
+            .catalog
+            .commit(one(PartitionChange {
+                dead,
+                ..change(person, 0, vec![piece, object("data/z.parquet")])
+            }))
+            .await
+            .unwrap();
+        assert_eq!(bench.catalog.complaints().await.unwrap(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn thousands_of_people_fit_into_one_commit() {
+    for bench in Bench::all().await {
+        let people: Vec<PersonId> = (0..1_500).map(|_| person()).collect();
+        for version in 0..2 {
+            let changes = people.iter().map(|person| change(*person, version, vec![tail(b"row")])).collect();
+            assert_eq!(
+                bench
+                    .catalog
+                    .commit(Commit {
+                        changes,
+                        ..Commit::default()
+                    })
+                    .await
+                    .unwrap(),
+                CommitOutcome::Done
+            );
+        }
+        for person in [people[0], people[1_499]] {
+            assert_eq!(bench.partition(person, &heart_rate()).await.records, 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_newer_catalogue_is_refused() {
+    let Bench {
+        catalog,
+        clock,
+        address,
+        directory: _directory,
+    } = Bench::sqlite().await;
+    let mut session = catalog.database.write().await.unwrap();
+    session
+        .execute(
+            "INSERT INTO schema_versions (version, applied_at) VALUES (99, 0)".to_owned(),
+            Vec::new(),
+        )
+        .await
+        .unwrap();
+    session.commit().await.unwrap();
+    catalog.close().await;
+    assert!(matches!(
+        Catalog::open(&address, clock).await,
+        Err(CatalogError::TooNew { found: 99, .. })
+    ));
+}
+
+#[tokio::test]
+async fn an_address_that_names_no_database_is_refused_without_its_password() {
+    let refused = Catalog::open("mysql://me:secret@host/db", Arc::new(ManualClock::at(Instant::from_micros(0)))).await;
+    let Err(error @ CatalogError::Address { .. }) = refused else {
+        panic!("it was accepted")
+    };
+    assert!(!error.to_string().contains("secret"), "{error}");
 }

@@ -32,6 +32,9 @@ use crate::store::snapshot::Snapshots;
 use super::Failed;
 use super::settings::Settings;
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes of snapshots, footers and bloom filters that are kept in memory.
 const SNAPSHOT_MEMORY: u64 = 32 << 20;
 const FOOTER_MEMORY: u64 = 32 << 20;
@@ -60,13 +63,22 @@ pub struct Foundations {
 }
 
 pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembly, Failed> {
-    let Foundations { clock, catalog, objects, verifier, readiness } = foundations;
+    let Foundations {
+        clock,
+        catalog,
+        objects,
+        verifier,
+        readiness,
+    } = foundations;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
     let metrics = Metrics::new();
     let files = PieceFiles::new(objects.clone(), FOOTER_MEMORY);
     let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY);
-    let stores = Stores { snapshots: snapshots.clone(), finder: Finder::new(files.clone(), FILTER_MEMORY) };
+    let stores = Stores {
+        snapshots: snapshots.clone(),
+        finder: Finder::new(files.clone(), FILTER_MEMORY),
+    };
 
     let computing = compute_runtime(settings.queries.threads)?;
     let engine = Arc::new(engine(settings, &computing)?);
@@ -76,7 +88,10 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         ids: Arc::clone(&ids),
         report: reporter(metrics.meters.commits.clone()),
     };
-    let queue = QueueSettings { waiting: settings.writes.waiting, group: GROUP_REQUESTS };
+    let queue = QueueSettings {
+        waiting: settings.writes.waiting,
+        group: GROUP_REQUESTS,
+    };
     let (commits, committing) = CommitQueue::start(queue, committer);
     let interface = settings.interface.clone();
     let queries = Admission::new(
@@ -91,7 +106,11 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         types: Types::new(Arc::clone(&registry), catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),
-        intake: IntakeStores { stores, objects, ids: Arc::clone(&ids) },
+        intake: IntakeStores {
+            stores,
+            objects,
+            ids: Arc::clone(&ids),
+        },
         commits,
         archive: Archive::new(Arc::clone(&engine), catalog.clone(), snapshots.clone(), files.clone()),
         engine,
@@ -102,7 +121,14 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         readiness,
         queries,
     });
-    Ok(Assembly { app, catalog, snapshots, files, committing, computing })
+    Ok(Assembly {
+        app,
+        catalog,
+        snapshots,
+        files,
+        committing,
+        computing,
+    })
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
@@ -116,7 +142,11 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
 fn engine(settings: &Settings, computing: &Runtime) -> Result<Engine, Failed> {
     let spill = settings.data_dir.join("spill");
     clear(&spill)?;
-    let engine = EngineSettings { memory: settings.queries.memory_limit, spill, deadline: settings.interface.query_deadline };
+    let engine = EngineSettings {
+        memory: settings.queries.memory_limit,
+        spill,
+        deadline: settings.interface.query_deadline,
+    };
     Engine::new(&engine, computing.handle().clone()).map_err(Failed::from_error)
 }
 

@@ -17,7 +17,7 @@ pub fn open(path: &Path) -> Result<(), Failed> {
     let failed = |error: io::Error| Failed::because(format!("the data directory {} cannot be used: {error}", path.display()));
     DirBuilder::new().recursive(true).mode(PRIVATE).create(path).map_err(failed)?;
     let mode = std::fs::metadata(path).map_err(failed)?.mode() & 0o777;
-    if mode & 0o077 == 0 {
+    if mode & PRIVATE == mode {
         return Ok(());
     }
     if std::fs::read_dir(path).map_err(failed)?.next().is_some() {

@@ -45,7 +45,8 @@ const RECORDS: [(&str, &[u8]); 14] = sample![
 pub async fn load(app: &App) -> Result<(), Failed> {
     app.catalog.ensure_person(PERSON, Some(NAME)).await.map_err(Failed::from_error)?;
     for (data_type, body) in RECORDS {
-        let failed = |error: &dyn std::fmt::Display| Failed::because(format!("the sample {data_type} records could not be loaded: {error}"));
+        let failed =
+            |error: &dyn std::fmt::Display| Failed::because(format!("the sample {data_type} records could not be loaded: {error}"));
         record(app, data_type, body).await.map_err(|error| failed(&error))?;
     }
     Ok(())
@@ -54,16 +55,31 @@ pub async fn load(app: &App) -> Result<(), Failed> {
 async fn record(app: &App, data_type: &str, body: &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let named = app.types.find(PERSON, data_type).await?;
     let compiled = app.compiled.get(&named.data_type)?;
-    let context = DecodeContext { now: app.clock.now(), ids: app.ids.clone(), source_prefix: app.settings.source_prefix.as_str().into() };
+    let context = DecodeContext {
+        now: app.clock.now(),
+        ids: app.ids.clone(),
+        source_prefix: app.settings.source_prefix.as_str().into(),
+    };
     let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context)?;
-    let limits = BodyLimits { body: app.settings.body_limit as u64, line: app.settings.body_limit };
+    let limits = BodyLimits {
+        body: app.settings.body_limit as u64,
+        line: app.settings.body_limit,
+    };
     let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Gzip, limits)?;
     acceptance.feed(&mut reader, body).await?;
     let (work, sources) = match acceptance.finish(reader).await? {
         Accepted::Rows { work, sources } => (work, sources),
         Accepted::Deletions(_) => (Work::Small(Vec::new()), Vec::new()),
     };
-    app.commits.commit(Upload { person: PERSON, upload: UploadId(app.ids.next()), key: None, work, sources }).await?;
+    app.commits
+        .commit(Upload {
+            person: PERSON,
+            upload: UploadId(app.ids.next()),
+            key: None,
+            work,
+            sources,
+        })
+        .await?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
 use crate::store::objects::ObjectStoreSettings;
+use crate::upkeep::settings::UpkeepSettings;
 
 mod parse;
 pub mod said;
@@ -38,7 +39,7 @@ pub enum SettingsError {
     Unlisted(String),
 }
 
-/// All settings as values. Not printable: some of them are secrets.
+/// All settings as values.
 #[derive(Clone)]
 pub struct Settings {
     pub interface: InterfaceSettings,
@@ -52,6 +53,13 @@ pub struct Settings {
     pub log: LogSettings,
     /// Where traces are to go.
     pub trace_endpoint: Option<String>,
+}
+
+impl std::fmt::Debug for Settings {
+    /// Nothing of them: some are secrets.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Settings").finish_non_exhaustive()
+    }
 }
 
 /// What answering may cost.
@@ -68,14 +76,6 @@ pub struct WriteSettings {
     pub waiting: usize,
     pub commit_window: Duration,
     pub commit_size: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpkeepSettings {
-    pub enabled: bool,
-    pub flush_age: Duration,
-    pub flush_size: usize,
-    pub grace_period: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +113,7 @@ impl Settings {
             },
             upkeep: UpkeepSettings {
                 enabled: parse::flag(said("upkeep")?)?,
+                interval: parse::duration(said("upkeep_interval")?)?,
                 flush_age: parse::duration(said("flush_age")?)?,
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
@@ -120,6 +121,23 @@ impl Settings {
             log: log(sayings)?,
             trace_endpoint: said("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
         })
+    }
+}
+
+impl Settings {
+    /// The value of a setting that follows from another one when nobody sets it, and that other one.
+    fn following(&self, name: &str) -> Option<(String, &'static str)> {
+        match name {
+            "public_url" => Some((self.interface.public_url.clone(), "listen")),
+            "database_url" => Some((self.database_url.clone(), "data_dir")),
+            "object_store" => match &self.objects {
+                ObjectStoreSettings::Local(path) => Some((path.display().to_string(), "data_dir")),
+                ObjectStoreSettings::S3 { .. } => None,
+            },
+            "issuer" => Some((self.identity.issuer.clone()?, "jwks_url")),
+            "audience" => Some((self.identity.audience.clone()?, "jwks_url")),
+            _ => None,
+        }
     }
 }
 
@@ -218,6 +236,7 @@ fn s3_options(sayings: &Sayings) -> Result<Vec<(String, String)>, SettingsError>
     parse::optional_url(sayings.said("aws_endpoint_url")?)?;
     let allow_http = parse::flag(sayings.said("aws_allow_http")?)?;
     let mut options: Vec<(String, String)> = sayings
+        .as_slice()
         .iter()
         .filter(|said| said.entry.variable.starts_with("AWS_") && said.entry.name != "aws_allow_http")
         .filter_map(|said| Some((said.entry.variable.to_owned(), said.value()?.to_owned())))

@@ -41,7 +41,9 @@ impl Stores {
     /// One partition, as it is now.
     pub async fn snapshot(&self, person: PersonId, data_type: &TypeId) -> Result<Arc<Snapshot>, StoreError> {
         let mut snapshots = self.snapshots.get(person, std::slice::from_ref(data_type)).await?;
-        snapshots.pop().ok_or_else(|| StoreError::corrupt(format!("partition {data_type} was not read")))
+        snapshots
+            .pop()
+            .ok_or_else(|| StoreError::corrupt(format!("partition {data_type} was not read")))
     }
 }
 
@@ -101,7 +103,10 @@ pub async fn written(stores: &Stores, person: PersonId, written: &WrittenRows) -
     if snapshot.version != written.base.version {
         let known: HashSet<PieceId> = written.base.pieces.iter().map(|piece| piece.id).collect();
         let ids: Vec<RecordId> = written.given.keys().copied().collect();
-        let since = Snapshot { pieces: snapshot.pieces.iter().filter(|piece| !known.contains(&piece.id)).cloned().collect(), ..(*snapshot).clone() };
+        let since = Snapshot {
+            pieces: snapshot.pieces.iter().filter(|piece| !known.contains(&piece.id)).cloned().collect(),
+            ..(*snapshot).clone()
+        };
         let found = stores.finder.predecessors(&since, &ids).await?;
         dead.extend(found.into_iter().map(|(id, predecessor)| (predecessor.piece, id)));
     }
@@ -127,14 +132,28 @@ fn still_replaced(written: &WrittenRows, snapshot: &Snapshot) -> Vec<(PieceId, R
 }
 
 fn stored_rows(schema: &SchemaRef, found: HashMap<RecordId, Predecessor>) -> Result<HashMap<RecordId, Stored>, ArrowError> {
-    found.into_iter().map(|(id, predecessor)| Ok((id, Stored { piece: predecessor.piece, row: adapt(schema, &predecessor.row)? }))).collect()
+    found
+        .into_iter()
+        .map(|(id, predecessor)| {
+            Ok((
+                id,
+                Stored {
+                    piece: predecessor.piece,
+                    row: adapt(schema, &predecessor.row)?,
+                },
+            ))
+        })
+        .collect()
 }
 
 fn in_schema(schema: &SchemaRef, changes: &[Change]) -> Result<Vec<Change>, ArrowError> {
     changes
         .iter()
         .map(|change| match change {
-            Change::Put { rows, given } => Ok(Change::Put { rows: adapt(schema, rows)?, given: Arc::clone(given) }),
+            Change::Put { rows, given } => Ok(Change::Put {
+                rows: adapt(schema, rows)?,
+                given: Arc::clone(given),
+            }),
             Change::Delete { records } => Ok(Change::Delete { records: records.clone() }),
         })
         .collect()

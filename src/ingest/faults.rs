@@ -28,20 +28,22 @@ pub(super) fn from_schema(error: &ValidationError<'_>, at: &[LocPart], faults: &
             loc.push(LocPart::Name(name.to_owned()));
             faults.push(Fault::new(loc, "missing", format!("{name} is missing")));
         }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => match closest(context) {
-            Some(errors) => errors.iter().for_each(|error| from_schema(error, at, faults)),
-            None => faults.push(shown(Fault::new(loc, keyword(error.kind()), message(error)), instance)),
-        },
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            match closest(context, error.instance_path().as_str()) {
+                Some(errors) => errors.iter().for_each(|error| from_schema(error, at, faults)),
+                None => faults.push(shown(Fault::new(loc, keyword(error.kind()), message(error)), instance)),
+            }
+        }
         kind => faults.push(shown(Fault::new(loc, keyword(kind), message(error)), instance)),
     }
 }
 
 /// Of several ways in which a value could have been right, the only one that it tried: the others wanted another type of value altogether.
-fn closest<'e>(ways: &'e [Vec<ValidationError<'static>>]) -> Option<&'e [ValidationError<'static>]> {
+fn closest<'e>(ways: &'e [Vec<ValidationError<'static>>], place: &str) -> Option<&'e [ValidationError<'static>]> {
     let wants_another_type = |errors: &[ValidationError<'static>]| {
         errors
             .iter()
-            .any(|error| matches!(error.kind(), ValidationErrorKind::Type { .. }) && error.instance_path().as_str().is_empty())
+            .any(|error| matches!(error.kind(), ValidationErrorKind::Type { .. }) && error.instance_path().as_str() == place)
     };
     let mut tried = ways.iter().map(Vec::as_slice).filter(|errors| !wants_another_type(errors));
     match (tried.next(), tried.next()) {

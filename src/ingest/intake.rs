@@ -53,7 +53,13 @@ pub struct Rows {
 impl Intake {
     #[must_use]
     pub const fn new(shared: IntakeStores, person: PersonId, data_type: Arc<DataType>) -> Self {
-        Self { shared, person, data_type, first: None, written: None }
+        Self {
+            shared,
+            person,
+            data_type,
+            first: None,
+            written: None,
+        }
     }
 
     /// Takes the next rows of the body.
@@ -73,9 +79,16 @@ impl Intake {
     pub async fn finish(mut self) -> Result<Work, AssembleError> {
         if let Some(first) = self.first.take() {
             if self.written.is_none() && first.given.len() <= TAIL_ROWS {
-                let change = Change::Put { rows: first.batch, given: first.given.into() };
+                let change = Change::Put {
+                    rows: first.batch,
+                    given: first.given.into(),
+                };
                 let layout = Arc::clone(&self.data_type.layout);
-                return Ok(Work::Small(vec![PartitionChanges { data_type: self.data_type.id.clone(), layout, changes: vec![change] }]));
+                return Ok(Work::Small(vec![PartitionChanges {
+                    data_type: self.data_type.id.clone(),
+                    layout,
+                    changes: vec![change],
+                }]));
             }
             if let Err(error) = self.write(first).await {
                 self.abandon().await;
@@ -125,15 +138,25 @@ impl Intake {
             }
         }
         self.settle(written, &rows.batch, &last, &mut keep).await?;
-        let batch = if keep.iter().all(|keep| *keep) { rows.batch } else { filter_record_batch(&rows.batch, &BooleanArray::from(keep.clone()))? };
+        let batch = if keep.iter().all(|keep| *keep) {
+            rows.batch
+        } else {
+            filter_record_batch(&rows.batch, &BooleanArray::from(keep.clone()))?
+        };
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let target = Target { person: self.person, data_type: written.data_type.clone(), layout_version: written.layout.version };
+        let target = Target {
+            person: self.person,
+            data_type: written.data_type.clone(),
+            layout_version: written.layout.version,
+        };
         let pieces = write_batch(&self.shared.objects, self.shared.ids.as_ref(), target, &batch).await?;
         for (id, row) in last.into_iter().filter(|(_, row)| keep[*row]) {
             let start = ids.starts.value(row);
-            let piece = pieces.iter().find(|piece| piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros());
+            let piece = pieces
+                .iter()
+                .find(|piece| piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros());
             if let Some(superseded) = piece.and_then(|piece| written.given.insert(id, piece.id)) {
                 written.superseded.push((superseded, id));
             }

@@ -18,8 +18,13 @@ use crate::model::ids::{PieceId, RecordId};
 #[derive(Clone, Debug)]
 pub enum Change {
     /// Rows in the layout's storage schema; `given[row]` says that the caller chose the row's id, so that it may replace another.
-    Put { rows: RecordBatch, given: Arc<[bool]> },
-    Delete { records: Vec<RecordId> },
+    Put {
+        rows: RecordBatch,
+        given: Arc<[bool]>,
+    },
+    Delete {
+        records: Vec<RecordId>,
+    },
 }
 
 impl Change {
@@ -60,7 +65,13 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
         match change {
             Change::Put { rows, given } => {
                 let Some(column) = id_column(rows) else { continue };
-                ids.extend(given.iter().zip(column.iter()).filter(|(given, _)| **given).filter_map(|(_, bytes)| RecordId::from_slice(bytes?)));
+                ids.extend(
+                    given
+                        .iter()
+                        .zip(column.iter())
+                        .filter(|(given, _)| **given)
+                        .filter_map(|(_, bytes)| RecordId::from_slice(bytes?)),
+                );
             }
             Change::Delete { records } => ids.extend(records),
         }
@@ -73,7 +84,10 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
 /// Where the newest version of an id is, as the changes are walked through.
 enum Latest {
     /// Row `row` of put number `put`.
-    Pending { put: usize, row: usize },
+    Pending {
+        put: usize,
+        row: usize,
+    },
     Stored,
     Gone,
 }
@@ -94,13 +108,20 @@ pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, 
                     return Err(ArrowError::SchemaError("rows to store begin with a 16-byte id".to_owned()));
                 };
                 for row in 0..rows.num_rows() {
-                    let Some(id) = given.get(row).filter(|given| **given).and_then(|_| RecordId::from_slice(ids.value(row))) else {
+                    let Some(id) = given
+                        .get(row)
+                        .filter(|given| **given)
+                        .and_then(|_| RecordId::from_slice(ids.value(row)))
+                    else {
                         outcome.records_delta += 1;
                         outcome.updates += 1;
                         continue;
                     };
                     match latest.get(&id) {
-                        Some(Latest::Pending { put: before, row: row_before }) => {
+                        Some(Latest::Pending {
+                            put: before,
+                            row: row_before,
+                        }) => {
                             let (before, row_before) = (*before, *row_before);
                             if content.of(puts[before].0, row_before)? == content.of(rows, row)? {
                                 puts[put].1[row] = false;
@@ -169,8 +190,14 @@ pub struct Content {
 
 impl Content {
     pub fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
-        let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
-        Ok(Self { converter: RowConverter::new(fields)? })
+        let fields = schema
+            .fields()
+            .iter()
+            .map(|field| SortField::new(field.data_type().clone()))
+            .collect();
+        Ok(Self {
+            converter: RowConverter::new(fields)?,
+        })
     }
 
     /// Rows in a form in which equal rows are equal.

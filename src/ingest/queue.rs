@@ -144,7 +144,13 @@ impl Committer {
         let requests = uploads.len();
         let (results, rows, bytes) = self.commit_group(uploads).await;
         let committed = results.iter().any(Result::is_ok);
-        (self.report)(GroupReport { requests, rows, bytes, elapsed: begun.elapsed(), committed });
+        (self.report)(GroupReport {
+            requests,
+            rows,
+            bytes,
+            elapsed: begun.elapsed(),
+            committed,
+        });
         for (reply, result) in replies.into_iter().zip(results) {
             // A caller that went away has its records all the same.
             let _ = reply.send(result);
@@ -159,7 +165,9 @@ impl Committer {
         let (mut rows, mut bytes) = (0, 0);
         loop {
             self.answer_repeated(&uploads, &mut results).await;
-            let open: Vec<usize> = (0..uploads.len()).filter(|index| results[*index].is_none() && follows[*index].is_none()).collect();
+            let open: Vec<usize> = (0..uploads.len())
+                .filter(|index| results[*index].is_none() && follows[*index].is_none())
+                .collect();
             if open.is_empty() {
                 break;
             }
@@ -179,7 +187,10 @@ impl Committer {
                 Err(error) => Err(error),
             };
             for index in open {
-                let receipt = Receipt { upload: uploads[index].upload, repeated: false };
+                let receipt = Receipt {
+                    upload: uploads[index].upload,
+                    repeated: false,
+                };
                 results[index] = Some(result.clone().map(|()| receipt));
             }
         }
@@ -187,22 +198,32 @@ impl Committer {
             let Some(first) = *first else { continue };
             let fingerprint = |index: usize| uploads[index].key.as_ref().map(|key| key.fingerprint);
             results[index] = if fingerprint(index) == fingerprint(first) {
-                results[first].clone().map(|result| result.map(|receipt| Receipt { repeated: true, ..receipt }))
+                results[first]
+                    .clone()
+                    .map(|result| result.map(|receipt| Receipt { repeated: true, ..receipt }))
             } else {
                 Some(Err(CommitError::KeyReused))
             };
         }
-        let results = results.into_iter().map(|result| result.unwrap_or(Err(CommitError::Stopping))).collect();
+        let results = results
+            .into_iter()
+            .map(|result| result.unwrap_or(Err(CommitError::Stopping)))
+            .collect();
         (results, rows, bytes)
     }
 
     /// Answers those whose key was accepted before, by this node or another.
     async fn answer_repeated(&self, uploads: &[Upload], results: &mut [Option<Result<Receipt, CommitError>>]) {
         for (index, upload) in uploads.iter().enumerate() {
-            let Some(key) = upload.key.as_ref().filter(|_| results[index].is_none()) else { continue };
+            let Some(key) = upload.key.as_ref().filter(|_| results[index].is_none()) else {
+                continue;
+            };
             match self.catalog.upload_for_key(upload.person, &key.key).await {
                 Ok(Some((accepted, fingerprint))) if fingerprint == key.fingerprint => {
-                    results[index] = Some(Ok(Receipt { upload: accepted, repeated: true }));
+                    results[index] = Some(Ok(Receipt {
+                        upload: accepted,
+                        repeated: true,
+                    }));
                 }
                 Ok(Some(_)) => results[index] = Some(Err(CommitError::KeyReused)),
                 Ok(None) => {}
@@ -228,7 +249,11 @@ impl Committer {
         let mut place: HashMap<(PersonId, TypeId), usize> = HashMap::new();
         for upload in open.iter().map(|index| &uploads[*index]) {
             let key = upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint));
-            commit.uploads.push(UploadReceipt { person: upload.person, upload: upload.upload, key });
+            commit.uploads.push(UploadReceipt {
+                person: upload.person,
+                upload: upload.upload,
+                key,
+            });
             commit.sources.extend(upload.sources.iter().cloned());
             match &upload.work {
                 Work::Small(partitions) => {

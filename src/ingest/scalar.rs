@@ -101,6 +101,8 @@ pub(super) fn rule(schema: &Value) -> Option<ScalarRule> {
     for (keyword, value) in keywords {
         match keyword.as_str() {
             "type" => rule.tokens = tokens(value)?,
+            // These bind objects and lists only, which no rule here decides about.
+            "properties" | "required" | "additionalProperties" | "items" => {}
             "format" if value == "date-time" || value == "uuid" => rule.formatted = true,
             "minimum" => rule.minimum = bound(value)?,
             "maximum" => rule.maximum = bound(value)?,
@@ -141,6 +143,8 @@ mod tests {
             rule(&json!({"type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 10, "description": "x", "x-role": "y"})).unwrap();
         assert!(found.allows(Token::Null) && found.allows(Token::Integer) && found.allows(Token::Number) && !found.allows(Token::Text));
         assert!(found.allows_number(0.0) && !found.allows_number(-0.1) && !found.allows_number(10.0));
+        let object = rule(&json!({"type": ["object", "null"], "properties": {"a": {"enum": [1]}}})).unwrap();
+        assert!(object.allows(Token::Null) && !object.allows(Token::Text));
         let whole = rule(&json!({"type": "integer"})).unwrap();
         assert!(whole.allows(Token::Integer) && !whole.allows(Token::Number));
     }

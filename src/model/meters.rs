@@ -9,6 +9,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 /// Buckets from 100 µs to about 26 s, each twice the one before.
+#[must_use]
 pub fn latency_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.000_1, 2.0, 19))
 }
@@ -32,7 +33,7 @@ impl Meters {
     pub fn registered(registry: &mut Registry) -> Self {
         let meters = Self::default();
         meters.commits.register(registry.sub_registry_with_prefix("commit"));
-        meters.reads.register(registry.sub_registry_with_prefix("reads"));
+        meters.reads.register(registry.sub_registry_with_prefix("query_queue"));
         meters.queries.register(registry.sub_registry_with_prefix("query"));
         meters.store.register(registry.sub_registry_with_prefix("store"));
         meters.upkeep.register(registry.sub_registry_with_prefix("upkeep"));
@@ -69,7 +70,7 @@ impl Default for CommitMeters {
 
 impl CommitMeters {
     fn register(&self, registry: &mut Registry) {
-        registry.register("waiting_requests", "Requests waiting to be committed", self.waiting.clone());
+        registry.register("queue_waiting", "Requests waiting to be committed", self.waiting.clone());
         registry.register("requests", "Requests per group commit", self.requests.clone());
         registry.register("records", "Records per group commit", self.records.clone());
         registry.register("seconds", "Duration of group commits", self.seconds.clone());

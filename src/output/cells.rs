@@ -126,7 +126,7 @@ impl Cells {
                 offsets: OffsetBuffer::new_empty(),
                 items: Box::new(Self::new(item, Style::Json)?),
             },
-            DataType::Struct(members) => Values::Structure(Box::new(Structure::new(members)?)),
+            DataType::Struct(members) => Values::Structure(Box::new(Structure::new(members, style)?)),
             DataType::Timestamp(unit, zone) => {
                 let zone = zone.as_deref().map_or_else(|| Ok(Zone::utc()), |zone| known_zone(field, zone))?;
                 Values::Instant {

@@ -16,12 +16,16 @@ use super::spool::Spool;
 /// How much text waits in memory.
 const KEEP: usize = 1 << 20;
 
+/// How many rows are written before the text is looked at again.
+const ROWS: usize = 4_096;
+
 /// The encoder.
 pub(super) struct ColumnObject {
     columns: Vec<Column>,
     keep: usize,
     spool: Spool,
     any_row: bool,
+    next_row: usize,
     rows: usize,
     next_column: usize,
     /// Whether the opening of `next_column` has been written.
@@ -59,6 +63,7 @@ impl ColumnObject {
             keep,
             spool,
             any_row: false,
+            next_row: 0,
             rows: 0,
             next_column: 0,
             opened: false,
@@ -84,6 +89,7 @@ impl Encoder for ColumnObject {
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), EncodeError> {
+        self.next_row = 0;
         self.rows = batch.num_rows();
         self.columns
             .iter_mut()
@@ -92,20 +98,25 @@ impl Encoder for ColumnObject {
     }
 
     fn write(&mut self, _: &mut Chunks) -> Result<Progress, EncodeError> {
+        let end = self.rows.min(self.next_row + ROWS);
         for column in &mut self.columns {
-            for row in 0..self.rows {
+            for row in self.next_row..end {
                 if self.any_row || row > 0 {
                     column.text.push(b',');
                 }
                 column.cells.write_json(row, &mut column.text);
             }
         }
-        self.any_row |= self.rows > 0;
-        self.rows = 0;
+        self.any_row |= end > 0;
+        self.next_row = end;
         if self.waiting() > self.keep {
             self.spill()?;
         }
-        Ok(Progress::Done)
+        Ok(if self.next_row < self.rows {
+            Progress::More
+        } else {
+            Progress::Done
+        })
     }
 
     fn finish(&mut self, chunks: &mut Chunks) -> Result<Progress, EncodeError> {
@@ -150,7 +161,7 @@ mod tests {
         let mut chunks = Chunks::default();
         for batch in batches {
             encoder.batch(batch).unwrap();
-            assert_eq!(encoder.write(&mut chunks).unwrap(), Progress::Done);
+            while encoder.write(&mut chunks).unwrap() == Progress::More {}
         }
         assert!(chunks.is_empty());
         let mut text = Vec::new();

@@ -12,6 +12,9 @@ use super::chunks::Chunks;
 use super::encoder::{EncodeError, Encoder, Progress, encoder};
 use super::method::OutputMethod;
 
+/// Forms that gather rows before they write some let other tasks run after so many steps.
+const PATIENCE: u32 = 8;
+
 /// Encodes `batches`, all of which have the schema `schema`.
 ///
 /// Nothing is yielded before the first batch has arrived (or the end, or an error), so a caller that waits for the first chunk before it answers can
@@ -29,9 +32,11 @@ where
         batches: Box::pin(batches),
         chunks: Chunks::default(),
         phase: Phase::New { method, schema },
+        silent: 0,
     };
     stream::poll_fn(move |context| {
         let next = encoding.poll_next(context);
+        encoding.silent = 0;
         if let Poll::Ready(Some(Err(_))) = &next {
             encoding.phase = Phase::Over;
             encoding.chunks = Chunks::default();
@@ -44,6 +49,8 @@ struct Encoding<S> {
     batches: Pin<Box<S>>,
     chunks: Chunks,
     phase: Phase,
+    /// How many times in a row there was something to do and nothing to show for it.
+    silent: u32,
 }
 
 enum Phase {
@@ -68,6 +75,11 @@ where
 {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, E>>> {
         loop {
+            if self.silent == PATIENCE {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.silent += 1;
             match std::mem::replace(&mut self.phase, Phase::Over) {
                 Phase::New { method, schema } => {
                     let mut encoder = encoder(method, &schema)?;

@@ -67,14 +67,16 @@ fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
 /// Writes `text` as a CSV field in quotes.
 pub(super) fn write_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    let mut rest = text;
-    while let Some(quote) = rest.iter().position(|byte| *byte == b'"') {
-        let (before, after) = rest.split_at(quote + 1);
-        out.extend_from_slice(before);
-        out.push(b'"');
-        rest = after;
+    // Room for a quote before each byte, so that no growth interrupts the copying.
+    out.reserve(2 * text.len() + 1);
+    let mut parts = text.split(|byte| *byte == b'"');
+    if let Some(first) = parts.next() {
+        out.extend_from_slice(first);
     }
-    out.extend_from_slice(rest);
+    for part in parts {
+        out.extend_from_slice(b"\"\"");
+        out.extend_from_slice(part);
+    }
     out.push(b'"');
 }
 

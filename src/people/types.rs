@@ -61,7 +61,13 @@ pub struct OwnType {
 impl Types {
     #[must_use]
     pub fn new(registry: Arc<Registry>, catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
-        Self { registry, catalog, clock, ids, made: Cache::new(KEPT) }
+        Self {
+            registry,
+            catalog,
+            clock,
+            ids,
+            made: Cache::new(KEPT),
+        }
     }
 
     #[must_use]
@@ -72,17 +78,30 @@ impl Types {
     /// The type called `name` as `owner` has it: built in, or `owner`'s own.
     pub async fn find(&self, owner: PersonId, name: &str) -> Result<Named, TypesError> {
         if let Some(data_type) = self.registry.get(name) {
-            return Ok(Named { data_type: Arc::clone(data_type), annotation: None });
+            return Ok(Named {
+                data_type: Arc::clone(data_type),
+                annotation: None,
+            });
         }
         let unknown = || TypesError::Unknown(name.to_owned());
         let id = TypeId::parse(name).ok_or_else(unknown)?;
         let definition = id.definition().ok_or_else(unknown)?;
         let base = self.registry.get(id.base()).filter(|base| base.is_base).ok_or_else(unknown)?;
         if Base::named(base.id.as_str()).is_none() {
-            return Ok(Named { data_type: Arc::clone(base), annotation: Some(definition) });
+            return Ok(Named {
+                data_type: Arc::clone(base),
+                annotation: Some(definition),
+            });
         }
-        let own = self.own(owner, definition).await?.filter(|own| own.definition.base == base.id.as_str()).ok_or_else(unknown)?;
-        Ok(Named { data_type: own.data_type, annotation: None })
+        let own = self
+            .own(owner, definition)
+            .await?
+            .filter(|own| own.definition.base == base.id.as_str())
+            .ok_or_else(unknown)?;
+        Ok(Named {
+            data_type: own.data_type,
+            annotation: None,
+        })
     }
 
     /// `owner`'s own type, archived or not.
@@ -93,7 +112,12 @@ impl Types {
 
     /// All of `owner`'s own types, oldest first, archived ones too.
     pub async fn all_own(&self, owner: PersonId) -> Result<Vec<OwnType>, TypesError> {
-        self.catalog.definitions_of(owner).await?.into_iter().map(|stored| self.made_from(stored)).collect()
+        self.catalog
+            .definitions_of(owner)
+            .await?
+            .into_iter()
+            .map(|stored| self.made_from(stored))
+            .collect()
     }
 
     /// Creates a type of `owner` from the body of a request.
@@ -119,7 +143,11 @@ impl Types {
     /// Changes what is sent of `owner`'s type, leaving what is stored under it alone.
     pub async fn change(&self, owner: PersonId, base: Base, id: Uuid, body: &Value) -> Result<OwnType, TypesError> {
         let unknown = || TypesError::Unknown(format!("{base}/{id}"));
-        let own = self.own(owner, id).await?.filter(|own| own.definition.base == base.as_str()).ok_or_else(unknown)?;
+        let own = self
+            .own(owner, id)
+            .await?
+            .filter(|own| own.definition.base == base.as_str())
+            .ok_or_else(unknown)?;
         let amended = definition_of(&own.definition)?.amended(body).map_err(TypesError::Invalid)?;
         let before = own.definition.version;
         let stored = StoredDefinition {
@@ -130,28 +158,47 @@ impl Types {
             ..own.definition
         };
         let made = self.made_from(stored)?;
-        if self.catalog.update_definition(&made.definition, before).await? { Ok(made) } else { Err(TypesError::Overtaken) }
+        if self.catalog.update_definition(&made.definition, before).await? {
+            Ok(made)
+        } else {
+            Err(TypesError::Overtaken)
+        }
     }
 
     fn made_from(&self, stored: StoredDefinition) -> Result<OwnType, TypesError> {
         let key = (stored.id, stored.version);
         if let Some(data_type) = self.made.get(&key) {
-            return Ok(OwnType { definition: stored, data_type });
+            return Ok(OwnType {
+                definition: stored,
+                data_type,
+            });
         }
         let damaged = |reason: String| TypesError::Damaged { id: stored.id, reason };
-        let base = self.registry.get(&stored.base).ok_or_else(|| damaged(format!("{} is no base", stored.base)))?;
+        let base = self
+            .registry
+            .get(&stored.base)
+            .ok_or_else(|| damaged(format!("{} is no base", stored.base)))?;
         let made: Result<DataType, LayoutError> =
             DataType::from_definition(stored.person, stored.id, base, &definition_of(&stored)?, stored.version as u32);
         let data_type = Arc::new(made.map_err(|error| damaged(error.to_string()))?);
         self.made.insert(key, Arc::clone(&data_type));
-        Ok(OwnType { definition: stored, data_type })
+        Ok(OwnType {
+            definition: stored,
+            data_type,
+        })
     }
 }
 
 fn definition_of(stored: &StoredDefinition) -> Result<Definition, TypesError> {
-    serde_json::from_str(&stored.body).map_err(|error| TypesError::Damaged { id: stored.id, reason: error.to_string() })
+    serde_json::from_str(&stored.body).map_err(|error| TypesError::Damaged {
+        id: stored.id,
+        reason: error.to_string(),
+    })
 }
 
 fn text_of(id: Uuid, definition: &Definition) -> Result<String, TypesError> {
-    serde_json::to_string(definition).map_err(|error| TypesError::Damaged { id, reason: error.to_string() })
+    serde_json::to_string(definition).map_err(|error| TypesError::Damaged {
+        id,
+        reason: error.to_string(),
+    })
 }

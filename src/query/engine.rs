@@ -48,13 +48,27 @@ impl Engine {
     pub fn new(settings: &EngineSettings, runtime: Handle) -> Result<Self> {
         let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(settings.memory));
         let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![settings.spill.clone()]));
-        let environment: Arc<RuntimeEnv> =
-            Arc::new(RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).with_disk_manager_builder(disk).build()?);
+        let environment: Arc<RuntimeEnv> = Arc::new(
+            RuntimeEnvBuilder::new()
+                .with_memory_pool(Arc::clone(&pool))
+                .with_disk_manager_builder(disk)
+                .build()?,
+        );
         let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
         config.options_mut().execution.parquet.schema_force_view_types = false;
-        let state = SessionStateBuilder::new().with_config(config).with_runtime_env(environment).with_default_features().build();
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(environment)
+            .with_default_features()
+            .build();
         let task = state.task_ctx();
-        Ok(Self { state, task, pool, runtime, deadline: settings.deadline })
+        Ok(Self {
+            state,
+            task,
+            pool,
+            runtime,
+            deadline: settings.deadline,
+        })
     }
 
     /// The functions and options that expressions are planned with.

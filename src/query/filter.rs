@@ -33,9 +33,17 @@ pub enum FilterError {
     #[error("`{field}` is not a field of {data_type}; its fields are {known}")]
     UnknownField { field: String, data_type: String, known: String },
     #[error("`{value}` is not a {expected}, which `{field}` holds")]
-    WrongType { field: String, value: String, expected: &'static str },
+    WrongType {
+        field: String,
+        value: String,
+        expected: &'static str,
+    },
     #[error("`{operator}` cannot be used on `{field}`, which holds {holds}")]
-    WrongOperator { field: String, operator: &'static str, holds: &'static str },
+    WrongOperator {
+        field: String,
+        operator: &'static str,
+        holds: &'static str,
+    },
 }
 
 /// One condition as it was asked, not yet checked against a type.
@@ -115,7 +123,10 @@ fn parse(text: &str) -> Result<Condition, FilterError> {
     let no_operator = || FilterError::NoOperator(text.to_owned());
     let split = text.find([':', '=', '!', '<', '>', '~']).ok_or_else(no_operator)?;
     let (field, rest) = text.split_at(split);
-    let (symbol, operator) = Comparison::ALL.into_iter().find(|(symbol, _)| rest.starts_with(symbol)).ok_or_else(no_operator)?;
+    let (symbol, operator) = Comparison::ALL
+        .into_iter()
+        .find(|(symbol, _)| rest.starts_with(symbol))
+        .ok_or_else(no_operator)?;
     if !is_field_name(field) {
         return Err(no_operator());
     }
@@ -124,11 +135,21 @@ fn parse(text: &str) -> Result<Condition, FilterError> {
         (Comparison::Equal | Comparison::NotEqual, "null") => Comparand::Null,
         _ => Comparand::Text(unquote(value)),
     };
-    Ok(Condition { field: field.to_owned(), operator, value: comparand })
+    Ok(Condition {
+        field: field.to_owned(),
+        operator,
+        value: comparand,
+    })
 }
 
 fn is_field_name(text: &str) -> bool {
-    !text.is_empty() && text.split('.').all(|part| !part.is_empty() && part.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-'))
+    !text.is_empty()
+        && text.split('.').all(|part| {
+            !part.is_empty()
+                && part
+                    .chars()
+                    .all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-')
+        })
 }
 
 /// A JSON string literal stands for what it quotes; everything else stands for itself.
@@ -172,26 +193,47 @@ pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
     for part in parts {
         let ArrowType::Struct(fields) = &found.holds else { return None };
         let field = fields.iter().find(|field| field.name() == part)?;
-        found = FieldOf { expression: found.expression.field(part), holds: field.data_type().clone() };
+        found = FieldOf {
+            expression: found.expression.field(part),
+            holds: field.data_type().clone(),
+        };
     }
     Some(found)
 }
 
 fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
     let storage = &data_type.layout.storage;
-    let shown = data_type.layout.read.iter().find(|column| column.name == name).map(|column| &column.from);
+    let shown = data_type
+        .layout
+        .read
+        .iter()
+        .find(|column| column.name == name)
+        .map(|column| &column.from);
     let stored = match shown {
         Some(ReadFrom::Id) => "id",
         Some(ReadFrom::Start) => "start_time",
         Some(ReadFrom::End) => "end_time",
         Some(ReadFrom::Span) => "start_time",
         Some(ReadFrom::Column(column)) => column,
-        Some(ReadFrom::Constant(text)) => return Some(FieldOf { expression: lit(text.clone()), holds: ArrowType::Utf8 }),
-        Some(ReadFrom::Null) => return Some(FieldOf { expression: lit(ScalarValue::Utf8(None)), holds: ArrowType::Utf8 }),
+        Some(ReadFrom::Constant(text)) => {
+            return Some(FieldOf {
+                expression: lit(text.clone()),
+                holds: ArrowType::Utf8,
+            });
+        }
+        Some(ReadFrom::Null) => {
+            return Some(FieldOf {
+                expression: lit(ScalarValue::Utf8(None)),
+                holds: ArrowType::Utf8,
+            });
+        }
         None => name,
     };
     let field: &Field = storage.field_with_name(stored).ok()?;
-    Some(FieldOf { expression: column(storage, stored), holds: field.data_type().clone() })
+    Some(FieldOf {
+        expression: column(storage, stored),
+        holds: field.data_type().clone(),
+    })
 }
 
 fn column(_storage: &Arc<Schema>, name: &str) -> Expr {
@@ -211,7 +253,11 @@ fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterE
         _ if condition.operator == Comparison::Contains => bind_contains(condition, field, text),
         holds => {
             let value = literal(condition, holds, text)?;
-            Ok(binary_expr(plain_text(field.expression.clone(), holds), condition.operator.operator(), lit(value)))
+            Ok(binary_expr(
+                plain_text(field.expression.clone(), holds),
+                condition.operator.operator(),
+                lit(value),
+            ))
         }
     }
 }
@@ -236,16 +282,27 @@ fn bind_contains(condition: &Condition, field: FieldOf, text: &str) -> Result<Ex
 }
 
 const fn is_text(holds: &ArrowType) -> bool {
-    matches!(holds, ArrowType::Utf8 | ArrowType::Utf8View | ArrowType::LargeUtf8 | ArrowType::Dictionary(_, _))
+    matches!(
+        holds,
+        ArrowType::Utf8 | ArrowType::Utf8View | ArrowType::LargeUtf8 | ArrowType::Dictionary(_, _)
+    )
 }
 
 /// Comparisons of text run on plain strings, whatever the column's encoding.
 fn plain_text(expression: Expr, holds: &ArrowType) -> Expr {
-    if matches!(holds, ArrowType::Dictionary(_, _)) { cast(expression, ArrowType::Utf8) } else { expression }
+    if matches!(holds, ArrowType::Dictionary(_, _)) {
+        cast(expression, ArrowType::Utf8)
+    } else {
+        expression
+    }
 }
 
 fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<ScalarValue, FilterError> {
-    let wrong = |expected| FilterError::WrongType { field: condition.field.clone(), value: text.to_owned(), expected };
+    let wrong = |expected| FilterError::WrongType {
+        field: condition.field.clone(),
+        value: text.to_owned(),
+        expected,
+    };
     match holds {
         ArrowType::Float64 => match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(ScalarValue::Float64(Some(number))),
@@ -253,9 +310,9 @@ fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<Scala
         },
         ArrowType::Int64 | ArrowType::Int32 | ArrowType::Int16 | ArrowType::Int8 => match text.parse::<f64>() {
             // A fraction is a fair thing to compare an integer with: `value>=2.5`.
-            Ok(number) if number.is_finite() => {
-                Ok(text.parse::<i64>().map_or(ScalarValue::Float64(Some(number)), |whole| ScalarValue::Int64(Some(whole))))
-            }
+            Ok(number) if number.is_finite() => Ok(text
+                .parse::<i64>()
+                .map_or(ScalarValue::Float64(Some(number)), |whole| ScalarValue::Int64(Some(whole)))),
             _ => Err(wrong("number")),
         },
         ArrowType::Boolean => match text {
@@ -277,11 +334,19 @@ fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<Scala
 #[must_use]
 pub fn unknown_field(field: &str, data_type: &DataType) -> FilterError {
     let known: Vec<&str> = data_type.layout.read.iter().map(|column| column.name.as_str()).collect();
-    FilterError::UnknownField { field: field.to_owned(), data_type: data_type.id.as_str().to_owned(), known: known.join(", ") }
+    FilterError::UnknownField {
+        field: field.to_owned(),
+        data_type: data_type.id.as_str().to_owned(),
+        known: known.join(", "),
+    }
 }
 
 fn wrong_operator(condition: &Condition, holds: &'static str) -> FilterError {
-    FilterError::WrongOperator { field: condition.field.clone(), operator: condition.operator.symbol(), holds }
+    FilterError::WrongOperator {
+        field: condition.field.clone(),
+        operator: condition.operator.symbol(),
+        holds,
+    }
 }
 
 #[cfg(test)]
@@ -295,9 +360,23 @@ mod tests {
     #[test]
     fn rule_5_4_splits_at_the_first_operator_only() {
         let condition = parse("note:tea: green").unwrap();
-        assert_eq!(condition, Condition { field: "note".into(), operator: Comparison::Equal, value: text("tea: green") });
+        assert_eq!(
+            condition,
+            Condition {
+                field: "note".into(),
+                operator: Comparison::Equal,
+                value: text("tea: green")
+            }
+        );
         assert_eq!(parse("value>=4").unwrap().operator, Comparison::GreaterOrEqual);
-        assert_eq!(parse("a!=b=c").unwrap(), Condition { field: "a".into(), operator: Comparison::NotEqual, value: text("b=c") });
+        assert_eq!(
+            parse("a!=b=c").unwrap(),
+            Condition {
+                field: "a".into(),
+                operator: Comparison::NotEqual,
+                value: text("b=c")
+            }
+        );
     }
 
     #[test]

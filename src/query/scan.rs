@@ -62,7 +62,10 @@ impl Scan<'_> {
         match inputs.len() {
             0 => Ok(Arc::new(EmptyExec::new(schema))),
             1 => Ok(inputs.remove(0)),
-            _ => Ok(Arc::new(SortPreservingMergeExec::new(key_order(&schema)?, UnionExec::try_new(inputs)?))),
+            _ => Ok(Arc::new(SortPreservingMergeExec::new(
+                key_order(&schema)?,
+                UnionExec::try_new(inputs)?,
+            ))),
         }
     }
 
@@ -74,7 +77,9 @@ impl Scan<'_> {
             let Content::Object(place) = &piece.content else { continue };
             // A piece with dead rows is read by itself: an id that is dead in one piece is alive in another.
             let follows = |chain: &Vec<(&SnapshotPiece, &ObjectPlace)>| {
-                chain.last().is_some_and(|(last, _)| piece.dead.is_empty() && last.dead.is_empty() && last.bounds.max_start < piece.bounds.min_start)
+                chain.last().is_some_and(|(last, _)| {
+                    piece.dead.is_empty() && last.dead.is_empty() && last.bounds.max_start < piece.bounds.min_start
+                })
             };
             match chains.iter_mut().find(|chain| follows(chain)) {
                 Some(chain) => chain.push((piece, place)),
@@ -85,14 +90,16 @@ impl Scan<'_> {
     }
 
     fn may_hold(&self, bounds: Bounds) -> bool {
-        self.windows.iter().any(|window| {
-            bounds.min_start < window.end() && (bounds.max_end > window.start() || bounds.max_start >= window.start())
-        })
+        self.windows
+            .iter()
+            .any(|window| bounds.min_start < window.end() && (bounds.max_end > window.start() || bounds.max_start >= window.start()))
     }
 
     /// Whether every row within `bounds` is selected.
     fn holds_all(&self, bounds: Bounds) -> bool {
-        self.windows.iter().any(|window| window.start() <= bounds.min_start && bounds.max_start < window.end())
+        self.windows
+            .iter()
+            .any(|window| window.start() <= bounds.min_start && bounds.max_start < window.end())
     }
 
     fn objects(
@@ -103,7 +110,9 @@ impl Scan<'_> {
         objects: &ObjectStoreUrl,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let all = chain.iter().all(|(piece, _)| self.holds_all(piece.bounds));
-        let mut source = ParquetSource::new(Arc::clone(self.storage)).with_parquet_file_reader_factory(Arc::clone(reader)).with_enable_page_index(true);
+        let mut source = ParquetSource::new(Arc::clone(self.storage))
+            .with_parquet_file_reader_factory(Arc::clone(reader))
+            .with_enable_page_index(true);
         if !all {
             source = source.with_predicate(selected(self.windows, self.storage)?);
         }
@@ -145,7 +154,9 @@ fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
         return Ok(rows.clone());
     }
     let keys = KeyColumns::of(rows).map_err(outside)?;
-    let keep: BooleanArray = (0..keys.len()).map(|row| Some(dead.binary_search(&keys.id(row)).is_err())).collect();
+    let keep: BooleanArray = (0..keys.len())
+        .map(|row| Some(dead.binary_search(&keys.id(row)).is_err()))
+        .collect();
     Ok(filter_record_batch(rows, &keep)?)
 }
 
@@ -166,10 +177,18 @@ pub fn key_schema() -> SchemaRef {
 
 /// The order of rows that is part of every answer.
 pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
-    let ascending = SortOptions { descending: false, nulls_first: false };
+    let ascending = SortOptions {
+        descending: false,
+        nulls_first: false,
+    };
     let keys = ["start_time", "end_time", "id"]
         .into_iter()
-        .map(|name| Ok(PhysicalSortExpr::new(Arc::new(Column::new(name, schema.index_of(name)?)), ascending)))
+        .map(|name| {
+            Ok(PhysicalSortExpr::new(
+                Arc::new(Column::new(name, schema.index_of(name)?)),
+                ascending,
+            ))
+        })
         .collect::<Result<Vec<_>>>()?;
     LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }
@@ -183,7 +202,11 @@ fn selected(windows: &[TimeRange], schema: &Schema) -> Result<Arc<dyn PhysicalEx
         .map(|window| {
             let from = moment(window.start());
             let begins_before = binary(&start, Operator::Lt, &moment(window.end()));
-            let reaches = binary(&binary(&end, Operator::Gt, &from), Operator::Or, &binary(&start, Operator::GtEq, &from));
+            let reaches = binary(
+                &binary(&end, Operator::Gt, &from),
+                Operator::Or,
+                &binary(&start, Operator::GtEq, &from),
+            );
             binary(&begins_before, Operator::And, &reaches)
         })
         .reduce(|either, or| binary(&either, Operator::Or, &or));
@@ -204,5 +227,8 @@ fn binary(left: &Arc<dyn PhysicalExpr>, operator: Operator, right: &Arc<dyn Phys
 }
 
 fn moment(instant: Instant) -> Arc<dyn PhysicalExpr> {
-    Arc::new(Literal::new(ScalarValue::TimestampMicrosecond(Some(instant.micros()), Some("UTC".into()))))
+    Arc::new(Literal::new(ScalarValue::TimestampMicrosecond(
+        Some(instant.micros()),
+        Some("UTC".into()),
+    )))
 }

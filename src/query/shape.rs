@@ -26,7 +26,12 @@ pub enum IdForm {
 /// The stored columns that an answer of this layout is made from.
 #[must_use]
 pub fn stored_columns(layout: &Layout) -> Vec<usize> {
-    let mut needed: Vec<usize> = layout.read.iter().flat_map(|column| names_of(&column.from)).filter_map(|name| layout.storage.index_of(name).ok()).collect();
+    let mut needed: Vec<usize> = layout
+        .read
+        .iter()
+        .flat_map(|column| names_of(&column.from))
+        .filter_map(|name| layout.storage.index_of(name).ok())
+        .collect();
     needed.sort_unstable();
     needed.dedup();
     needed
@@ -49,7 +54,12 @@ pub fn project(input: Arc<dyn ExecutionPlan>, layout: &Layout, ids: IdForm) -> R
     let expressions = layout
         .read
         .iter()
-        .map(|column| Ok(ProjectionExpr { expr: expression(&column.from, &schema, ids)?, alias: column.name.clone() }))
+        .map(|column| {
+            Ok(ProjectionExpr {
+                expr: expression(&column.from, &schema, ids)?,
+                alias: column.name.clone(),
+            })
+        })
         .collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(ProjectionExec::try_new(expressions, input)?))
 }
@@ -87,7 +97,12 @@ fn stored(name: &str, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
 }
 
 fn call(function: ScalarUDF, arguments: Vec<Arc<dyn PhysicalExpr>>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    Ok(Arc::new(ScalarFunctionExpr::try_new(Arc::new(function), arguments, schema, Arc::new(ConfigOptions::default()))?))
+    Ok(Arc::new(ScalarFunctionExpr::try_new(
+        Arc::new(function),
+        arguments,
+        schema,
+        Arc::new(ConfigOptions::default()),
+    )?))
 }
 
 /// `uuid_text(id)`: 16 bytes as the usual 36 characters.
@@ -99,7 +114,9 @@ pub struct UuidText {
 impl UuidText {
     #[must_use]
     pub fn new() -> Self {
-        Self { signature: Signature::exact(vec![ArrowType::FixedSizeBinary(16)], Volatility::Immutable) }
+        Self {
+            signature: Signature::exact(vec![ArrowType::FixedSizeBinary(16)], Volatility::Immutable),
+        }
     }
 }
 
@@ -139,7 +156,11 @@ impl ScalarUDFImpl for UuidText {
             id.hyphenated().encode_lower(slot);
         }
         let offsets: Vec<i32> = (0..=ids.len()).map(|row| (row * 36) as i32).collect();
-        let strings = StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(text), ids.nulls().cloned())?;
+        let strings = StringArray::try_new(
+            OffsetBuffer::new(ScalarBuffer::from(offsets)),
+            Buffer::from_vec(text),
+            ids.nulls().cloned(),
+        )?;
         Ok(ColumnarValue::Array(Arc::new(strings) as ArrayRef))
     }
 }
@@ -152,7 +173,9 @@ struct MarkedUuid {
 
 impl MarkedUuid {
     fn new() -> Self {
-        Self { signature: Signature::exact(vec![ArrowType::FixedSizeBinary(16)], Volatility::Immutable) }
+        Self {
+            signature: Signature::exact(vec![ArrowType::FixedSizeBinary(16)], Volatility::Immutable),
+        }
     }
 }
 
@@ -171,10 +194,15 @@ impl ScalarUDFImpl for MarkedUuid {
 
     fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
         let metadata = [("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into();
-        Ok(Arc::new(Field::new(self.name(), ArrowType::FixedSizeBinary(16), false).with_metadata(metadata)))
+        Ok(Arc::new(
+            Field::new(self.name(), ArrowType::FixedSizeBinary(16), false).with_metadata(metadata),
+        ))
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        arguments.args.pop().ok_or_else(|| datafusion::common::internal_datafusion_err!("marked_uuid takes one argument"))
+        arguments
+            .args
+            .pop()
+            .ok_or_else(|| datafusion::common::internal_datafusion_err!("marked_uuid takes one argument"))
     }
 }

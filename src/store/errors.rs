@@ -34,6 +34,7 @@ impl StoreError {
         Self::Corrupt { what: what.into() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
     pub(super) fn rows(detail: impl ToString) -> Self {
         Self::Rows {
             detail: detail.to_string(),
@@ -41,7 +42,7 @@ impl StoreError {
     }
 
     /// What `error` means when bytes were read whose checksums were right, or at least should have been.
-    pub(super) fn reading(path: &str, error: &ParquetError) -> Self {
+    pub fn reading(path: &str, error: &ParquetError) -> Self {
         match find::<Self>(error) {
             Some(Self::Unavailable { detail }) => Self::Unavailable { detail: detail.clone() },
             Some(Self::Missing { path }) => Self::Missing { path: path.clone() },

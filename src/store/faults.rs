@@ -76,7 +76,10 @@ impl Faults {
 
     /// Runs `work` unless a fault prevents it.
     async fn suffer<T>(&self, operation: Operation, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let error = |kind: io::ErrorKind| Error::Generic { store: "faulty", source: io::Error::from(kind).into() };
+        let error = |kind: io::ErrorKind| Error::Generic {
+            store: "faulty",
+            source: io::Error::from(kind).into(),
+        };
         match self.take(operation) {
             None => work.await,
             Some(Fault::Fail) => Err(error(io::ErrorKind::ConnectionReset)),
@@ -113,12 +116,17 @@ impl fmt::Display for FaultyStore {
 #[async_trait]
 impl ObjectStore for FaultyStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        self.faults.suffer(Operation::Put, self.inner.put_opts(location, payload, options)).await
+        self.faults
+            .suffer(Operation::Put, self.inner.put_opts(location, payload, options))
+            .await
     }
 
     async fn put_multipart_opts(&self, location: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         let inner = self.inner.put_multipart_opts(location, options).await?;
-        Ok(Box::new(FaultyUpload { inner, faults: Arc::clone(&self.faults) }))
+        Ok(Box::new(FaultyUpload {
+            inner,
+            faults: Arc::clone(&self.faults),
+        }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
@@ -137,8 +145,16 @@ impl ObjectStore for FaultyStore {
                 async move {
                     let one = futures::stream::once(async move { location }).boxed();
                     let mut deleted = inner.delete_stream(one);
-                    let missing = || Error::Generic { store: "faulty", source: "nothing was deleted".into() };
-                    faults.suffer(Operation::Delete, async move { deleted.next().await.unwrap_or_else(|| Err(missing())) }).await
+                    let missing = || Error::Generic {
+                        store: "faulty",
+                        source: "nothing was deleted".into(),
+                    };
+                    faults
+                        .suffer(
+                            Operation::Delete,
+                            async move { deleted.next().await.unwrap_or_else(|| Err(missing())) },
+                        )
+                        .await
                 }
             })
             .boxed()
@@ -201,7 +217,9 @@ impl Disk for ForgetfulDisk {
     }
 
     fn sync_directory(&self, directory: &FilePath) -> io::Result<()> {
-        let entries = std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+        let entries = std::fs::read_dir(directory)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<io::Result<_>>()?;
         lock(&self.names).insert(directory.to_path_buf(), entries);
         Ok(())
     }

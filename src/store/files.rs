@@ -3,6 +3,7 @@
 //! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. Anybody who reads Parquet, be it the query engine or
 //! the search for predecessors, does so through its readers.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -33,7 +34,12 @@ pub struct ObjectPlace {
 impl ObjectPlace {
     #[must_use]
     pub fn new(path: &str, bytes: i64, footer: Footer) -> Self {
-        Self { path: path.into(), bytes: bytes.max(0).cast_unsigned(), footer_bytes: footer.bytes, footer_checksum: footer.checksum }
+        Self {
+            path: path.into(),
+            bytes: bytes.max(0).cast_unsigned(),
+            footer_bytes: footer.bytes,
+            footer_checksum: footer.checksum,
+        }
     }
 }
 
@@ -57,7 +63,10 @@ impl PieceFiles {
     #[must_use]
     pub fn new(objects: ObjectStorage, memory: u64) -> Self {
         let weigh = |_: &Arc<str>, file: &Arc<PieceFile>| u32::try_from(file.memory()).unwrap_or(u32::MAX);
-        Self { objects, opened: Cache::builder().max_capacity(memory).weigher(weigh).build() }
+        Self {
+            objects,
+            opened: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+        }
     }
 
     #[must_use]
@@ -78,18 +87,27 @@ impl PieceFiles {
     /// A reader for Arrow's Parquet streams and for DataFusion. Opens the object when it is first used.
     #[must_use]
     pub fn reader(&self, place: &ObjectPlace) -> PieceReader {
-        PieceReader { files: self.clone(), place: place.clone() }
+        PieceReader {
+            files: self.clone(),
+            place: place.clone(),
+        }
     }
 
     /// Reads parts of an object, each held against its checksums.
     pub async fn read(&self, file: &PieceFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StoreError> {
         let path = &file.place.path;
         let Some(widened) = ranges.iter().map(|range| file.blocks.widen(range)).collect::<Option<Vec<_>>>() else {
-            return Err(StoreError::corrupt(format!("object {path}: something beyond its data was asked for")));
+            return Err(StoreError::corrupt(format!(
+                "object {path}: something beyond its data was asked for"
+            )));
         };
         let merged = merge(&widened);
         let contents = self.objects.get_ranges(path, &merged).await?;
-        if !merged.iter().zip(&contents).all(|(range, content)| file.blocks.verify(range, content)) {
+        if !merged
+            .iter()
+            .zip(&contents)
+            .all(|(range, content)| file.blocks.verify(range, content))
+        {
             return Err(StoreError::corrupt(format!("object {path} differs from what was written")));
         }
         let cut = |range: &Range<u64>| {
@@ -97,7 +115,10 @@ impl PieceFiles {
             let (whole, content) = (merged.get(index)?, contents.get(index)?);
             Some(content.slice((range.start - whole.start) as usize..(range.end - whole.start) as usize))
         };
-        ranges.iter().map(|range| cut(range).ok_or_else(|| StoreError::corrupt(format!("object {path} is too short")))).collect()
+        ranges
+            .iter()
+            .map(|range| cut(range).ok_or_else(|| StoreError::corrupt(format!("object {path} is too short"))))
+            .collect()
     }
 }
 
@@ -137,7 +158,9 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     };
     let footer = match objects.get_range(path, start..place.bytes).await {
         // An object that is shorter than it was is damaged, not out of reach.
-        Err(StoreError::Unavailable { detail }) if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) => return Err(damaged(&detail)),
+        Err(StoreError::Unavailable { detail }) if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) => {
+            return Err(damaged(&detail));
+        }
         Err(StoreError::Missing { path }) => return Err(StoreError::corrupt(format!("object {path} is lost"))),
         footer => footer?,
     };
@@ -148,8 +171,20 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
     reader.try_parse_sized(&footer, place.bytes).map_err(|error| damaged(&error))?;
     let metadata = reader.finish().map_err(|error| damaged(&error))?;
-    let parquet = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(|error| damaged(&error))?;
-    Ok(PieceFile { place: place.clone(), parquet, blocks })
+    let metadata = Arc::new(metadata);
+    let open = |options: ArrowReaderOptions| ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(|error| damaged(&error));
+    // What the file says about itself is not part of the schema of its rows.
+    let rows = open(ArrowReaderOptions::new())?
+        .schema()
+        .as_ref()
+        .clone()
+        .with_metadata(HashMap::new());
+    let parquet = open(ArrowReaderOptions::new().with_schema(Arc::new(rows)))?;
+    Ok(PieceFile {
+        place: place.clone(),
+        parquet,
+        blocks,
+    })
 }
 
 /// Ranges that overlap or touch made one; in order.
@@ -190,7 +225,10 @@ impl AsyncFileReader for PieceReader {
         .boxed()
     }
 
-    fn get_metadata<'a>(&'a mut self, _options: Option<&'a ArrowReaderOptions>) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
+    fn get_metadata<'a>(
+        &'a mut self,
+        _options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
         async move {
             let file = self.files.open(&self.place).await.map_err(outside)?;
             Ok(Arc::clone(file.metadata()))

@@ -4,22 +4,25 @@
 //! bounded. Only where a filter says "perhaps" the id column is read, and only where an id is found the whole row.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use arrow::array::{AsArray as _, RecordBatch};
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::compute::concat_batches;
 use futures::TryStreamExt as _;
 use moka::future::Cache;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::basic::Type as PhysicalType;
-use parquet::bloom_filter::Sbbf;
 use parquet::data_type::FixedLenByteArray;
 use parquet::file::statistics::Statistics;
+use uuid::Uuid;
 
 use super::arrange::{ID, KeyColumns};
+use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
 use super::files::{ObjectPlace, PieceFile, PieceFiles};
+use super::filter::{Filter, HashedId};
 use super::snapshot::{Content, Snapshot, SnapshotPiece};
 use crate::model::ids::{PieceId, RecordId};
 
@@ -35,15 +38,18 @@ pub struct Predecessor {
 #[derive(Clone)]
 pub struct Finder {
     files: PieceFiles,
-    filters: Cache<(Arc<str>, usize), Arc<Sbbf>>,
+    filters: Cache<(Arc<str>, usize), Arc<Filter>>,
 }
 
 impl Finder {
     /// `memory`: how many bytes of bloom filters to keep. One of a full row group takes half a megabyte.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        let weigh = |_: &(Arc<str>, usize), filter: &Arc<Sbbf>| u32::try_from(filter.num_blocks() * 32).unwrap_or(u32::MAX);
-        Self { files, filters: Cache::builder().max_capacity(memory).weigher(weigh).build() }
+        let weigh = |_: &(Arc<str>, usize), filter: &Arc<Filter>| u32::try_from(filter.memory()).unwrap_or(u32::MAX);
+        Self {
+            files,
+            filters: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+        }
     }
 
     /// The live rows of the partition that have one of `ids`.
@@ -52,19 +58,25 @@ impl Finder {
         if ids.is_empty() {
             return Ok(found);
         }
-        let mut sorted = ids.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
+        let mut hashed: Vec<HashedId> = ids.iter().copied().map(HashedId::new).collect();
+        hashed.sort_unstable();
+        hashed.dedup();
         for piece in &snapshot.pieces {
             match &piece.content {
                 Content::Tail(rows) => {
-                    for id in &sorted {
-                        if let Some(row) = rows.row_of(*id)?.filter(|_| is_live(piece, *id)) {
-                            found.insert(*id, Predecessor { piece: piece.id, row: rows.batch().slice(row, 1) });
+                    for HashedId { id, .. } in hashed.iter().copied() {
+                        if let Some(row) = rows.row_of(id)?.filter(|_| is_live(piece, id)) {
+                            found.insert(
+                                id,
+                                Predecessor {
+                                    piece: piece.id,
+                                    row: rows.batch().slice(row, 1),
+                                },
+                            );
                         }
                     }
                 }
-                Content::Object(place) => self.search_object(piece, place, &sorted, &mut found).await?,
+                Content::Object(place) => self.search_object(piece, place, &hashed, &mut found).await?,
             }
         }
         Ok(found)
@@ -74,17 +86,21 @@ impl Finder {
         &self,
         piece: &SnapshotPiece,
         place: &ObjectPlace,
-        ids: &[RecordId],
+        ids: &[HashedId],
         found: &mut HashMap<RecordId, Predecessor>,
     ) -> Result<(), StoreError> {
         let file = self.files.open(place).await?;
         for group in 0..file.metadata().num_row_groups() {
-            let within = ids_within(&file, group, ids);
-            if within.is_empty() {
+            let range = id_range(&file, group);
+            let within = |id: RecordId| range.as_ref().is_none_or(|range| range.contains(&id));
+            // Ids made in order of time mostly are not between the least and the greatest of older rows; then the filter is not even read.
+            if !ids.iter().any(|hashed| within(hashed.id)) {
                 continue;
             }
             let filter = self.filter(&file, group).await?;
-            let suspects: Vec<RecordId> = within.iter().copied().filter(|id| filter.check(id.as_bytes().as_slice()) && is_live(piece, *id)).collect();
+            let mut suspects = filter.suspects(ids);
+            suspects.retain(|id| within(*id) && is_live(piece, *id));
+            suspects.sort_unstable();
             if suspects.is_empty() {
                 continue;
             }
@@ -94,13 +110,19 @@ impl Finder {
             }
             let batch = self.read_rows(&file, group, rows.keys().copied()).await?;
             for (row, id) in rows.into_values().enumerate() {
-                found.insert(id, Predecessor { piece: piece.id, row: batch.slice(row, 1) });
+                found.insert(
+                    id,
+                    Predecessor {
+                        piece: piece.id,
+                        row: batch.slice(row, 1),
+                    },
+                );
             }
         }
         Ok(())
     }
 
-    async fn filter(&self, file: &PieceFile, group: usize) -> Result<Arc<Sbbf>, StoreError> {
+    async fn filter(&self, file: &PieceFile, group: usize) -> Result<Arc<Filter>, StoreError> {
         let key = (Arc::clone(&file.place().path), group);
         if let Some(filter) = self.filters.get(&key).await {
             return Ok(filter);
@@ -114,7 +136,7 @@ impl Finder {
         let location = location.ok_or_else(|| damaged(&"there is none"))?;
         let bytes = self.files.read(file, std::slice::from_ref(&location)).await?;
         let filter = bytes.first().ok_or_else(|| damaged(&"it was not read"))?;
-        let filter = Arc::new(Sbbf::from_bytes(filter).map_err(|error| damaged(&error))?);
+        let filter = Arc::new(Filter::from_bytes(filter).map_err(|error| damaged(&error))?);
         self.filters.insert(key, Arc::clone(&filter)).await;
         Ok(filter)
     }
@@ -126,15 +148,24 @@ impl Finder {
         let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(self.files.reader(file.place()), file.parquet().clone())
             .with_row_groups(vec![group])
             .with_projection(mask)
+            .with_batch_size(ROW_GROUP_ROWS)
             .build()
             .map_err(|error| StoreError::reading(&file.place().path, &error))?;
-        let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let batches: Vec<RecordBatch> = stream
+            .try_collect()
+            .await
+            .map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let wanted = Wanted::of(ids);
         let mut base = 0;
         for batch in batches {
             let column = batch.column(0).as_fixed_size_binary_opt();
             let column = column.ok_or_else(|| StoreError::corrupt(format!("object {}: ids are no ids", file.place().path)))?;
-            for (row, bytes) in column.iter().enumerate() {
-                let Some(id) = bytes.and_then(RecordId::from_slice) else { continue };
+            if column.null_count() > 0 || column.value_length() != 16 {
+                return Err(StoreError::corrupt(format!("object {}: ids are no ids", file.place().path)));
+            }
+            let (all, _) = column.value_data().as_chunks::<16>();
+            for (row, bytes) in all.iter().enumerate().filter(|(_, bytes)| wanted.may_hold(bytes)) {
+                let id = RecordId(Uuid::from_bytes(*bytes));
                 if ids.binary_search(&id).is_ok() {
                     rows.insert(base + row, id);
                 }
@@ -162,7 +193,10 @@ impl Finder {
             .build()
             .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let schema = Arc::clone(file.schema());
-        let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let batches: Vec<RecordBatch> = stream
+            .try_collect()
+            .await
+            .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let batch = concat_batches(&schema, &batches)?;
         if batch.num_rows() == wanted && KeyColumns::of(&batch).is_ok() {
             Ok(batch)
@@ -172,21 +206,55 @@ impl Finder {
     }
 }
 
+/// The last two bytes of some ids, which are random in most kinds of them: tells nearly all other ids apart with one look. A set of 65,536 bits.
+struct Wanted(Vec<u64>);
+
+impl Wanted {
+    fn of(ids: &[RecordId]) -> Self {
+        let mut set = vec![0; (1 << 16) / 64];
+        for id in ids {
+            let (word, bit) = Self::place(id.as_bytes());
+            if let Some(word) = set.get_mut(word) {
+                *word |= 1 << bit;
+            }
+        }
+        Self(set)
+    }
+
+    fn may_hold(&self, id: &[u8; 16]) -> bool {
+        let (word, bit) = Self::place(id);
+        self.0.get(word).is_none_or(|word| (word >> bit) & 1 == 1)
+    }
+
+    fn place(id: &[u8; 16]) -> (usize, u32) {
+        let last = u16::from_le_bytes([id[14], id[15]]);
+        (usize::from(last >> 6), u32::from(last & 63))
+    }
+}
+
 fn is_live(piece: &SnapshotPiece, id: RecordId) -> bool {
     piece.dead.binary_search(&id).is_err()
 }
 
 fn id_column(file: &PieceFile) -> Option<usize> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
-    columns.iter().position(|column| column.name() == ID && column.path().parts().len() == 1 && column.physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY)
+    columns.iter().position(|column| {
+        column.name() == ID && column.path().parts().len() == 1 && column.physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY
+    })
 }
 
-/// Those of the sorted `ids` that lie between the least and the greatest of a row group. Ids made in order of time mostly do not.
-fn ids_within<'i>(file: &PieceFile, group: usize, ids: &'i [RecordId]) -> &'i [RecordId] {
-    let statistics = id_column(file).and_then(|column| file.metadata().row_groups().get(group)?.columns().get(column)?.statistics());
-    let Some(Statistics::FixedLenByteArray(statistics)) = statistics else { return ids };
+/// From the least to the greatest id of a row group, if the file says so.
+fn id_range(file: &PieceFile, group: usize) -> Option<RangeInclusive<RecordId>> {
+    let statistics = file
+        .metadata()
+        .row_groups()
+        .get(group)?
+        .columns()
+        .get(id_column(file)?)?
+        .statistics()?;
+    let Statistics::FixedLenByteArray(statistics) = statistics else {
+        return None;
+    };
     let id = |bytes: Option<&FixedLenByteArray>| bytes.and_then(|bytes| RecordId::from_slice(bytes.data()));
-    let (Some(least), Some(greatest)) = (id(statistics.min_opt()), id(statistics.max_opt())) else { return ids };
-    let (from, to) = (ids.partition_point(|id| *id < least), ids.partition_point(|id| *id <= greatest));
-    ids.get(from..to).unwrap_or(ids)
+    Some(id(statistics.min_opt())?..=id(statistics.max_opt())?)
 }

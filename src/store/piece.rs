@@ -126,15 +126,15 @@ impl<'a> PieceWriter<'a> {
             open.bounds = if open.rows == 0 { bounds } else { open.bounds.union(bounds) };
         }
         open.rows += rows.num_rows() as i64;
-        let (encoder, ready) = blocking(move || {
+        let (encoder, full_groups) = blocking(move || {
             let mut encoder = open.encoder;
             let ready = encoder.write(&rows)?;
             Ok((encoder, ready))
         })
         .await?;
         open.encoder = encoder;
-        if !ready.is_empty() {
-            open.upload.write(ready.into()).await?;
+        if !full_groups.is_empty() {
+            open.upload.write(full_groups.into()).await?;
         }
         self.open = Some(open);
         Ok(())
@@ -143,7 +143,7 @@ impl<'a> PieceWriter<'a> {
     async fn close(&mut self) -> Result<(), StoreError> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let encoder = open.encoder;
-        let (last, encoded) = blocking(move || encoder.finish()).await?;
+        let (last, summary) = blocking(move || encoder.finish()).await?;
         open.upload.write(last.into()).await?;
         open.upload.finish().await?;
         self.done.push(NewPiece {
@@ -151,11 +151,11 @@ impl<'a> PieceWriter<'a> {
             rows: open.rows,
             bounds: open.bounds,
             layout_version: self.target.layout_version,
-            checksum: encoded.checksum,
-            bytes: encoded.bytes as i64,
+            checksum: summary.checksum,
+            bytes: summary.bytes as i64,
             place: NewPlace::Object {
                 path: open.path,
-                footer: encoded.footer,
+                footer: summary.footer,
             },
         });
         Ok(())
@@ -205,6 +205,30 @@ where
 #[must_use]
 pub fn object_path(person: PersonId, data_type: &TypeId, year: i32, piece: PieceId) -> String {
     format!("{DATA_FOLDER}/{person}/{}/{year}/{piece}.parquet", data_type.0.replace('/', "~"))
+}
+
+/// What the path of an object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub year: i32,
+    pub piece: PieceId,
+}
+
+impl ObjectName {
+    /// Reads what `object_path` wrote. `None` for anything else.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.strip_prefix(DATA_FOLDER)?.strip_prefix('/')?.split('/');
+        let name = Self {
+            person: parts.next()?.parse().ok()?,
+            data_type: TypeId(parts.next()?.replace('~', "/").into()),
+            year: parts.next()?.parse().ok()?,
+            piece: parts.next()?.strip_suffix(".parquet")?.parse().ok()?,
+        };
+        (object_path(name.person, &name.data_type, name.year, name.piece) == path).then_some(name)
+    }
 }
 
 /// The calendar year (UTC) of a moment, and the first moment of the next one.

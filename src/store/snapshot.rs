@@ -66,7 +66,10 @@ pub struct TailRows {
 impl TailRows {
     #[must_use]
     pub fn new(batch: RecordBatch) -> Self {
-        Self { batch, by_id: OnceLock::new() }
+        Self {
+            batch,
+            by_id: OnceLock::new(),
+        }
     }
 
     #[must_use]
@@ -116,7 +119,10 @@ impl Snapshots {
     #[must_use]
     pub fn new(catalog: Catalog, memory: u64) -> Self {
         let weigh = |_: &(PersonId, TypeId), snapshot: &Arc<Snapshot>| u32::try_from(snapshot.memory()).unwrap_or(u32::MAX);
-        Self { catalog, known: Cache::builder().max_capacity(memory).weigher(weigh).build() }
+        Self {
+            catalog,
+            known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+        }
     }
 
     /// The partitions of a person in the order of `types`, all as of one moment that is not before the call.
@@ -132,7 +138,11 @@ impl Snapshots {
             }
         }
         let is_current = |(data_type, version): (&TypeId, i64)| current.get(data_type).is_some_and(|snapshot| snapshot.version == version);
-        let versions = if current.len() == distinct.len() { self.catalog.versions(person, &distinct).await? } else { Vec::new() };
+        let versions = if current.len() == distinct.len() {
+            self.catalog.versions(person, &distinct).await?
+        } else {
+            Vec::new()
+        };
         if versions.len() < distinct.len() || !distinct.iter().zip(versions).all(is_current) {
             self.refresh(person, &distinct, &mut current).await?;
         }
@@ -147,7 +157,13 @@ impl Snapshots {
     /// order, as far as they are in the tail.
     pub fn committed(&self, change: &PartitionChange, rows: Vec<Option<RecordBatch>>) {
         let key = (change.person, change.data_type.clone());
-        let Some(before) = self.known.get(&key).filter(|before| Some(before.version) == change.expected_version) else { return };
+        let Some(before) = self
+            .known
+            .get(&key)
+            .filter(|before| Some(before.version) == change.expected_version)
+        else {
+            return;
+        };
         let mut pieces = before.pieces.clone();
         for (piece, rows) in change.add.iter().zip(rows.into_iter().chain(std::iter::repeat(None))) {
             let Some(piece) = added(piece, rows) else { return };
@@ -168,7 +184,12 @@ impl Snapshots {
             return;
         }
         pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
-        let after = Snapshot { version: before.version + 1, records: before.records + change.records_delta, pieces, ..(*before).clone() };
+        let after = Snapshot {
+            version: before.version + 1,
+            records: before.records + change.records_delta,
+            pieces,
+            ..(*before).clone()
+        };
         self.known.insert(key, Arc::new(after));
     }
 
@@ -179,9 +200,15 @@ impl Snapshots {
                 held.insert(piece.id, Arc::clone(rows));
             }
         }
-        let known: HashMap<TypeId, i64> = current.iter().map(|(data_type, snapshot)| (data_type.clone(), snapshot.version)).collect();
+        let known: HashMap<TypeId, i64> = current
+            .iter()
+            .map(|(data_type, snapshot)| (data_type.clone(), snapshot.version))
+            .collect();
         let version_of = |data_type: &TypeId| known.get(data_type).copied();
-        let changed = self.catalog.changed_since(person, types, &version_of, &|piece| held.contains_key(&piece)).await?;
+        let changed = self
+            .catalog
+            .changed_since(person, types, &version_of, &|piece| held.contains_key(&piece))
+            .await?;
         for partition in changed.into_iter().flatten() {
             let snapshot = Arc::new(decoded(partition, &held)?);
             let key = (person, snapshot.data_type.clone());
@@ -196,9 +223,25 @@ impl Snapshots {
 }
 
 fn decoded(partition: Partition, held: &HashMap<PieceId, Arc<TailRows>>) -> Result<Snapshot, StoreError> {
-    let pieces = partition.pieces.into_iter().map(|piece| decoded_piece(piece, held)).collect::<Result<_, _>>()?;
-    let Partition { person, data_type, version, records, .. } = partition;
-    Ok(Snapshot { person, data_type, version, records, pieces })
+    let pieces = partition
+        .pieces
+        .into_iter()
+        .map(|piece| decoded_piece(piece, held))
+        .collect::<Result<_, _>>()?;
+    let Partition {
+        person,
+        data_type,
+        version,
+        records,
+        ..
+    } = partition;
+    Ok(Snapshot {
+        person,
+        data_type,
+        version,
+        records,
+        pieces,
+    })
 }
 
 fn decoded_piece(piece: Piece, held: &HashMap<PieceId, Arc<TailRows>>) -> Result<SnapshotPiece, StoreError> {
@@ -208,11 +251,16 @@ fn decoded_piece(piece: Piece, held: &HashMap<PieceId, Arc<TailRows>>) -> Result
         (Place::Tail { blob: Some(blob) }, None) => {
             let batch = tail::decode(&blob, piece.checksum)?;
             if batch.num_rows() as i64 != piece.rows {
-                return Err(StoreError::corrupt(format!("tail piece {} has another number of rows than was written", piece.id)));
+                return Err(StoreError::corrupt(format!(
+                    "tail piece {} has another number of rows than was written",
+                    piece.id
+                )));
             }
             Content::Tail(Arc::new(TailRows::new(batch)))
         }
-        (Place::Tail { blob: None }, None) => return Err(StoreError::corrupt(format!("the bytes of tail piece {} were not read", piece.id))),
+        (Place::Tail { blob: None }, None) => {
+            return Err(StoreError::corrupt(format!("the bytes of tail piece {} were not read", piece.id)));
+        }
     };
     Ok(SnapshotPiece {
         id: piece.id,

@@ -2,6 +2,7 @@
 
 mod damage;
 mod finding;
+mod full;
 mod measured;
 mod objects;
 mod pieces;
@@ -32,7 +33,11 @@ fn schema() -> SchemaRef {
         Field::new("start_time", time(), false),
         Field::new("end_time", time(), false),
         Field::new("value", DataType::Float64, true),
-        Field::new("source", DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)), true),
+        Field::new(
+            "source",
+            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            true,
+        ),
         Field::new("extras", DataType::Utf8, true),
     ]))
 }
@@ -40,17 +45,31 @@ fn schema() -> SchemaRef {
 /// One row each: id, start, value. No row has extras.
 fn rows(rows: &[(RecordId, i64, f64)]) -> RecordBatch {
     let ids = FixedSizeBinaryArray::try_from_iter(rows.iter().map(|(id, ..)| id.as_bytes())).unwrap();
-    let times = || Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(_, start, _)| *start)).with_timezone("UTC")) as ArrayRef;
+    let times =
+        || Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(_, start, _)| *start)).with_timezone("UTC")) as ArrayRef;
     let values = Float64Array::from_iter_values(rows.iter().map(|(.., value)| *value));
     let sources: DictionaryArray<Int32Type> = rows.iter().map(|_| Some("watch")).collect();
     let extras = StringArray::new_null(rows.len());
-    RecordBatch::try_new(schema(), vec![Arc::new(ids), times(), times(), Arc::new(values), Arc::new(sources), Arc::new(extras)]).unwrap()
+    RecordBatch::try_new(
+        schema(),
+        vec![
+            Arc::new(ids),
+            times(),
+            times(),
+            Arc::new(values),
+            Arc::new(sources),
+            Arc::new(extras),
+        ],
+    )
+    .unwrap()
 }
 
 /// `count` rows a second apart with random ids.
 fn many(count: usize, from: i64) -> RecordBatch {
     let heart = |row: usize| 60.0 + ((row * 7) % 41) as f64;
-    let all: Vec<_> = (0..count).map(|row| (RecordId(Uuid::new_v4()), from + row as i64 * SECOND, heart(row))).collect();
+    let all: Vec<_> = (0..count)
+        .map(|row| (RecordId(Uuid::new_v4()), from + row as i64 * SECOND, heart(row)))
+        .collect();
     rows(&all)
 }
 
@@ -64,7 +83,11 @@ fn heart_rate() -> TypeId {
 }
 
 fn target(person: PersonId) -> Target {
-    Target { person, data_type: heart_rate(), layout_version: 1 }
+    Target {
+        person,
+        data_type: heart_rate(),
+        layout_version: 1,
+    }
 }
 
 fn piece_id() -> PieceId {
@@ -88,16 +111,31 @@ impl Bench {
         let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
-        Self { catalog, objects, directory }
+        Self {
+            catalog,
+            objects,
+            directory,
+        }
     }
 
     async fn commit(&self, change: PartitionChange) {
-        let commit = Commit { changes: vec![change], ..Commit::default() };
+        let commit = Commit {
+            changes: vec![change],
+            ..Commit::default()
+        };
         assert_eq!(self.catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
     }
 }
 
 fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> PartitionChange {
     let records = add.iter().map(|piece| piece.rows).sum();
-    PartitionChange { person, data_type: heart_rate(), expected_version: Some(expected_version), add, dead: Vec::new(), records_delta: records, updates: records }
+    PartitionChange {
+        person,
+        data_type: heart_rate(),
+        expected_version: Some(expected_version),
+        add,
+        dead: Vec::new(),
+        records_delta: records,
+        updates: records,
+    }
 }

@@ -51,7 +51,7 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     dress(response.headers_mut(), &id, &notes);
     let (status, took) = (response.status(), stopwatch.elapsed());
     app.metrics.request_ended(route, &method, status, took);
-    span.in_scope(|| tracing::info!(route, %method, status = status.as_u16(), milliseconds = took.as_secs_f64() * 1e3, "answered"));
+    span.in_scope(|| tracing::info!(route, %method, status = status.as_u16(), microseconds = took.as_micros() as u64, "answered"));
     response
 }
 

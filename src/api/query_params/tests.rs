@@ -1,1 +1,125 @@
+use super::*;
+use crate::model::faults::LocPart;
 
+fn names(params: Params<'_>) -> Vec<(String, &'static str)> {
+    let name = |fault: &Fault| match fault.loc.as_slice() {
+        [LocPart::Name(place), LocPart::Name(name)] if place == "query" => name.clone(),
+        other => panic!("{other:?}"),
+    };
+    params.into_faults().iter().map(|fault| (name(fault), fault.kind)).collect()
+}
+
+#[test]
+fn percent_and_plus_are_decoded() {
+    let mut params = Params::parse("data_type=Event%2F0191&name=a+b%20c%C3%A9&odd=100%&empty=&bare");
+    assert_eq!(params.text("data_type").as_deref(), Some("Event/0191"));
+    assert_eq!(params.text("name").as_deref(), Some("a b cé"));
+    assert_eq!(params.text("odd").as_deref(), Some("100%"));
+    assert_eq!(params.text("empty").as_deref(), Some(""));
+    assert_eq!(params.text("bare").as_deref(), Some(""));
+    assert_eq!(params.text("absent"), None);
+    assert_eq!(names(params), []);
+}
+
+#[test]
+fn a_value_that_is_no_text_is_a_fault() {
+    assert_eq!(names(Params::parse("name=%FF")), [("name".to_owned(), "string_unicode")]);
+}
+
+#[test]
+fn a_plus_before_an_offset_may_arrive_as_a_blank() {
+    for text in [
+        "2024-01-24T00:00:00%2B01:00",
+        "2024-01-24T00:00:00+01:00",
+        "2024-01-24 00:00:00 01:00",
+    ] {
+        let query = format!("time={}", text.replace(' ', "%20"));
+        let mut params = Params::parse(&query);
+        assert_eq!(params.instant("time").map(Instant::micros), Some(1_706_050_800_000_000), "{text}");
+    }
+}
+
+#[test]
+fn a_range_needs_both_ends_in_order() {
+    let faults = |query: &str| {
+        let mut params = Params::parse(query);
+        assert_eq!(params.range(), None, "{query}");
+        names(params)
+    };
+    let fault = |name: &str, kind| (name.to_owned(), kind);
+    assert_eq!(faults(""), [fault("start_time", "missing"), fault("end_time", "missing")]);
+    assert_eq!(faults("start_time=2024-01-01&end_time=x"), [fault("end_time", "datetime_parsing")]);
+    assert_eq!(
+        faults("start_time=2024-01-02&end_time=2024-01-01"),
+        [fault("end_time", "value_error")]
+    );
+    let mut params = Params::parse("start_time=2024-01-01&end_time=2024-01-01");
+    assert!(params.range().is_some_and(TimeRange::is_empty));
+    assert!(Params::parse("").open_range().is_some());
+    assert!(Params::parse("start_time=x").open_range().is_none());
+}
+
+#[test]
+fn booleans_arrive_in_six_spellings() {
+    for (text, value) in [
+        ("true", true),
+        ("True", true),
+        ("1", true),
+        ("false", false),
+        ("False", false),
+        ("0", false),
+    ] {
+        assert_eq!(Params::parse(&format!("flag={text}")).flag("flag"), Some(value));
+    }
+    let mut params = Params::parse("flag=yes");
+    assert_eq!(params.flag("flag"), None);
+    assert_eq!(names(params), [("flag".to_owned(), "bool_parsing")]);
+}
+
+#[test]
+fn lists_repeat_or_have_commas() {
+    let mut params = Params::parse("metrics=a&metrics=b,%20c,&filter=x:1,2&filter=y:3");
+    assert_eq!(params.list("metrics"), ["a", "b", "c"]);
+    assert_eq!(params.repeated("filter"), ["x:1,2", "y:3"]);
+    assert_eq!(params.list("absent"), [""; 0]);
+}
+
+#[test]
+fn numbers_and_ids_are_checked() {
+    let mut params = Params::parse("a=60&b=0.5&c=inf&d=1.5&e=0191f000-0000-7000-8000-000000000001&f=x");
+    assert_eq!(params.integer("a"), Some(60));
+    assert_eq!(params.number("b"), Some(0.5));
+    assert_eq!((params.number("c"), params.integer("d")), (None, None));
+    assert!(params.uuid("e").is_some() && params.uuid("f").is_none());
+    let kinds: Vec<&str> = names(params).into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, ["finite_number", "int_parsing", "uuid_parsing"]);
+}
+
+#[test]
+fn choices_name_what_there_is() {
+    #[derive(Debug, PartialEq)]
+    struct Asc;
+    impl FromStr for Asc {
+        type Err = &'static str;
+        fn from_str(text: &str) -> Result<Self, Self::Err> {
+            if text == "asc" { Ok(Self) } else { Err("expected asc") }
+        }
+    }
+    let mut params = Params::parse("sort=asc&other=down");
+    assert_eq!(params.required_choice("sort"), Some(Asc));
+    assert_eq!(params.choice::<Asc>("other"), None);
+    assert_eq!(params.required_choice::<Asc>("absent"), None);
+    assert_eq!(params.choices::<Asc>("sort"), Some(vec![Asc]));
+    let faults = params.into_faults();
+    assert_eq!(
+        faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>(),
+        ["expected asc", "this parameter is required"]
+    );
+}
+
+#[test]
+fn what_was_never_asked_for_is_ignored_once_and_harmlessly() {
+    let mut params = Params::parse("known=1&colour=red&colour=blue&b%0D%0Aad=1");
+    params.text("known");
+    assert_eq!(params.ignored(), ["b%0D%0Aad", "colour"]);
+}

@@ -8,14 +8,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// Fails when nothing could be written for too long. Without it, a client that stops reading would hold its place, and the rows being
-/// sent to it, for ever.
+/// How a connection begins whose client speaks HTTP/2. Until it is known whether this comes, nobody else watches the time.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Fails when nothing could be written for too long, or nothing was said at first. Without it, a client that stops reading would hold its
+/// place, and the rows being sent to it, for ever.
 pub struct Impatient<S> {
     stream: S,
     limit: Duration,
     alarm: Pin<Box<Sleep>>,
     /// Whether something waits to be written. Only then does the client's time run.
     blocked: bool,
+    /// What is left of the preface, while everything read so far belongs to it.
+    opening: Option<&'static [u8]>,
 }
 
 impl<S> Impatient<S> {
@@ -25,6 +30,7 @@ impl<S> Impatient<S> {
             limit,
             alarm: Box::pin(tokio::time::sleep(limit)),
             blocked: false,
+            opening: Some(PREFACE),
         }
     }
 
@@ -47,7 +53,20 @@ impl<S> Impatient<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let Some(expected) = self.opening else {
+            return outcome;
+        };
+        if outcome.is_ready() {
+            let read = buffer.filled().get(before..).unwrap_or_default();
+            self.opening = expected.strip_prefix(read).filter(|rest| !rest.is_empty());
+            return outcome;
+        }
+        match self.alarm.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client says nothing"))),
+            Poll::Pending => Poll::Pending,
+        }
     }
 }
 
@@ -79,7 +98,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -90,5 +109,25 @@ mod tests {
         connection.write_all(b"12345678").await.unwrap();
         let error = connection.write_all(b"9").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_gets_past_a_greeting_is_given_up() {
+        for greeting in ["", "PRI"] {
+            let (ours, mut theirs) = tokio::io::duplex(64);
+            theirs.write_all(greeting.as_bytes()).await.unwrap();
+            let mut connection = Impatient::new(ours, Duration::from_millis(1));
+            let error = connection.read_to_end(&mut Vec::new()).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{greeting:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_ends_the_watch_over_the_opening() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        theirs.write_all(b"POST").await.unwrap();
+        let mut connection = Impatient::new(ours, Duration::from_mins(1));
+        connection.read_exact(&mut [0; 4]).await.unwrap();
+        assert_eq!(connection.opening, None);
     }
 }

@@ -20,6 +20,7 @@ CREATE TABLE ledgers (
 ) STRICT, WITHOUT ROWID;
 
 -- `digest` is the exclusive or of the checksums of the partition's pieces and dead rows, so that a lost one is an error.
+-- `current_count` counts the updates of the newest minute; earlier minutes are rows of `updates`.
 CREATE TABLE partitions (
     person BLOB NOT NULL REFERENCES people (person),
     data_type TEXT NOT NULL,
@@ -33,6 +34,8 @@ CREATE TABLE partitions (
     max_start INTEGER NOT NULL,
     max_end INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
+    current_minute INTEGER NOT NULL,
+    current_count INTEGER NOT NULL,
     checksum INTEGER NOT NULL,
     PRIMARY KEY (person, data_type)
 ) STRICT, WITHOUT ROWID;
@@ -95,7 +98,7 @@ CREATE TABLE uploads (
 
 CREATE INDEX uploads_by_age ON uploads (accepted_at);
 
--- Records put or deleted per minute of acceptance.
+-- Records put or deleted per minute of acceptance, but for the newest minute of each partition.
 CREATE TABLE updates (
     person BLOB NOT NULL REFERENCES people (person),
     minute INTEGER NOT NULL,

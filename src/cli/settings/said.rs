@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::Settings;
 use super::SettingsError;
 use super::table::{Entry, SETTINGS, named};
 
@@ -13,6 +14,8 @@ pub enum Origin {
     Environment,
     File(PathBuf),
     Default,
+    /// Nobody said anything; it follows from another setting.
+    Follows(&'static str),
 }
 
 /// A setting and what was said about it.
@@ -75,13 +78,27 @@ impl Sayings {
         Ok(Self(SETTINGS.iter().map(said).collect()))
     }
 
-    pub fn iter(&self) -> std::slice::Iter<'_, Said> {
-        self.0.iter()
+    #[must_use]
+    pub fn as_slice(&self) -> &[Said] {
+        &self.0
+    }
+
+    /// The same, where settings that nobody mentioned show what follows for them from others.
+    #[must_use]
+    pub fn completed(mut self, settings: &Settings) -> Self {
+        for said in self.0.iter_mut().filter(|said| said.value().is_none()) {
+            if let Some((text, from)) = settings.following(said.entry.name) {
+                said.text = text;
+                said.origin = Origin::Follows(from);
+            }
+        }
+        self
     }
 
     /// What was said about `name`, or its default.
     pub fn said(&self, name: &str) -> Result<&Said, SettingsError> {
-        self.iter()
+        self.0
+            .iter()
             .find(|said| said.entry.name == name)
             .ok_or_else(|| SettingsError::Unlisted(name.to_owned()))
     }
@@ -121,13 +138,14 @@ impl Said {
             Origin::Environment => format!("environment {}", self.entry.variable),
             Origin::File(path) => format!("file {}", path.display()),
             Origin::Default => "default".to_owned(),
+            Origin::Follows(name) => format!("default, from {name}"),
         }
     }
 }
 
 impl fmt::Display for Sayings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: Vec<(&str, String, String)> = self.iter().map(|said| (said.entry.name, said.shown(), said.place())).collect();
+        let shown: Vec<(&str, String, String)> = self.0.iter().map(|said| (said.entry.name, said.shown(), said.place())).collect();
         let name_width = shown.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
         let value_width = shown.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or_default();
         for (name, value, place) in shown {

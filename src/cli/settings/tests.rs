@@ -5,8 +5,8 @@ fn none(_: &str) -> Option<String> {
     None
 }
 
-fn file(text: &str) -> Option<(PathBuf, String)> {
-    Some((PathBuf::from("almanac.toml"), text.to_owned()))
+fn file(text: &str) -> (PathBuf, String) {
+    (PathBuf::from("almanac.toml"), text.to_owned())
 }
 
 fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
@@ -37,7 +37,7 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
         origin(&Sources {
             flag: &flag,
             variable: &variable,
-            file: file(text)
+            file: Some(file(text))
         }),
         (1, Origin::Flag)
     );
@@ -45,7 +45,7 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
         origin(&Sources {
             flag: &none,
             variable: &variable,
-            file: file(text)
+            file: Some(file(text))
         }),
         (2, Origin::Environment)
     );
@@ -53,7 +53,7 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
         origin(&Sources {
             flag: &none,
             variable: &none,
-            file: file(text)
+            file: Some(file(text))
         }),
         (3, Origin::File("almanac.toml".into()))
     );
@@ -72,7 +72,7 @@ fn an_unknown_key_in_the_file_is_an_error_that_names_it() {
     let error = Sayings::gathered(&Sources {
         flag: &none,
         variable: &none,
-        file: file("lissten = 'x'"),
+        file: Some(file("lissten = 'x'")),
     })
     .unwrap_err();
     assert!(error.to_string().contains("lissten"), "{error}");
@@ -85,7 +85,7 @@ fn numbers_booleans_and_lists_in_the_file_are_values() {
         &Sayings::gathered(&Sources {
             flag: &none,
             variable: &none,
-            file: file(text),
+            file: Some(file(text)),
         })
         .unwrap(),
     )
@@ -170,6 +170,26 @@ fn secrets_and_passwords_are_not_shown() {
     assert!(!shown.contains("topsecret"), "{shown}");
     assert!(shown.contains("postgres://me:***@localhost/almanac"), "{shown}");
     assert!(shown.contains("environment ALMANAC_DATABASE_URL"), "{shown}");
+}
+
+#[test]
+fn what_nobody_sets_shows_what_follows_from_the_rest() {
+    let variable = |name: &str| (name == "ALMANAC_DATA_DIR").then(|| "/srv/almanac".to_owned());
+    let sayings = Sayings::gathered(&Sources {
+        flag: &none,
+        variable: &variable,
+        file: None,
+    })
+    .unwrap();
+    let settings = Settings::from_sayings(&sayings).unwrap();
+    let completed = sayings.completed(&settings);
+    let shown = |name| completed.said(name).map(|said| (said.shown(), said.place())).unwrap();
+    assert_eq!(
+        shown("database_url"),
+        ("sqlite:///srv/almanac/catalogue.db".to_owned(), "default, from data_dir".to_owned())
+    );
+    assert_eq!(shown("public_url").0, "http://127.0.0.1:8080");
+    assert_eq!(shown("jwks_url"), ("-".to_owned(), "default".to_owned()));
 }
 
 #[test]

@@ -292,7 +292,7 @@ fn feed_everything(json: &[u8]) {
     let compiled = COMPILED.get(&data_type(TOMBSTONE_TYPE)).unwrap();
     let _ = decode_tombstone(&compiled, &context(), 0, json);
     if let Ok(record) = unwrap_one(json) {
-        record.json_for(&data_type("HeartRate"));
+        assert!(record.json_for(&data_type("HeartRate")).starts_with(b"{"));
     }
     let _ = unwrap_batch(json);
 }

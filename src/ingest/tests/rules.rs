@@ -1,7 +1,7 @@
 use super::*;
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::model::ids::PersonId;
-use crate::model::registry::Definition;
+use crate::model::registry::{Base, Definition};
 use serde_json::json;
 
 #[test]
@@ -94,9 +94,14 @@ fn rule_8_4_undeclared_members_of_declared_objects_are_kept_too() {
 
 #[test]
 fn rule_8_4_own_types_have_typed_columns_and_keep_the_rest_as_given() {
-    let definition: Definition = serde_json::from_value(json!({
-        "name": "Coffee", "description": "", "record_spec": {"schema": {"properties": {"beans": {"type": "string"}, "grams": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}}, "required": ["beans"]}}
-    }))
+    let schema = json!({
+        "properties": {"beans": {"type": "string"}, "grams": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}},
+        "required": ["beans"],
+    });
+    let definition = Definition::read(
+        Base::Event,
+        &json!({"name": "Coffee", "description": "", "record_spec": {"schema": schema}}),
+    )
     .unwrap();
     let own = Arc::new(
         DataType::from_definition(

@@ -68,7 +68,9 @@ impl Cells {
             Values::Instant { values, text, .. } => style.write_plain(out, |out| text.write(values[row], out)),
             Values::Day { values, text } => style.write_plain(out, |out| out.extend_from_slice(text.of(i64::from(values[row])))),
             Values::Dictionary(dictionary) => dictionary.write(row, out, style.null()),
-            Values::List { .. } | Values::Structure(_) => {
+            // It was made for this style.
+            Values::Structure(structure) => structure.write(row, out),
+            Values::List { .. } => {
                 scratch.clear();
                 self.write_json(row, scratch);
                 style.write(scratch, out);

@@ -51,7 +51,7 @@ impl Cells {
                 }
                 out.push(b']');
             }
-            Values::Structure(structure) => structure.write_json(row, out),
+            Values::Structure(structure) => structure.write(row, out),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A struct column as JSON objects.
 //!
-//! Consecutive records mostly come from the same source, so when all members are dictionaries the object of the row before is copied while its keys
+//! Consecutive records mostly come from the same source, so when all members are dictionaries the text of the row before is copied while its keys
 //! stay the same.
 
 use arrow::array::{ArrayRef, AsArray};
@@ -12,10 +12,12 @@ use super::{Cells, Style, Values};
 
 #[derive(Debug)]
 pub(super) struct Structure {
+    style: Style,
     members: Vec<Member>,
     /// The row that `last_text` was written for.
     last_row: Option<usize>,
     last_text: Vec<u8>,
+    scratch: Vec<u8>,
     /// Whether rows can be compared by their members' keys.
     by_keys: bool,
 }
@@ -28,7 +30,7 @@ struct Member {
 }
 
 impl Structure {
-    pub(super) fn new(fields: &Fields) -> Result<Self, EncodeError> {
+    pub(super) fn new(fields: &Fields, style: Style) -> Result<Self, EncodeError> {
         let member = |(index, field): (usize, &arrow::datatypes::FieldRef)| {
             let mut name = vec![if index == 0 { b'{' } else { b',' }];
             write_json_string(field.name(), &mut name);
@@ -44,7 +46,9 @@ impl Structure {
                 .iter()
                 .all(|member| matches!(member.cells.values, Values::Dictionary(_) | Values::Null));
         Ok(Self {
+            style,
             members,
+            scratch: Vec::new(),
             last_row: None,
             last_text: Vec::new(),
             by_keys,
@@ -61,19 +65,32 @@ impl Structure {
     }
 
     /// Writes the object of a row that is not null.
-    pub(super) fn write_json(&mut self, row: usize, out: &mut Vec<u8>) {
+    pub(super) fn write(&mut self, row: usize, out: &mut Vec<u8>) {
         if !self.by_keys {
-            self.write_members(row, out);
+            self.write_styled(row, out);
             return;
         }
         if !self.last_row.is_some_and(|last| self.same(last, row)) {
             let mut text = std::mem::take(&mut self.last_text);
             text.clear();
-            self.write_members(row, &mut text);
+            self.write_styled(row, &mut text);
             self.last_text = text;
             self.last_row = Some(row);
         }
         out.extend_from_slice(&self.last_text);
+    }
+
+    fn write_styled(&mut self, row: usize, out: &mut Vec<u8>) {
+        match self.style {
+            Style::Json => self.write_members(row, out),
+            Style::Field(style) => {
+                let mut scratch = std::mem::take(&mut self.scratch);
+                scratch.clear();
+                self.write_members(row, &mut scratch);
+                style.write(&scratch, out);
+                self.scratch = scratch;
+            }
+        }
     }
 
     fn same(&self, one: usize, other: usize) -> bool {

@@ -1,7 +1,10 @@
 //! One flipped bit is an error and never a wrong answer.
 
+use std::fmt::Write as _;
+
 use super::super::files::PieceFiles;
 use super::super::piece::write_batch;
+use super::super::scrub::verify_object;
 use super::super::snapshot::{Content, Snapshot, Snapshots};
 use super::super::{StoreError, tail};
 use super::pieces::read_back;
@@ -15,7 +18,10 @@ fn every_flipped_bit_of_a_blob_is_noticed() {
     for bit in 0..blob.len() * 8 {
         let mut damaged = blob.to_vec();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        assert!(matches!(tail::decode(&damaged, checksum), Err(StoreError::Corrupt { .. })), "bit {bit}");
+        assert!(
+            matches!(tail::decode(&damaged, checksum), Err(StoreError::Corrupt { .. })),
+            "bit {bit}"
+        );
     }
 }
 
@@ -23,8 +29,13 @@ fn every_flipped_bit_of_a_blob_is_noticed() {
 async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
     let bench = Bench::new().await;
     let batch = many(20_000, NEW_YEAR_2024);
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &batch).await.unwrap().remove(0);
-    let NewPlace::Object { path, .. } = &piece.place else { panic!("a tail piece") };
+    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &batch)
+        .await
+        .unwrap()
+        .remove(0);
+    let NewPlace::Object { path, .. } = &piece.place else {
+        panic!("a tail piece")
+    };
     let file = bench.directory.path().join("objects").join(path);
     let good = std::fs::read(&file).unwrap();
     let expected = read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await.unwrap();
@@ -46,8 +57,13 @@ async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
 #[tokio::test]
 async fn an_object_that_was_cut_short_or_lost_is_noticed() {
     let bench = Bench::new().await;
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(1_000, NEW_YEAR_2024)).await.unwrap().remove(0);
-    let NewPlace::Object { path, .. } = &piece.place else { panic!("a tail piece") };
+    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(1_000, NEW_YEAR_2024))
+        .await
+        .unwrap()
+        .remove(0);
+    let NewPlace::Object { path, .. } = &piece.place else {
+        panic!("a tail piece")
+    };
     let file = bench.directory.path().join("objects").join(path);
     let good = std::fs::read(&file).unwrap();
     for length in [0, 1, good.len() / 2, good.len() - 1] {
@@ -56,7 +72,10 @@ async fn an_object_that_was_cut_short_or_lost_is_noticed() {
         assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{length} bytes: {read:?}");
     }
     std::fs::remove_file(&file).unwrap();
-    assert!(matches!(read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await, Err(StoreError::Corrupt { .. })));
+    assert!(matches!(
+        read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await,
+        Err(StoreError::Corrupt { .. })
+    ));
 }
 
 /// All that a reader can learn of a snapshot.
@@ -64,7 +83,7 @@ fn everything(snapshots: &[Arc<Snapshot>]) -> String {
     let mut all = format!("{snapshots:?}");
     for piece in snapshots.iter().flat_map(|snapshot| &snapshot.pieces) {
         if let Content::Tail(rows) = &piece.content {
-            all.push_str(&format!("{:?}", rows.batch()));
+            write!(all, "{:?}", rows.batch()).unwrap();
         }
     }
     all
@@ -77,8 +96,17 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
     for person in people {
         for version in 0..4 {
             let piece = tail::piece(piece_id(), &many(20, NEW_YEAR_2024), 1).unwrap();
-            let dead = if version == 3 { vec![(piece.id, RecordId(Uuid::new_v4()))] } else { Vec::new() };
-            bench.commit(PartitionChange { dead, ..change(person, version, vec![piece]) }).await;
+            let dead = if version == 3 {
+                vec![(piece.id, RecordId(Uuid::new_v4()))]
+            } else {
+                Vec::new()
+            };
+            bench
+                .commit(PartitionChange {
+                    dead,
+                    ..change(person, version, vec![piece])
+                })
+                .await;
         }
     }
     let types = [heart_rate(), TypeId("Steps".into())];
@@ -87,7 +115,7 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
         let mut all = String::new();
         for person in people {
             all.push_str(&everything(&snapshots.get(person, &types).await?));
-            all.push_str(&format!("{:?}", catalog.partitions_of(person).await?));
+            write!(all, "{:?}", catalog.partitions_of(person).await?).unwrap();
         }
         Ok::<_, StoreError>(all)
     };
@@ -114,4 +142,30 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
         std::fs::remove_file(&path).unwrap();
     }
     assert!(noticed > 20, "{noticed}");
+}
+
+#[tokio::test]
+async fn a_scrub_notices_an_object_that_is_not_what_was_written() {
+    let bench = Bench::new().await;
+    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(100, NEW_YEAR_2024))
+        .await
+        .unwrap()
+        .remove(0);
+    let NewPlace::Object { path, .. } = &piece.place else {
+        panic!("a tail piece")
+    };
+    verify_object(&bench.objects, path, piece.bytes, piece.checksum).await.unwrap();
+    let file = bench.directory.path().join("objects").join(path);
+    let mut damaged = std::fs::read(&file).unwrap();
+    damaged[1] ^= 1;
+    std::fs::write(&file, &damaged).unwrap();
+    assert!(matches!(
+        verify_object(&bench.objects, path, piece.bytes, piece.checksum).await,
+        Err(StoreError::Corrupt { .. })
+    ));
+    std::fs::remove_file(&file).unwrap();
+    assert!(matches!(
+        verify_object(&bench.objects, path, piece.bytes, piece.checksum).await,
+        Err(StoreError::Corrupt { .. })
+    ));
 }

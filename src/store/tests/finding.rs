@@ -20,13 +20,24 @@ fn finder(bench: &Bench) -> Finder {
 
 /// The values of the rows found, by id.
 async fn found(bench: &Bench, person: PersonId, ids: &[RecordId]) -> Result<HashMap<RecordId, f64>, StoreError> {
-    let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20).get(person, &[heart_rate()]).await?.remove(0);
+    let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20)
+        .get(person, &[heart_rate()])
+        .await?
+        .remove(0);
     let rows = finder(bench).predecessors(&snapshot, ids).await?;
     Ok(rows
         .into_iter()
         .map(|(id, predecessor)| {
             assert_eq!(ids_of(&predecessor.row), [id]);
-            (id, predecessor.row.column_by_name("value").unwrap().as_primitive::<Float64Type>().value(0))
+            (
+                id,
+                predecessor
+                    .row
+                    .column_by_name("value")
+                    .unwrap()
+                    .as_primitive::<Float64Type>()
+                    .value(0),
+            )
         })
         .collect())
 }
@@ -76,7 +87,11 @@ async fn rows_are_found_in_every_row_group() {
     let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
     bench.commit(change(person, 0, pieces)).await;
     let all = ids_of(&batch);
-    let wanted: Vec<_> = [0, 1, 131_071, 131_072, 299_999].into_iter().map(|row| all[row]).chain([RecordId(Uuid::new_v4())]).collect();
+    let wanted: Vec<_> = [0, 1, 131_071, 131_072, 299_999]
+        .into_iter()
+        .map(|row| all[row])
+        .chain([RecordId(Uuid::new_v4())])
+        .collect();
     let found = found(&bench, person, &wanted).await.unwrap();
     let values = batch.column_by_name("value").unwrap().as_primitive::<Float64Type>();
     assert_eq!(found.len(), 5);

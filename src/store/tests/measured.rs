@@ -25,7 +25,10 @@ async fn catalogue() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(1, NEW_YEAR_2024);
-    each("encode a tail piece of one row", 1000, || async { tail::piece(piece_id(), &batch, 1).unwrap() }).await;
+    each("encode a tail piece of one row", 1000, || async {
+        tail::piece(piece_id(), &batch, 1).unwrap()
+    })
+    .await;
     let piece = tail::piece(piece_id(), &batch, 1).unwrap();
     println!("a tail piece of one row: {} bytes", piece.bytes);
     let (blob, checksum) = tail::encode(&batch).unwrap();
@@ -41,19 +44,47 @@ async fn catalogue() {
     let people: Vec<PersonId> = (0..64).map(|_| super::person()).collect();
     let round = std::cell::Cell::new(0);
     each("commit 64 people with one piece each", 50, || async {
-        let changes = people.iter().map(|person| change(*person, round.get(), vec![tail::piece(piece_id(), &batch, 1).unwrap()])).collect();
-        assert_eq!(bench.catalog.commit(Commit { changes, ..Commit::default() }).await.unwrap(), CommitOutcome::Done);
+        let changes = people
+            .iter()
+            .map(|person| change(*person, round.get(), vec![tail::piece(piece_id(), &batch, 1).unwrap()]))
+            .collect();
+        assert_eq!(
+            bench
+                .catalog
+                .commit(Commit {
+                    changes,
+                    ..Commit::default()
+                })
+                .await
+                .unwrap(),
+            CommitOutcome::Done
+        );
         round.set(round.get() + 1);
     })
     .await;
-    each("versions of one type", 2000, || async { bench.catalog.versions(person, &[heart_rate()]).await.unwrap() }).await;
+    each("versions of one type", 2000, || async {
+        bench.catalog.versions(person, &[heart_rate()]).await.unwrap()
+    })
+    .await;
     let five: Vec<TypeId> = ["HeartRate", "A", "B", "C", "D"].map(|name| TypeId(name.into())).into();
-    each("versions of five types", 2000, || async { bench.catalog.versions(person, &five).await.unwrap() }).await;
-    each("partitions of a person", 1000, || async { bench.catalog.partitions_of(person).await.unwrap() }).await;
+    each("versions of five types", 2000, || async {
+        bench.catalog.versions(person, &five).await.unwrap()
+    })
+    .await;
+    each("partitions of a person", 1000, || async {
+        bench.catalog.partitions_of(person).await.unwrap()
+    })
+    .await;
     let snapshots = Snapshots::new(bench.catalog.clone(), 64 << 20);
-    each("snapshot from memory, 401 tail pieces", 1000, || async { snapshots.get(person, &[heart_rate()]).await.unwrap() }).await;
+    each("snapshot from memory, 401 tail pieces", 1000, || async {
+        snapshots.get(person, &[heart_rate()]).await.unwrap()
+    })
+    .await;
     each("snapshot from the catalogue, 401 tail pieces", 10, || async {
-        Snapshots::new(bench.catalog.clone(), 64 << 20).get(person, &[heart_rate()]).await.unwrap()
+        Snapshots::new(bench.catalog.clone(), 64 << 20)
+            .get(person, &[heart_rate()])
+            .await
+            .unwrap()
     })
     .await;
 }
@@ -69,18 +100,42 @@ async fn objects() {
     let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let bytes: i64 = pieces.iter().map(|piece| piece.bytes).sum();
-    println!("write {rows} rows: {:.2} M rows/s, {:.1} bytes a row, {} pieces", rows as f64 / seconds / 1e6, bytes as f64 / rows as f64, pieces.len());
+    println!(
+        "write {rows} rows: {:.2} M rows/s, {:.1} bytes a row, {} pieces",
+        rows as f64 / seconds / 1e6,
+        bytes as f64 / rows as f64,
+        pieces.len()
+    );
     bench.commit(change(person, 0, pieces)).await;
     let files = PieceFiles::new(bench.objects.clone(), 32 << 20);
     let finder = Finder::new(files, 64 << 20);
-    let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20).get(person, &[heart_rate()]).await.unwrap().remove(0);
+    let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20)
+        .get(person, &[heart_rate()])
+        .await
+        .unwrap()
+        .remove(0);
     let fresh: Vec<RecordId> = (0..10_000).map(|_| RecordId(Uuid::new_v4())).collect();
-    each("10,000 random ids against it, none there, first", 1, || async { finder.predecessors(&snapshot, &fresh).await.unwrap().len() }).await;
-    each("10,000 random ids against it, none there", 20, || async { finder.predecessors(&snapshot, &fresh).await.unwrap().len() }).await;
+    each("10,000 random ids against it, none there, first", 1, || async {
+        finder.predecessors(&snapshot, &fresh).await.unwrap().len()
+    })
+    .await;
+    each("10,000 random ids against it, none there", 20, || async {
+        finder.predecessors(&snapshot, &fresh).await.unwrap().len()
+    })
+    .await;
     let ordered: Vec<RecordId> = (0..10_000).map(|_| RecordId(Uuid::now_v7())).collect();
-    each("10,000 ids in order of time", 20, || async { finder.predecessors(&snapshot, &ordered).await.unwrap().len() }).await;
+    each("10,000 ids in order of time", 20, || async {
+        finder.predecessors(&snapshot, &ordered).await.unwrap().len()
+    })
+    .await;
     let one = [fresh[0]];
-    each("one id", 200, || async { finder.predecessors(&snapshot, &one).await.unwrap().len() }).await;
+    each("one id", 200, || async {
+        finder.predecessors(&snapshot, &one).await.unwrap().len()
+    })
+    .await;
     let known: Vec<RecordId> = ids_of(&batch.slice(1_000_000, 10_000));
-    each("10,000 ids that are there", 3, || async { finder.predecessors(&snapshot, &known).await.unwrap().len() }).await;
+    each("10,000 ids that are there", 3, || async {
+        finder.predecessors(&snapshot, &known).await.unwrap().len()
+    })
+    .await;
 }

@@ -8,7 +8,9 @@ use object_store::memory::InMemory;
 
 use super::super::StoreError;
 use super::super::faults::{Fault, Faults, FaultyStore, ForgetfulDisk, Operation};
+use super::super::piece::write_batch;
 use super::*;
+use crate::model::ids::SystemIds;
 
 /// Every object store that is at hand, with what keeps it alive.
 fn all() -> Vec<(ObjectStorage, Option<tempfile::TempDir>)> {
@@ -43,7 +45,10 @@ async fn an_object_is_never_overwritten() {
     for (store, _directory) in all() {
         let path = format!("{}/a", folder());
         store.put(&path, Bytes::from_static(b"first")).await.unwrap();
-        assert!(matches!(store.put(&path, Bytes::from_static(b"second")).await, Err(StoreError::Exists { .. })));
+        assert!(matches!(
+            store.put(&path, Bytes::from_static(b"second")).await,
+            Err(StoreError::Exists { .. })
+        ));
         assert_eq!(store.get(&path).await.unwrap(), "first");
     }
 }
@@ -132,4 +137,23 @@ async fn faults_reach_the_caller_as_what_they_are() {
     assert!(matches!(store.get("a").await, Err(StoreError::Unavailable { .. })));
     faults.lasting(Operation::Get, None);
     assert_eq!(store.get("a").await.unwrap(), "x");
+}
+
+#[tokio::test]
+async fn a_piece_whose_write_failed_is_not_there_and_can_be_written_again() {
+    let faults = Arc::new(Faults::default());
+    let store = ObjectStorage::over(Arc::new(FaultyStore::new(Arc::new(InMemory::new()), faults.clone())));
+    let (person, batch) = (person(), many(2_000, NEW_YEAR_2024));
+    for (fault, left_behind) in [(Fault::Fail, 0), (Fault::NoRoom, 0), (Fault::LoseAnswer, 1)] {
+        faults.once(Operation::Put, fault);
+        let refused = write_batch(&store, &SystemIds, target(person), &batch).await;
+        assert!(
+            matches!(refused, Err(StoreError::Unavailable { .. } | StoreError::Full { .. })),
+            "{refused:?}"
+        );
+        let objects: Vec<_> = store.list("data").unwrap().try_collect().await.unwrap();
+        assert_eq!(objects.len(), left_behind);
+    }
+    faults.lasting(Operation::Put, Some(Fault::Delay(std::time::Duration::from_millis(5))));
+    assert_eq!(write_batch(&store, &SystemIds, target(person), &batch).await.unwrap().len(), 1);
 }

@@ -14,7 +14,9 @@ use crate::catalog::records::NewPlace;
 use crate::model::ids::SystemIds;
 
 pub(super) async fn read_back(files: &PieceFiles, piece: &NewPiece) -> Result<RecordBatch, StoreError> {
-    let NewPlace::Object { path, footer } = &piece.place else { panic!("a tail piece") };
+    let NewPlace::Object { path, footer } = &piece.place else {
+        panic!("a tail piece")
+    };
     let place = ObjectPlace::new(path, piece.bytes, *footer);
     let file = files.open(&place).await?;
     let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(&place), file.parquet().clone());
@@ -50,7 +52,9 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
     let files = PieceFiles::new(bench.objects.clone(), 1 << 20);
     assert_eq!(read_back(&files, &pieces[0]).await.unwrap(), without_null_columns(&batch).unwrap());
 
-    let NewPlace::Object { path, footer } = &pieces[0].place else { panic!("a tail piece") };
+    let NewPlace::Object { path, footer } = &pieces[0].place else {
+        panic!("a tail piece")
+    };
     assert_eq!(*path, format!("data/{person}/HeartRate/2024/{}.parquet", pieces[0].id));
     let file = files.open(&ObjectPlace::new(path, pieces[0].bytes, *footer)).await.unwrap();
     assert_eq!(file.metadata().num_row_groups(), 3);
@@ -60,7 +64,10 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
     assert_eq!(fact("almanac.data_type"), Some("HeartRate".to_owned()));
     assert_eq!(fact("almanac.piece"), Some(pieces[0].id.to_string()));
     let content = bench.objects.get(path).await.unwrap();
-    assert_eq!((content.len() as i64, crc32fast::hash(&content)), (pieces[0].bytes, pieces[0].checksum));
+    assert_eq!(
+        (content.len() as i64, crc32fast::hash(&content)),
+        (pieces[0].bytes, pieces[0].checksum)
+    );
 }
 
 #[tokio::test]
@@ -71,7 +78,11 @@ async fn rows_of_two_years_become_two_objects() {
     assert_eq!(pieces.iter().map(|piece| piece.rows).collect::<Vec<_>>(), [4, 6]);
     assert_eq!(pieces[0].bounds.max_start.micros(), NEW_YEAR_2024 - SECOND);
     assert_eq!(pieces[1].bounds.min_start.micros(), NEW_YEAR_2024);
-    let paths: Vec<bool> = pieces.iter().zip(["/2023/", "/2024/"]).map(|(piece, year)| matches!(&piece.place, NewPlace::Object { path, .. } if path.contains(year))).collect();
+    let paths: Vec<bool> = pieces
+        .iter()
+        .zip(["/2023/", "/2024/"])
+        .map(|(piece, year)| matches!(&piece.place, NewPlace::Object { path, .. } if path.contains(year)))
+        .collect();
     assert_eq!(paths, [true, true]);
 }
 

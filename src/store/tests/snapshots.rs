@@ -13,12 +13,24 @@ async fn a_snapshot_is_given_out_again_until_something_changes() {
     let (person, snapshots) = (person(), Snapshots::new(bench.catalog.clone(), 1 << 20));
     let get = async || snapshots.get(person, &[heart_rate()]).await.unwrap().remove(0);
     assert_eq!(get().await.version, 0);
-    bench.commit(change(person, 0, vec![tail::piece(piece_id(), &many(3, NEW_YEAR_2024), 1).unwrap()])).await;
+    bench
+        .commit(change(
+            person,
+            0,
+            vec![tail::piece(piece_id(), &many(3, NEW_YEAR_2024), 1).unwrap()],
+        ))
+        .await;
     let first = get().await;
     assert_eq!((first.version, first.records), (1, 3));
     assert!(Arc::ptr_eq(&first, &get().await));
 
-    bench.commit(change(person, 1, vec![tail::piece(piece_id(), &many(2, NEW_YEAR_2024), 1).unwrap()])).await;
+    bench
+        .commit(change(
+            person,
+            1,
+            vec![tail::piece(piece_id(), &many(2, NEW_YEAR_2024), 1).unwrap()],
+        ))
+        .await;
     let second = get().await;
     assert_eq!((second.version, second.records, second.pieces.len()), (2, 5, 2));
     assert_eq!((first.version, first.pieces.len()), (1, 1));
@@ -41,10 +53,17 @@ async fn a_noted_commit_gives_the_snapshot_that_the_catalogue_would_give() {
         let piece = tail::piece(piece_id(), &batch, 1).unwrap();
         let dead: Vec<_> = previous.into_iter().collect();
         previous = Some((piece.id, ids_of(&batch)[1]));
-        let change = PartitionChange { records_delta: 3 - dead.len() as i64, dead, ..change(person, version, vec![piece]) };
+        let change = PartitionChange {
+            records_delta: 3 - dead.len() as i64,
+            dead,
+            ..change(person, version, vec![piece])
+        };
         bench.commit(change.clone()).await;
         noted.committed(&change, vec![Some(super::super::arrange::without_null_columns(&batch).unwrap())]);
-        let fresh = Snapshots::new(bench.catalog.clone(), 1 << 20).get(person, &[heart_rate()]).await.unwrap();
+        let fresh = Snapshots::new(bench.catalog.clone(), 1 << 20)
+            .get(person, &[heart_rate()])
+            .await
+            .unwrap();
         let (fresh, noted) = (&fresh[0], &noted.get(person, &[heart_rate()]).await.unwrap()[0]);
         assert_eq!(format!("{fresh:?}"), format!("{noted:?}"));
     }
@@ -59,7 +78,13 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
     bench.commit(change(person, 0, vec![small.clone()])).await;
     let before = snapshots.get(person, &[heart_rate()]).await.unwrap();
     let output = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
-    let replace = Replace { person, data_type: heart_rate(), inputs: vec![small.id], applied: Vec::new(), output };
+    let replace = Replace {
+        person,
+        data_type: heart_rate(),
+        inputs: vec![small.id],
+        applied: Vec::new(),
+        output,
+    };
     assert_eq!(bench.catalog.replace(replace).await.unwrap(), CommitOutcome::Done);
     let after = snapshots.get(person, &[heart_rate()]).await.unwrap();
     assert_eq!((before[0].version, after[0].version, after[0].records), (1, 2, 50));

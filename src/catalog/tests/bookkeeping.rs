@@ -1,0 +1,135 @@
+//! What the catalogue remembers besides pieces: people, sources, definitions, leases, and what waits for upkeep.
+
+use super::super::records::StoredDefinition;
+use super::*;
+
+#[tokio::test]
+async fn a_lease_is_held_by_one_until_it_ends() {
+    for bench in Bench::all().await {
+        let length = std::time::Duration::from_mins(1);
+        let name = Uuid::now_v7().to_string();
+        let acquire = async |holder: &str| bench.catalog.acquire_lease(&name, holder, length).await.unwrap();
+        assert!(acquire("a").await);
+        assert!(!acquire("b").await);
+        assert!(acquire("a").await);
+        bench.clock.set(Instant::from_micros(1_002 * MINUTE));
+        assert!(acquire("b").await);
+        bench.catalog.release_lease(&name, "a").await.unwrap();
+        assert!(!acquire("a").await);
+        bench.catalog.release_lease(&name, "b").await.unwrap();
+        assert!(acquire("a").await);
+    }
+}
+
+#[tokio::test]
+async fn a_definition_changes_only_from_the_version_that_was_read() {
+    for bench in Bench::all().await {
+        let owner = person();
+        bench.catalog.ensure_person(owner, Some("Ada")).await.unwrap();
+        let now = Instant::from_micros(5);
+        let first = StoredDefinition {
+            id: Uuid::now_v7(),
+            person: owner,
+            base: "Event".to_owned(),
+            body: "{}".to_owned(),
+            version: 1,
+            deprecated: false,
+            created_at: now,
+            updated_at: now,
+        };
+        bench.catalog.insert_definition(&first).await.unwrap();
+        assert!(matches!(
+            bench.catalog.insert_definition(&first).await,
+            Err(CatalogError::Exists { .. })
+        ));
+        let second = StoredDefinition {
+            version: 2,
+            deprecated: true,
+            ..first.clone()
+        };
+        assert!(bench.catalog.update_definition(&second, 1).await.unwrap());
+        assert!(!bench.catalog.update_definition(&first, 1).await.unwrap());
+        assert_eq!(bench.catalog.definitions_of(owner).await.unwrap(), std::slice::from_ref(&second));
+        assert_eq!(bench.catalog.definition(first.id).await.unwrap(), Some(second));
+    }
+}
+
+#[tokio::test]
+async fn preferences_and_meta_are_kept() {
+    for bench in Bench::all().await {
+        let person = person();
+        assert!(matches!(
+            bench.catalog.set_preferences(person, "{}").await,
+            Err(CatalogError::Missing { .. })
+        ));
+        assert!(bench.catalog.ensure_person(person, Some("Ada")).await.unwrap());
+        assert!(!bench.catalog.ensure_person(person, Some("Bob")).await.unwrap());
+        bench.catalog.set_preferences(person, "{\"zone\":\"UTC\"}").await.unwrap();
+        let known = bench.catalog.person(person).await.unwrap().unwrap();
+        assert_eq!(
+            (known.name.as_deref(), known.preferences.as_deref()),
+            (Some("Ada"), Some("{\"zone\":\"UTC\"}"))
+        );
+        let name = Uuid::now_v7().to_string();
+        assert_eq!(bench.catalog.meta(&name).await.unwrap(), None);
+        bench.catalog.set_meta(&name, "1").await.unwrap();
+        assert_eq!(bench.catalog.meta(&name).await.unwrap().as_deref(), Some("1"));
+    }
+}
+
+#[tokio::test]
+async fn the_backlog_and_the_listing_of_objects_name_what_is_there() {
+    for bench in Bench::all().await {
+        let person = person();
+        bench
+            .catalog
+            .commit(one(change(
+                person,
+                0,
+                vec![tail(b"abc"), tail(b"de"), object("data/listed.parquet")],
+            )))
+            .await
+            .unwrap();
+        let backlog = bench.catalog.tail_backlog().await.unwrap();
+        let ours = backlog.iter().find(|backlog| backlog.person == person).unwrap();
+        assert_eq!((ours.pieces, ours.bytes, ours.oldest.micros()), (2, 5, 1_000 * MINUTE));
+        let mut paths = Vec::new();
+        let mut after = None;
+        loop {
+            let page = bench.catalog.object_paths(after.as_ref()).await.unwrap();
+            let Some(last) = page.last().cloned() else { break };
+            paths.extend(page.into_iter().map(|object| object.path));
+            after = Some(last);
+        }
+        assert!(paths.contains(&"data/listed.parquet".to_owned()));
+        let crowded = bench.catalog.compaction_candidates(3).await.unwrap();
+        assert!(
+            crowded
+                .iter()
+                .any(|found| (found.person, &found.data_type) == (person, &heart_rate()))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_source_is_listed_once() {
+    for bench in Bench::all().await {
+        let source = SeenSource {
+            person: person(),
+            key: "watch".to_owned(),
+            name: Some("Watch".to_owned()),
+        };
+        for _ in 0..2 {
+            bench
+                .catalog
+                .commit(Commit {
+                    sources: vec![source.clone()],
+                    ..Commit::default()
+                })
+                .await
+                .unwrap();
+        }
+        let known = bench.catalog.sources_of(source.person).await.unwrap();
+        assert_eq!(known.iter().map(|source| source.key.as_str()).collect::<Vec<_>>(), ["watch"]);
+    }
+}

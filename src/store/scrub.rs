@@ -1,0 +1,26 @@
+//! Reading whole objects for no other reason than to know that they are still what was written.
+
+use futures::StreamExt as _;
+
+use super::errors::StoreError;
+use super::objects::ObjectStorage;
+
+/// Compares an object with its checksum and length in the catalogue. `Corrupt` when it is another or gone.
+pub async fn verify_object(objects: &ObjectStorage, path: &str, bytes: i64, checksum: u32) -> Result<(), StoreError> {
+    let mut content = match objects.stream(path).await {
+        Err(StoreError::Missing { path }) => return Err(StoreError::corrupt(format!("object {path} is lost"))),
+        content => content?,
+    };
+    let mut hasher = crc32fast::Hasher::new();
+    let mut length = 0;
+    while let Some(part) = content.next().await {
+        let part = part?;
+        hasher.update(&part);
+        length += part.len() as i64;
+    }
+    if length == bytes && hasher.finalize() == checksum {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(format!("object {path} differs from what was written")))
+    }
+}

@@ -1,0 +1,358 @@
+//! Who is asking: every token that is refused is refused before anything else is looked at, and nobody reads what is another's.
+
+use base64::encode as base64url;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::{
+    ALL_TIME, AUDIENCE, Almanac, ISSUER, IdentityProvider, Person, Setup, at, claims, heart_rate, id, now, person, shared, sign,
+};
+
+/// A catalogue read: allowed to everybody who is somebody.
+async fn status(reader: &Person) -> u16 {
+    reader.get("/data/v0/metrics_catalog").await.status
+}
+
+#[tokio::test]
+async fn no_token_is_401_with_the_scheme_and_a_problem() {
+    let reply = shared().nobody().get("/data/v0/metrics_catalog").await;
+    assert!(
+        reply.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer")),
+        "{reply}"
+    );
+    reply.problem(401);
+}
+
+#[tokio::test]
+async fn malformed_tokens_are_401() {
+    let person = person();
+    let whole = person.token().to_owned();
+    let (head, signature) = whole.rsplit_once('.').unwrap();
+    let unsigned = format!(
+        "{}.{}.",
+        base64url(br#"{"alg":"none","typ":"JWT"}"#),
+        head.split_once('.').unwrap().1
+    );
+    let other = if signature.starts_with('A') { "B" } else { "A" };
+    let tampered = format!("{head}.{other}{}", &signature[1..]);
+    for token in [
+        "",
+        "x",
+        "a.b.c",
+        "null",
+        &whole[..whole.len() / 2],
+        head,
+        &unsigned,
+        &tampered,
+        &format!("{whole}.x"),
+        &"y".repeat(20_000),
+    ] {
+        assert!(matches!(status(&person.showing(token)).await, 401 | 431), "{token}");
+    }
+}
+
+#[tokio::test]
+async fn other_schemes_are_401() {
+    let person = person();
+    let nobody = shared().nobody();
+    for value in [
+        "Basic dXNlcjpwYXNz".to_owned(),
+        format!("Token {}", person.token()),
+        person.token().to_owned(),
+        "Bearer".to_owned(),
+    ] {
+        let reply = nobody.get("/data/v0/metrics_catalog").header("authorization", &value).await;
+        assert_eq!(reply.status, 401, "{value}: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn the_scheme_may_be_written_in_any_case() {
+    let person = person();
+    let reply = shared()
+        .nobody()
+        .get("/data/v0/metrics_catalog")
+        .header("authorization", &format!("bearer {}", person.token()))
+        .await;
+    reply.must_be(200);
+}
+
+#[tokio::test]
+async fn a_refused_token_is_refused_before_anything_else() {
+    let stranger = shared().nobody().showing("not.a.token");
+    let endless = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    for call in [
+        stranger.get("/data/v1alpha1/event/NoSuchType"),
+        stranger.get("/data/v0/not-a-uuid/metric_samples"),
+        stranger.get("/data/v1/updates").with("start_time", "rubbish"),
+        stranger.record("NoSuchType", &json!({})),
+        stranger.ingest("HeartRate").header("content-type", "image/png").body("not json"),
+        stranger
+            .ingest("HeartRate")
+            .header("content-type", "application/json")
+            .body(endless),
+        stranger
+            .ingest("HeartRate")
+            .header("content-type", "application/json")
+            .body(vec![b' '; 70 << 20]),
+    ] {
+        // A server that refuses a large body may close the connection before the client has sent all of it.
+        match call.attempt().await {
+            Ok(reply) => assert_eq!(reply.status, 401, "{reply}"),
+            Err(error) => assert!(error.is_request(), "{error:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_installations_token_is_401() {
+    let other = Setup::default().prepare();
+    let token = other.token(Uuid::new_v4());
+    assert_eq!(status(&person().showing(token)).await, 401);
+}
+
+#[tokio::test]
+async fn refusals_say_nothing_about_the_reason_and_tokens_are_never_logged() {
+    let server = Almanac::start();
+    let person = server.person();
+    let mut tampered = person.token().to_owned();
+    tampered.pop();
+    let first = person.showing(tampered.clone()).get("/data/v0/metrics_catalog").await.must_be(401);
+    let second = person.showing("rubbish").get("/data/v0/metrics_catalog").await.must_be(401);
+    assert_eq!(first.json()["detail"], second.json()["detail"], "the answer tells reasons apart");
+    person.samples("HeartRate", &at("10:00"), &at("11:00")).await;
+    server.stop();
+    let log = server.log();
+    for secret in [person.token(), &tampered] {
+        assert!(!log.contains(secret), "a token is in the log");
+        assert!(!log.contains(secret.rsplit_once('.').unwrap().1), "a signature is in the log");
+    }
+}
+
+#[tokio::test]
+async fn health_needs_no_token() {
+    let nobody = shared().nobody();
+    nobody.get("/health/live").await.must_be(200);
+    nobody.get("/health/ready").await.must_be(200);
+}
+
+#[tokio::test]
+async fn another_persons_data_is_403_whether_the_person_exists_or_not() {
+    let (owner, reader) = (person(), person());
+    owner.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let mut answers: Vec<Value> = Vec::new();
+    for owner in [owner.id, Uuid::new_v4()] {
+        let path = format!("/data/v0/{owner}/metric_samples");
+        let samples = reader
+            .get(&path)
+            .with("metric", "HeartRate")
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1)
+            .await;
+        answers.push(samples.problem(403)["detail"].clone());
+        let owner = owner.to_string();
+        for call in [
+            reader.read("metric", "HeartRate"),
+            reader.read("event", "Event"),
+            reader.read("event", "Event/0191f000-0000-7000-8000-000000000001"),
+            reader
+                .get("/data/v1alpha1/data_available")
+                .with("start_time", ALL_TIME.0)
+                .with("end_time", ALL_TIME.1),
+            reader
+                .get("/data/v1/updates")
+                .with("start_time", ALL_TIME.0)
+                .with("end_time", ALL_TIME.1),
+        ] {
+            let reply = call.with("svc_userid", &owner).await;
+            assert_eq!(reply.status, 403, "{reply}");
+        }
+    }
+    assert_eq!(answers[0], answers[1], "the answer tells whether a person exists");
+}
+
+#[tokio::test]
+async fn naming_oneself_is_allowed() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let reply = person
+        .read("metric", "HeartRate")
+        .with("svc_userid", &person.id.to_string().to_uppercase())
+        .await
+        .must_be(200);
+    assert_eq!(reply.rows().len(), 1);
+}
+
+#[tokio::test]
+async fn a_persons_id_that_is_no_uuid_is_422_or_404() {
+    let person = person();
+    let reply = person
+        .get("/data/v0/somebody/metric_samples")
+        .with("metric", "HeartRate")
+        .with("start_time", ALL_TIME.0)
+        .with("end_time", ALL_TIME.1)
+        .await;
+    assert!(matches!(reply.status, 404 | 422), "{reply}");
+    person.read("metric", "HeartRate").with("svc_userid", "somebody").await.faults();
+}
+
+/// A server that believes `provider` alone.
+fn trusting(provider: &IdentityProvider) -> Setup {
+    Setup::default()
+        .with("ALMANAC_JWKS_URL", provider.url())
+        .with("ALMANAC_ISSUER", ISSUER)
+        .with("ALMANAC_AUDIENCE", AUDIENCE)
+        .with("ALMANAC_JWKS_INTERVAL", "200ms")
+}
+
+fn outsider(server: &Almanac, id: Uuid, token: String) -> Person {
+    Person::new(&server.url(), id, token)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outside_providers_tokens_are_believed() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let server = trusting(&provider).start();
+    let id_ = Uuid::new_v4();
+    let person = outsider(&server, id_, sign("first", &claims(id_)));
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+    for _ in 0..20 {
+        assert_eq!(status(&person).await, 200);
+    }
+    assert!(provider.fetches() <= 3, "the keys are fetched for every request");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_that_do_not_fit_are_401() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let server = trusting(&provider).start();
+    let id_ = Uuid::new_v4();
+    let altered = |name: &str, value: Value| {
+        let mut claims = claims(id_);
+        if value.is_null() {
+            claims.as_object_mut().unwrap().remove(name);
+        } else {
+            claims[name] = value;
+        }
+        outsider(&server, id_, sign("first", &claims))
+    };
+    assert_eq!(status(&altered("iat", json!(now() - 10))).await, 200);
+    assert_eq!(
+        status(&altered("aud", json!([AUDIENCE, "another"]))).await,
+        200,
+        "one of several audiences"
+    );
+    for (name, value) in [
+        ("exp", json!(now() - 3600)),
+        ("exp", Value::Null),
+        ("exp", json!("soon")),
+        ("nbf", json!(now() + 3600)),
+        ("iss", json!("https://elsewhere.example/")),
+        ("iss", Value::Null),
+        ("aud", json!("another")),
+        ("aud", Value::Null),
+    ] {
+        assert_eq!(status(&altered(name, value.clone())).await, 401, "{name}: {value}");
+    }
+    let mut nameless = claims(id_);
+    nameless["svc_userid"] = json!("somebody");
+    nameless["sub"] = json!("auth0|12345");
+    assert_eq!(
+        status(&outsider(&server, id_, sign("first", &nameless))).await,
+        401,
+        "no person in the token"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_person_is_the_configured_claim_else_the_subject() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let server = trusting(&provider)
+        .with("ALMANAC_USER_CLAIM", "https://almanac.example/user")
+        .start();
+    let (claimed, subject) = (Uuid::new_v4(), Uuid::new_v4());
+    let base = json!({"iss": ISSUER, "aud": AUDIENCE, "exp": now() + 600, "sub": subject});
+    let mut with_claim = base.clone();
+    with_claim["https://almanac.example/user"] = json!(claimed);
+    let by_claim = outsider(&server, claimed, sign("first", &with_claim));
+    by_claim.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    assert_eq!(by_claim.all_samples("HeartRate").await.len(), 1);
+    let by_subject = outsider(&server, subject, sign("first", &base));
+    assert!(by_subject.all_samples("HeartRate").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_nobody_published_is_401_and_its_own_tokens_too() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let server = trusting(&provider).start();
+    let id_ = Uuid::new_v4();
+    assert_eq!(status(&outsider(&server, id_, sign("forged", &claims(id_)))).await, 401);
+    let embedded = Setup::default().prepare();
+    assert_eq!(
+        status(&outsider(&server, id_, embedded.token(id_))).await,
+        401,
+        "an embedded token where an outside provider is trusted"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_public_key_is_no_secret_to_sign_with() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let server = trusting(&provider).start();
+    let id_ = Uuid::new_v4();
+    let keys: Value = reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .unwrap()
+        .get(provider.url())
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    let public = keys["keys"][0]["x"].as_str().unwrap().to_owned();
+    let header = jsonwebtoken::Header {
+        kid: Some("first".to_owned()),
+        ..jsonwebtoken::Header::new(jsonwebtoken::Algorithm::HS256)
+    };
+    let forged = jsonwebtoken::encode(&header, &claims(id_), &jsonwebtoken::EncodingKey::from_secret(public.as_bytes())).unwrap();
+    assert_eq!(status(&outsider(&server, id_, forged)).await, 401);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rotated_key_is_found_without_a_restart() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let server = trusting(&provider).start();
+    let id_ = Uuid::new_v4();
+    assert_eq!(status(&outsider(&server, id_, sign("first", &claims(id_)))).await, 200);
+    provider.rotate(&["first", "second"]);
+    let rotated = outsider(&server, id_, sign("second", &claims(id_)));
+    // The provider is not asked more often than a least interval allows, so the new key may take a moment.
+    let mut last = 0;
+    for _ in 0..120 {
+        last = status(&rotated).await;
+        if last == 200 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+    assert_eq!(last, 200, "the new key is never looked up");
+}
+
+/// Base64 for urls, for the one test that forges a header.
+mod base64 {
+    pub fn encode(bytes: &[u8]) -> String {
+        const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let mut text = String::new();
+        for group in bytes.chunks(3) {
+            let bits = group
+                .iter()
+                .enumerate()
+                .fold(0_u32, |bits, (place, byte)| bits | u32::from(*byte) << (16 - 8 * place));
+            text.extend((0..=group.len()).map(|place| LETTERS[(bits >> (18 - 6 * place) & 63) as usize] as char));
+        }
+        text
+    }
+}

@@ -1,0 +1,243 @@
+//! The command line: what scripts rely on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::harness::{Almanac, Backends, Setup, at, heart_rate, id, steps};
+
+fn output(output: &Output) -> (String, String) {
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn help_and_version_end_with_0() {
+    let almanac = Setup::default().prepare();
+    let help = almanac.run(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    for command in ["serve", "token", "check", "backup", "config"] {
+        assert!(output(&help).0.contains(command), "{command} is not in the help");
+    }
+    assert_eq!(almanac.run(&["--version"]).status.code(), Some(0));
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let almanac = Setup::default().prepare();
+    for arguments in [
+        &["no-such-command"][..],
+        &["token"],
+        &["token", "--user", "not-a-uuid"],
+        &["serve", "--no-such-flag"],
+        &["backup"],
+        &["token", "--user", &Uuid::new_v4().to_string(), "--days", "many"],
+    ] {
+        let ended = almanac.run(arguments);
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {:?}", output(&ended));
+        assert!(output(&ended).0.is_empty(), "{arguments:?} wrote to standard output");
+    }
+}
+
+#[test]
+fn a_token_is_all_that_token_prints() {
+    let almanac = Setup::default().prepare();
+    let user = Uuid::new_v4().to_string();
+    for arguments in [
+        &["token", "--user", &user][..],
+        &["token", "--user", &user, "--name", "Ada", "--days", "2"],
+    ] {
+        let ended = almanac.run(arguments);
+        assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
+        let (text, _) = output(&ended);
+        let token = text.strip_suffix('\n').unwrap();
+        assert_eq!(token.split('.').count(), 3, "{text}");
+        assert!(!token.contains(char::is_whitespace), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_made_before_the_first_start_is_good_after_it() {
+    let almanac = Setup::default().prepare();
+    let user = Uuid::new_v4();
+    let token = almanac.token(user);
+    almanac.launch();
+    almanac.nobody().showing(token).get("/data/v0/metrics_catalog").await.must_be(200);
+}
+
+#[test]
+fn the_data_directory_is_the_operators_alone() {
+    let almanac = Almanac::start();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(almanac.data_dir()), 0o700, "nobody else gets further than this");
+    let entries = fs::read_dir(almanac.data_dir()).unwrap().map(|entry| entry.unwrap().path());
+    let keys: Vec<_> = entries.filter(|path| path.to_string_lossy().contains("key")).collect();
+    assert!(!keys.is_empty(), "no signing key");
+    for key in keys {
+        assert_eq!(mode(&key), 0o600, "{}", key.display());
+    }
+}
+
+#[test]
+fn config_prints_every_setting_its_value_and_where_it_came_from() {
+    let almanac = Setup::default().with("ALMANAC_LOG_FORMAT", "json").prepare();
+    let ended = almanac.run(&["config"]);
+    assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
+    let (text, _) = output(&ended);
+    let line = |name: &str| {
+        text.lines()
+            .find(|line| line.to_lowercase().replace(['-', '.'], "_").contains(name))
+            .unwrap_or_else(|| panic!("no {name} in\n{text}"))
+    };
+    assert!(
+        line("log_format").contains("json") && line("log_format").to_lowercase().contains("environment"),
+        "{}",
+        line("log_format")
+    );
+    assert!(
+        line("user_claim").contains("svc_userid") && line("user_claim").contains("default"),
+        "{}",
+        line("user_claim")
+    );
+    for name in [
+        "listen",
+        "data_dir",
+        "public_url",
+        "database_url",
+        "object_store",
+        "jwks_url",
+        "issuer",
+        "audience",
+        "cors_origins",
+        "memory_limit",
+        "source_prefix",
+    ] {
+        line(name);
+    }
+}
+
+#[test]
+fn flags_beat_the_environment_and_the_environment_beats_the_file() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("settings.toml");
+    fs::write(
+        &file,
+        "log_format = \"json\"\nuser_claim = \"from_the_file\"\nsource_prefix = \"org.file\"\n",
+    )
+    .unwrap();
+    let almanac = Setup::default().with("ALMANAC_SOURCE_PREFIX", "org.environment").prepare();
+    let ended = almanac.run(&["config", "--config", file.to_str().unwrap()]);
+    assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
+    let (text, _) = output(&ended);
+    assert!(text.contains("from_the_file"), "{text}");
+    assert!(text.contains("org.environment") && !text.contains("org.file"), "{text}");
+}
+
+#[test]
+fn a_setting_that_cannot_be_is_refused_at_the_start() {
+    for (name, value) in [
+        ("ALMANAC_LISTEN", "nowhere"),
+        ("ALMANAC_DATABASE_URL", "mysql://localhost/x"),
+        ("ALMANAC_OBJECT_STORE", "ftp://x"),
+        ("ALMANAC_MEMORY_LIMIT", "a lot"),
+    ] {
+        // Given to the command itself: what it would serve on must not matter.
+        let almanac = Setup::default().prepare();
+        let mut started = almanac.command(&["serve"]);
+        let started = started
+            .env(name, value)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let ended = ends_soon(started.spawn().unwrap()).unwrap_or_else(|| panic!("{name}={value} is served"));
+        assert!(matches!(ended.status.code(), Some(1 | 2)), "{name}={value}: {:?}", output(&ended));
+        assert!(
+            output(&ended).1.contains(value),
+            "{name}={value} is not named: {:?}",
+            output(&ended)
+        );
+    }
+}
+
+/// What a command that has no reason to go on ended with; `None`, and it is killed, when it goes on.
+fn ends_soon(mut child: Child) -> Option<Output> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < deadline {
+        if child.try_wait().unwrap().is_some() {
+            return child.wait_with_output().ok();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    None
+}
+
+#[tokio::test]
+async fn check_finds_nothing_wrong_with_what_was_written() {
+    for backends in Backends::available() {
+        let almanac = Setup::default().busy_upkeep().on(backends).start();
+        let person = almanac.person();
+        for round in 0..5 {
+            let records: Vec<_> = (0..50)
+                .map(|n| heart_rate(id(round * 25 + n), &at("10:00"), f64::from(round)))
+                .collect();
+            person.records("HeartRate", &records).await;
+        }
+        person.delete("HeartRate", id(3)).await;
+        let ended = almanac.run(&["check"]);
+        assert_eq!(ended.status.code(), Some(0), "while it runs: {:?}", output(&ended));
+        almanac.stop();
+        let ended = almanac.run(&["check"]);
+        assert_eq!(ended.status.code(), Some(0), "at rest: {:?}", output(&ended));
+    }
+}
+
+#[tokio::test]
+async fn a_backup_made_while_people_write_can_be_served() {
+    let almanac = Setup::default().busy_upkeep().start();
+    let person = almanac.person();
+    let records: Vec<_> = (0..2000).map(|n| heart_rate(id(n), &crate::harness::instant(n), 60)).collect();
+    person.records("HeartRate", &records).await;
+    person.records("StepCount", &[steps(id(1), &at("10:00"), &at("10:05"), 100)]).await;
+    person.delete("HeartRate", id(7)).await;
+    almanac.until_objects(1).await;
+    let own_type = person.define("Event", &serde_json::json!({"name": "Tea"})).await;
+    person
+        .records(&own_type, &[serde_json::json!({"id": id(1), "start_time": at("10:00")})])
+        .await;
+
+    let home = TempDir::new().unwrap();
+    let copy = home.path().join("copy");
+    let ended = almanac.run(&["backup", copy.to_str().unwrap()]);
+    assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
+    person.records("HeartRate", &[heart_rate(id(9999), &at("23:00"), 99)]).await;
+
+    let restored = Setup::default().in_dir(&copy).start();
+    let there = restored.person_called(person.id);
+    let samples = there.all_samples("HeartRate").await;
+    assert_eq!(samples.len(), 1999);
+    assert_eq!(there.all_samples("StepCount").await.len(), 1);
+    assert_eq!(there.rows("event", &own_type).await.len(), 1);
+    let old_token = there.showing(person.token());
+    old_token.get("/data/v0/metrics_catalog").await.must_be(200);
+    assert_eq!(restored.run(&["check"]).status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_backup_never_writes_into_what_is_there() {
+    let almanac = Setup::default().start();
+    let target = TempDir::new().unwrap();
+    fs::write(target.path().join("mine"), "precious").unwrap();
+    let ended = almanac.run(&["backup", target.path().to_str().unwrap()]);
+    assert_ne!(ended.status.code(), Some(0), "{:?}", output(&ended));
+    assert_eq!(fs::read_to_string(target.path().join("mine")).unwrap(), "precious");
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+}

@@ -1,0 +1,339 @@
+//! One damaged bit, in an object or in the catalogue, is an error that can be looked up, and never a wrong answer.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use sqlx::{Connection as _, Executor as _, Row as _, SqliteConnection};
+
+use crate::harness::{Almanac, Call, Frame, Person, Reply, Setup, heart_rate, id, instant};
+
+const ROWS: u32 = 3000;
+
+async fn with_rows(server: &Almanac) -> Person {
+    let person = server.person();
+    let records: Vec<Value> = (0..ROWS).map(|n| heart_rate(id(n), &instant(n), n % 97)).collect();
+    person.records("HeartRate", &records).await;
+    person
+}
+
+fn read(person: &Person) -> Call {
+    person
+        .metric_samples("HeartRate", "2024-05-01", "2024-06-01")
+        .with("output", "ndjson")
+}
+
+/// Whether an answer holds all rows with their values.
+fn is_right(reply: &Reply) -> bool {
+    let frame = Frame::read("ndjson", &reply.body);
+    frame.rows.len() == ROWS as usize
+        && frame
+            .rows
+            .iter()
+            .zip(0..)
+            .all(|(row, n)| row["value"].as_f64() == Some(f64::from(n % 97)))
+}
+
+/// A clear refusal: a problem with an id, and nothing of the inside.
+fn assert_clear(reply: Reply, server: &Almanac) {
+    assert!((500..600).contains(&reply.status), "{reply}");
+    let status = reply.status;
+    let shown = reply.to_string();
+    let named = reply.header("x-request-id").expect("a request id").to_owned();
+    let problem = reply.problem(status);
+    assert!(
+        problem.to_string().contains(&named) || problem["instance"].is_string(),
+        "nothing to look up: {shown}"
+    );
+    for inside in ["parquet", "sqlite", ".rs:", "panicked", &server.data_dir().display().to_string()] {
+        assert!(!problem.to_string().to_lowercase().contains(inside), "{inside} is shown: {problem}");
+    }
+}
+
+/// Damages a file in one bit.
+fn flip(path: &Path, place: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[place] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
+    let server = Setup::default().busy_upkeep().start();
+    let person = with_rows(&server).await;
+    server.until_objects(1).await;
+    // What flushing began is finished by the end of the process.
+    server.stop();
+    let server = Setup::default().no_upkeep().in_dir(server.data_dir()).start();
+    let person = Person::new(&server.url(), person.id, server.token(person.id));
+    assert!(is_right(&read(&person).await.must_be(200)));
+    assert_eq!(server.run(&["check"]).status.code(), Some(0));
+    let objects = server.objects();
+    let object = objects.last().unwrap().clone();
+    let whole = fs::read(&object).unwrap();
+    let length = whole.len();
+    let mut refused = 0;
+    let places: Vec<usize> = (0..24)
+        .map(|n| length * n / 24)
+        .chain([4, 5, length - 5, length - 8, length - 9, length - 100])
+        .collect();
+    for place in &places {
+        server.stop();
+        fs::write(&object, &whole).unwrap();
+        flip(&object, *place);
+        server.launch();
+        match read(&person).attempt().await {
+            // An answer that breaks off midway is no answer either.
+            Err(_) => refused += 1,
+            Ok(reply) if reply.status == 200 => assert!(is_right(&reply), "byte {place} of {length}: a wrong answer"),
+            Ok(reply) => {
+                assert_clear(reply, &server);
+                refused += 1;
+            }
+        }
+    }
+    assert!(
+        refused * 2 > places.len(),
+        "only {refused} of {} damages were noticed by a read",
+        places.len()
+    );
+
+    server.stop();
+    fs::write(&object, &whole).unwrap();
+    flip(&object, length / 3);
+    let checked = server.run(&["check"]);
+    let report = format!(
+        "{}{}",
+        String::from_utf8_lossy(&checked.stdout),
+        String::from_utf8_lossy(&checked.stderr)
+    );
+    assert_eq!(checked.status.code(), Some(1), "{report}");
+    assert!(
+        report.contains(object.file_stem().unwrap().to_str().unwrap()),
+        "the object is not named: {report}"
+    );
+
+    server.launch();
+    drop(read(&person).attempt().await);
+    let metrics = server.metrics().await;
+    assert!(metrics.sum(&["corrupt"]) > 0.0, "no metric tells of it");
+    person.samples("RestingHeartRate", "2024-05-01", "2024-06-01").await;
+    person.records("RestingHeartRate", &[heart_rate(id(1), &instant(1), 50)]).await;
+
+    server.stop();
+    fs::write(&object, &whole).unwrap();
+    server.launch();
+    assert!(is_right(&read(&person).await.must_be(200)), "the mended object is read again");
+}
+
+#[tokio::test]
+async fn a_missing_or_truncated_object_is_an_error() {
+    let server = Setup::default().busy_upkeep().start();
+    let person = with_rows(&server).await;
+    server.until_objects(1).await;
+    server.stop();
+    let server = Setup::default().no_upkeep().in_dir(server.data_dir()).start();
+    let person = Person::new(&server.url(), person.id, server.token(person.id));
+    server.stop();
+    let object = server.objects().last().unwrap().clone();
+    let whole = fs::read(&object).unwrap();
+    for left in [Some(whole.len() / 2), Some(0), None] {
+        match left {
+            Some(length) => fs::write(&object, &whole[..length]).unwrap(),
+            None => fs::remove_file(&object).unwrap(),
+        }
+        assert_eq!(server.run(&["check"]).status.code(), Some(1));
+        server.launch();
+        match read(&person).attempt().await {
+            Ok(reply) => assert_clear(reply, &server),
+            Err(error) => assert!(error.is_body() || error.is_decode(), "{error:?}"),
+        }
+        server.stop();
+    }
+}
+
+/// Every cell of the catalogue's tables that holds bytes, text or numbers of some person's data, as (table, column, row).
+async fn cells(catalogue: &Path) -> Vec<(String, String)> {
+    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", catalogue.display()))
+        .await
+        .unwrap();
+    let tables = connection
+        .fetch_all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_sqlx%'")
+        .await
+        .unwrap();
+    let mut found = Vec::new();
+    for table in tables {
+        let table: String = table.get(0);
+        let columns = connection
+            .fetch_all(sqlx::AssertSqlSafe(format!("SELECT name FROM pragma_table_info('{table}')")))
+            .await
+            .unwrap();
+        found.extend(columns.into_iter().map(|column| (table.clone(), column.get::<String, _>(0))));
+    }
+    found
+}
+
+fn catalogue_of(server: &Almanac) -> std::path::PathBuf {
+    let is_database = |path: &Path| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3\0"));
+    let files = fs::read_dir(server.data_dir()).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .into_iter()
+        .find(|path| path.is_file() && is_database(path))
+        .expect("a catalogue")
+}
+
+#[tokio::test]
+async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer() {
+    let server = Setup::default().no_upkeep().start();
+    let person = with_rows(&server).await;
+    person
+        .records(
+            "HeartRate",
+            &[
+                heart_rate(id(1), &instant(1), 1),
+                heart_rate(id(1), &instant(1), 2),
+                heart_rate(id(1), &instant(1), 1),
+            ],
+        )
+        .await;
+    server.stop();
+    let catalogue = catalogue_of(&server);
+    let whole = fs::read(&catalogue).unwrap();
+    let columns = cells(&catalogue).await;
+    assert!(columns.iter().any(|(table, _)| table.contains("blob")), "no blobs in {columns:?}");
+    let mut refused = Vec::new();
+    for (table, column) in columns {
+        restore(&catalogue, &whole);
+        if !damage(&catalogue, &table, &column).await {
+            continue;
+        }
+        server.launch();
+        match read(&person).attempt().await {
+            Err(_) => refused.push((table, column)),
+            Ok(reply) if reply.status == 200 => {
+                // A key that no longer names the person's rows hides them: that too is a wrong answer.
+                assert!(
+                    is_right(&reply),
+                    "{table}.{column}: a wrong answer of {} rows",
+                    Frame::read("ndjson", &reply.body).rows.len()
+                );
+            }
+            Ok(reply) => {
+                assert_clear(reply, &server);
+                refused.push((table, column));
+            }
+        }
+        server.stop();
+    }
+    assert!(
+        refused.iter().any(|(table, column)| table == "blobs" && column == "blob"),
+        "a damaged tail was read: {refused:?}"
+    );
+    println!("{} columns whose damage a read refuses", refused.len());
+    restore(&catalogue, &whole);
+    assert!(damage(&catalogue, "blobs", "blob").await);
+    let checked = server.run(&["check"]);
+    assert_eq!(
+        checked.status.code(),
+        Some(1),
+        "{}{}",
+        String::from_utf8_lossy(&checked.stdout),
+        String::from_utf8_lossy(&checked.stderr)
+    );
+    server.launch();
+    drop(read(&person).attempt().await);
+    assert!(server.metrics().await.sum(&["corrupt"]) > 0.0, "no metric tells of it");
+}
+
+fn restore(catalogue: &Path, whole: &[u8]) {
+    for beside in ["-wal", "-shm"] {
+        let mut name = catalogue.as_os_str().to_owned();
+        name.push(beside);
+        drop(fs::remove_file(name));
+    }
+    fs::write(catalogue, whole).unwrap();
+}
+
+/// Changes one bit in a column of one row that belongs to the person; `false` when there is no such value.
+async fn damage(catalogue: &Path, table: &str, column: &str) -> bool {
+    let mut connection = SqliteConnection::connect(&format!("sqlite://{}", catalogue.display()))
+        .await
+        .unwrap();
+    let row = connection
+        .fetch_optional(sqlx::AssertSqlSafe(format!(
+            "SELECT typeof({column}), {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1"
+        )))
+        .await
+        .unwrap();
+    let Some(row) = row else { return false };
+    let changed = match row.get::<String, _>(0).as_str() {
+        "integer" => (row.get::<i64, _>(1) ^ 1).to_string(),
+        "text" => {
+            let mut text = row.get::<String, _>(1).into_bytes();
+            let Some(last) = text.last_mut() else { return false };
+            *last ^= 1;
+            format!("'{}'", String::from_utf8_lossy(&text).replace('\'', "''"))
+        }
+        "blob" => {
+            let mut bytes = row.get::<Vec<u8>, _>(1);
+            let middle = bytes.len() / 2;
+            let Some(place) = bytes.get_mut(middle) else { return false };
+            *place ^= 1;
+            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("x'{}'", digits.concat())
+        }
+        _ => return false,
+    };
+    let statement = format!(
+        "PRAGMA foreign_keys = OFF; UPDATE {table} SET {column} = {changed} WHERE {column} IS (SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"
+    );
+    let done = connection.execute(sqlx::AssertSqlSafe(statement)).await.is_ok();
+    connection.close().await.unwrap();
+    done
+}
+
+#[tokio::test]
+async fn a_page_of_the_catalogue_overwritten_is_an_error_and_not_less_data() {
+    let server = Setup::default().no_upkeep().start();
+    let person = with_rows(&server).await;
+    server.stop();
+    let catalogue = catalogue_of(&server);
+    let whole = fs::read(&catalogue).unwrap();
+    let pages = whole.len() / 4096;
+    for page in 1..pages {
+        let mut damaged = whole.clone();
+        damaged[page * 4096..(page + 1) * 4096].fill(0);
+        restore(&catalogue, &damaged);
+        let mut started = server
+            .command(&["serve"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // A server may refuse to start on it; one that starts must not show less than there is.
+        let outcome = answer_or_exit(&person, &mut started).await;
+        drop(started.kill());
+        drop(started.wait());
+        if let Some(reply) = outcome {
+            assert!(
+                reply.status >= 500 || reply.status == 401 || is_right(&reply),
+                "page {page} of {pages}: {reply}"
+            );
+        }
+    }
+}
+
+/// The answer of a read that came whole; `None` when the server refused to start or broke the answer off.
+async fn answer_or_exit(person: &Person, server: &mut std::process::Child) -> Option<Reply> {
+    for _ in 0..500 {
+        if server.try_wait().unwrap().is_some() {
+            return None;
+        }
+        match read(person).attempt().await {
+            Ok(reply) => return Some(reply),
+            Err(error) if error.is_connect() => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            Err(_) => return None,
+        }
+    }
+    panic!("neither an answer nor an exit");
+}

@@ -1,0 +1,116 @@
+//! Rule 5.4: `filter`, golden case F01 and its surroundings.
+
+use serde_json::json;
+
+use crate::harness::{Person, at, id, person, texts};
+
+async fn golden_rows() -> Person {
+    let person = person();
+    let rows = [
+        json!({"id": id(1), "source_id": "com.x.annotation.a", "sources": ["com.x.annotation.a"], "value": 3, "note": "tea: green", "tags": ["t1"]}),
+        json!({"id": id(2), "source_id": "com.x.annotation.b", "sources": ["com.x.annotation.b"], "value": 5, "note": null, "tags": ["t1", "t2"]}),
+        json!({"id": id(3), "source_id": "o'brien", "sources": ["o'brien"], "value": 4, "note": "50% off", "tags": []}),
+    ];
+    for (n, mut row) in rows.into_iter().enumerate() {
+        row["recorded_at"] = json!(crate::harness::instant(n as u32));
+        person.record("NumericAnnotation", &row).await.upload();
+    }
+    person
+}
+
+async fn found(person: &Person, filters: &[&str]) -> Vec<String> {
+    let call = filters.iter().fold(person.read("metric", "NumericAnnotation"), |call, filter| {
+        call.with("filter", filter)
+    });
+    texts(&call.await.must_be(200).rows(), "id")
+}
+
+#[tokio::test]
+async fn golden_f01() {
+    let person = golden_rows().await;
+    for (filters, expected) in [
+        (&["source_id:com.x.annotation.a"][..], &[1][..]),
+        (&["source_id:com.x.annotation.a", "source_id:com.x.annotation.b"], &[1, 2]),
+        (&["value>=4"], &[2, 3]),
+        (&["value>=4", "tags:t2"], &[2]),
+        (&["note:tea: green"], &[1]),
+        (&["note:null"], &[2]),
+        (&["note!=null"], &[1, 3]),
+        (&["source_id:o'brien"], &[3]),
+        (&["note~50%"], &[3]),
+        (&["source_id:' OR 1=1 --"], &[]),
+    ] {
+        let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
+        assert_eq!(found(&person, filters).await, expected, "{filters:?}");
+    }
+    for bad in ["nosuch:1", "value:abc", "value", "", ":x"] {
+        let faults = person.read("metric", "NumericAnnotation").with("filter", bad).await.faults();
+        assert!(faults[0].starts_with("query.filter"), "{bad}: {faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_operator_compares_in_the_fields_type() {
+    let person = golden_rows().await;
+    for (filter, count) in [
+        ("value=3", 1),
+        ("value=3.0", 1),
+        ("value!=3", 2),
+        ("value<4", 1),
+        ("value<=4", 2),
+        ("value>4", 1),
+        ("note~TEA", 1),
+        ("note~_", 0),
+        ("note~%", 1),
+        ("note:\"tea: green\"", 1),
+        ("note:\"null\"", 0),
+        ("tags:t1", 2),
+        ("tags!=t2", 2),
+        ("sources:o'brien", 1),
+    ] {
+        assert_eq!(found(&person, &[filter]).await.len(), count, "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn more_than_20_filters_or_very_long_ones_are_422() {
+    let person = golden_rows().await;
+    let many = (0..21).fold(person.read("metric", "NumericAnnotation"), |call, n| {
+        call.with("filter", &format!("value>={n}"))
+    });
+    many.await.faults();
+    person
+        .read("metric", "NumericAnnotation")
+        .with("filter", &format!("note:{}", "x".repeat(2000)))
+        .await
+        .faults();
+}
+
+#[tokio::test]
+async fn fields_of_own_types_filter_too() {
+    let person = person();
+    let schema = json!({"properties": {"kind": {"type": "string"}, "cups": {"type": "integer"}, "when": {"type": "string", "format": "date-time"}, "hot": {"type": "boolean"}}});
+    let own = person
+        .define("Event", &json!({"name": "Tea", "record_spec": {"schema": schema}}))
+        .await;
+    for (n, (kind, cups, hot)) in [("oolong", 1, true), ("green", 2, false), ("black", 10, true)]
+        .into_iter()
+        .enumerate()
+    {
+        let n = n as u32;
+        let cup =
+            json!({"id": id(n), "start_time": crate::harness::instant(n), "kind": kind, "cups": cups, "hot": hot, "when": at("10:00")});
+        person.record(&own, &cup).await.upload();
+    }
+    for (filter, expected) in [
+        ("kind:green", &[1][..]),
+        ("cups>=2", &[1, 2]),
+        ("hot:true", &[0, 2]),
+        ("when>2024-05-01T09:00:00Z", &[0, 1, 2]),
+    ] {
+        let rows = person.read("event", &own).with("filter", filter).await.must_be(200).rows();
+        let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
+        assert_eq!(texts(&rows, "id"), expected, "{filter}");
+    }
+    person.read("event", &own).with("filter", "cups:many").await.faults();
+}

@@ -1,0 +1,10 @@
+//! `/ingest/v1`: what is accepted, what a record's identity means, and what bad input gets.
+
+mod bodies;
+mod identity;
+mod legacy;
+mod refused;
+mod replaying;
+mod shapes;
+mod tombstones;
+mod units;

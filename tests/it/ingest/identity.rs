@@ -1,0 +1,175 @@
+//! Rules 8.1, 8.2 and 8.5: whose record it is, what happens when it comes again, and how changes are counted.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::{at, heart_rate, id, number, person, steps, texts};
+
+#[tokio::test]
+async fn rule_8_1_the_callers_id_is_kept_under_either_name() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records(
+            "HeartRate",
+            &[json!({"id": id(2), "start_date": at("10:01"), "end_date": at("10:01"), "value": 61})],
+        )
+        .await;
+    let samples = person.all_samples("HeartRate").await;
+    assert_eq!(texts(&samples, "uuid"), [id(1).to_string(), id(2).to_string()]);
+}
+
+#[tokio::test]
+async fn rule_8_1_an_id_in_capitals_is_the_same_id() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(0xabc), &at("10:00"), 60)]).await;
+    let shouted = id(0xabc).to_string().to_uppercase();
+    person
+        .records(
+            "HeartRate",
+            &[json!({"uuid": shouted, "start_date": at("10:00"), "end_date": at("10:00"), "value": 61})],
+        )
+        .await;
+    let samples = person.all_samples("HeartRate").await;
+    assert_eq!(samples.len(), 1);
+    assert_eq!(samples[0]["uuid"], json!(id(0xabc)));
+}
+
+#[tokio::test]
+async fn rule_8_1_without_an_id_one_of_version_7_is_made() {
+    let person = person();
+    let record = json!({"start_date": at("10:00"), "end_date": at("10:00"), "value": 60});
+    person.records("HeartRate", &[record.clone(), record]).await;
+    let samples = person.all_samples("HeartRate").await;
+    assert_eq!(samples.len(), 2, "two records without an id are two records");
+    for id in texts(&samples, "uuid") {
+        assert_eq!(Uuid::parse_str(&id).unwrap().get_version_num(), 7);
+    }
+}
+
+#[tokio::test]
+async fn rule_8_1_the_same_id_in_two_types_is_two_records() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person.records("StepCount", &[steps(id(1), &at("10:00"), &at("10:05"), 100)]).await;
+    person.delete("StepCount", id(1)).await;
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+    assert!(person.all_samples("StepCount").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_id_used_by_another_person_never_touches() {
+    let (mine, theirs) = (person(), person());
+    theirs.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    mine.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 90)]).await;
+    assert_eq!(number(&theirs.all_samples("HeartRate").await[0], "value"), 60.0);
+    mine.delete("HeartRate", id(1)).await;
+    assert!(mine.all_samples("HeartRate").await.is_empty());
+    assert_eq!(number(&theirs.all_samples("HeartRate").await[0], "value"), 60.0);
+}
+
+#[tokio::test]
+async fn rule_8_2_the_same_content_is_no_op() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let before = person.updates("HeartRate").await;
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    assert_eq!(person.updates("HeartRate").await, before);
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
+async fn rule_8_2_other_content_replaces_wholly() {
+    let person = person();
+    let mut record = heart_rate(id(1), &at("10:00"), 60);
+    record["extras"] = json!({"context": "sitting"});
+    record["source_properties"] = json!({"name": "Watch"});
+    person.records("HeartRate", &[record]).await;
+    person.records("HeartRate", &[heart_rate(id(1), &at("12:00"), 70)]).await;
+    assert!(
+        person.samples("HeartRate", &at("09:00"), &at("11:00")).await.is_empty(),
+        "the old moment still shows it"
+    );
+    let samples = person.all_samples("HeartRate").await;
+    assert_eq!(samples.len(), 1);
+    assert_eq!(number(&samples[0], "value"), 70.0);
+    assert!(
+        samples[0]["source_properties"].is_null() || samples[0]["source_properties"]["name"].is_null(),
+        "{}",
+        samples[0]
+    );
+    assert!(
+        samples[0]["extras"].is_null() || samples[0]["extras"] == json!({}),
+        "{}",
+        samples[0]
+    );
+}
+
+#[tokio::test]
+async fn rule_8_2_inside_one_body_the_last_line_wins() {
+    let person = person();
+    let versions: Vec<Value> = (0..50).map(|n| heart_rate(id(1), &at("10:00"), n)).collect();
+    person.records("HeartRate", &versions).await;
+    let samples = person.all_samples("HeartRate").await;
+    assert_eq!(samples.len(), 1);
+    assert_eq!(number(&samples[0], "value"), 49.0);
+}
+
+#[tokio::test]
+async fn rule_8_2_a_replacement_reaches_every_kind_of_read() {
+    let person = person();
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+        )
+        .await;
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 99)]).await;
+    for reply in [
+        person.read("metric", "HeartRate").await,
+        person.metric_samples("HeartRate", &at("00:00"), &at("23:00")).await,
+    ] {
+        let values: Vec<f64> = reply.rows().iter().map(|row| number(row, "value")).collect();
+        assert_eq!(values, [99.0, 61.0], "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn rule_8_8_the_worked_example_of_uploads_and_updates() {
+    let person = person();
+    let record = |value: u32| heart_rate(id(1), &at("10:00"), value);
+    let mut seen = Vec::new();
+    let mut counted = Vec::new();
+    for step in 0..5 {
+        let before = person.updates("HeartRate").await;
+        match step {
+            0 | 1 => person.records("HeartRate", &[record(5)]).await,
+            2 => person.records("HeartRate", &[record(6)]).await,
+            3 => person.delete("HeartRate", id(1)).await,
+            _ => person.records("HeartRate", &[record(7)]).await,
+        };
+        seen.push(person.all_samples("HeartRate").await.first().map(|sample| number(sample, "value")));
+        counted.push(person.updates("HeartRate").await - before);
+    }
+    assert_eq!(seen, [Some(5.0), Some(5.0), Some(6.0), None, Some(7.0)]);
+    assert_eq!(counted, [1, 0, 1, 1, 1]);
+}
+
+#[tokio::test]
+async fn rule_8_5_late_data_appears_in_old_ranges() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(2), "1999-12-31T23:59:59.999999Z", 61)])
+        .await;
+    let old = person.samples("HeartRate", "1999-01-01", "2000-01-01").await;
+    assert_eq!(texts(&old, "uuid"), [id(2).to_string()]);
+}
+
+#[tokio::test]
+async fn every_request_gets_an_upload_id_of_its_own() {
+    let person = person();
+    let first = person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let second = person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    assert_ne!(first, second);
+}

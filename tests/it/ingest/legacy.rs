@@ -1,0 +1,87 @@
+//! The older ways to record: one wrapped record, and a batch of them.
+
+use serde_json::{Value, json};
+
+use crate::harness::{at, id, jsonl, number, person, texts};
+
+/// A record in its wrapping.
+fn wrapped(n: u32, value: f64, metadata: &Value) -> Value {
+    let data = json!({"start_date": at("10:00"), "end_date": at("10:00"), "value": value}).to_string();
+    let mut whole = json!({"specversion": 1, "data": data, "metadata": {"data_type": "HeartRate", "content_type": "application/json", "id": id(n), "source": ["com.example.watch"], "tags": []}});
+    for (name, value) in metadata.as_object().unwrap() {
+        whole["metadata"][name] = value.clone();
+    }
+    whole
+}
+
+#[tokio::test]
+async fn a_wrapped_record_is_recorded_under_its_metadatas_id() {
+    let person = person();
+    person.post("/ingest/v1/record", &wrapped(1, 60.0, &json!({}))).await.upload();
+    let samples = person.all_samples("HeartRate").await;
+    assert_eq!(texts(&samples, "uuid"), [id(1).to_string()]);
+    assert_eq!(number(&samples[0], "value"), 60.0);
+    person.post("/ingest/v1/record", &wrapped(1, 61.0, &json!({}))).await.upload();
+    assert_eq!(number(&person.all_samples("HeartRate").await[0], "value"), 61.0);
+}
+
+#[tokio::test]
+async fn the_metadatas_moment_serves_where_the_record_has_none() {
+    let person = person();
+    let mut record = wrapped(
+        1,
+        60.0,
+        &json!({"data_type": "MomentAnnotation", "recorded_at": at("11:30"), "tags": ["a"], "source": ["com.almanac.annotation.x"]}),
+    );
+    record["data"] = json!(json!({"note": "tea"}).to_string());
+    person.post("/ingest/v1/record", &record).await.upload();
+    let row = &person.rows("event", "MomentAnnotation").await[0];
+    assert!(row["recorded_at"].as_str().unwrap().starts_with("2024-05-01T11:30:00"), "{row}");
+    assert_eq!(
+        (&row["note"], &row["tags"], &row["sources"]),
+        (&json!("tea"), &json!(["a"]), &json!(["com.almanac.annotation.x"]))
+    );
+}
+
+#[tokio::test]
+async fn what_a_wrapped_record_lacks_is_422_with_its_place() {
+    let person = person();
+    for (field, place) in [("data", "data"), ("metadata", "metadata")] {
+        let mut record = wrapped(1, 60.0, &json!({}));
+        record.as_object_mut().unwrap().remove(field);
+        let faults = person.post("/ingest/v1/record", &record).await.faults();
+        assert!(faults.iter().any(|fault| fault.contains(place)), "{field}: {faults:?}");
+    }
+    let mut record = wrapped(1, 60.0, &json!({}));
+    record["data"] = json!("not json");
+    person.post("/ingest/v1/record", &record).await.faults();
+    let mut record = wrapped(1, 60.0, &json!({}));
+    record["data"] = json!(json!({"start_date": at("10:00"), "value": "fast"}).to_string());
+    let faults = person.post("/ingest/v1/record", &record).await.faults();
+    assert!(faults[0].ends_with("value"), "{faults:?}");
+    let reply = person
+        .post("/ingest/v1/record", &wrapped(1, 60.0, &json!({"data_type": "NoSuchType"})))
+        .await;
+    assert!(matches!(reply.status, 404 | 422), "{reply}");
+    assert!(person.all_samples("HeartRate").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_batch_is_accepted_whole_or_not_at_all() {
+    let person = person();
+    let send = |records: &[Value]| {
+        let call = person
+            .call(reqwest::Method::POST, "/ingest/v1/record/batch")
+            .header("content-type", "application/x-jsonl");
+        call.body(jsonl(records))
+    };
+    let mut records: Vec<Value> = (0..20).map(|n| wrapped(n, f64::from(n), &json!({}))).collect();
+    records.push(wrapped(50, 1.0, &json!({"data_type": "RestingHeartRate"})));
+    let mut broken = records.clone();
+    broken[3]["data"] = json!("{}");
+    send(&broken).await.faults();
+    assert!(person.all_samples("HeartRate").await.is_empty());
+    send(&records).await.upload();
+    assert_eq!(person.all_samples("HeartRate").await.len(), 20);
+    assert_eq!(person.all_samples("RestingHeartRate").await.len(), 1);
+}

@@ -1,0 +1,88 @@
+//! `Idempotency-Key`: a request that is sent again has one effect.
+
+use crate::harness::{Person, Reply, at, heart_rate, id, number, person};
+
+async fn keyed(person: &Person, key: &str, value: u32) -> Reply {
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), value))
+        .header("idempotency-key", key)
+        .await
+}
+
+#[tokio::test]
+async fn rule_8_1_the_same_key_has_one_effect_and_the_same_upload_id() {
+    let person = person();
+    let without_id = serde_json::json!({"start_date": at("10:00"), "value": 60});
+    let send = || person.record("HeartRate", &without_id).header("idempotency-key", "once");
+    let first = send().await.upload();
+    let second = send().await.upload();
+    assert_eq!(first, second);
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+    assert_eq!(person.updates("HeartRate").await, 1);
+}
+
+#[tokio::test]
+async fn a_repetition_does_not_undo_what_came_between() {
+    let person = person();
+    let first = keyed(&person, "a", 60).await.upload();
+    keyed(&person, "b", 70).await.upload();
+    assert_eq!(keyed(&person, "a", 60).await.upload(), first);
+    assert_eq!(number(&person.all_samples("HeartRate").await[0], "value"), 70.0);
+}
+
+#[tokio::test]
+async fn keys_belong_to_people() {
+    let (one, other) = (person(), person());
+    let first = keyed(&one, "same", 60).await.upload();
+    let second = keyed(&other, "same", 70).await.upload();
+    assert_ne!(first, second);
+    assert_eq!(number(&other.all_samples("HeartRate").await[0], "value"), 70.0);
+}
+
+#[tokio::test]
+async fn a_key_with_another_request_is_refused_and_changes_nothing() {
+    let person = person();
+    keyed(&person, "mine", 60).await.upload();
+    let reply = keyed(&person, "mine", 99).await;
+    assert!(matches!(reply.status, 409 | 422), "{reply}");
+    assert_eq!(number(&person.all_samples("HeartRate").await[0], "value"), 60.0);
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_its_key_free() {
+    let person = person();
+    let bad = person
+        .record("HeartRate", &serde_json::json!({"value": 1}))
+        .header("idempotency-key", "again")
+        .await;
+    bad.faults();
+    keyed(&person, "again", 60).await.upload();
+}
+
+#[tokio::test]
+async fn repetitions_at_the_same_time_have_one_effect() {
+    let person = person();
+    let record = serde_json::json!({"start_date": at("10:00"), "value": 60});
+    let calls = (0..16).map(|_| {
+        let call = person.record("HeartRate", &record).header("idempotency-key", "together");
+        async move { call.await.upload() }
+    });
+    let uploads = futures::future::join_all(calls).await;
+    assert!(uploads.iter().all(|upload| *upload == uploads[0]), "{uploads:?}");
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_survives_a_restart() {
+    let server = crate::harness::Almanac::start();
+    let person = server.person();
+    let record = serde_json::json!({"start_date": at("10:00"), "value": 60});
+    let first = person.record("HeartRate", &record).header("idempotency-key", "kept").await.upload();
+    server.kill();
+    server.launch();
+    assert_eq!(
+        person.record("HeartRate", &record).header("idempotency-key", "kept").await.upload(),
+        first
+    );
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+}

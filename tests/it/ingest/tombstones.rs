@@ -1,0 +1,152 @@
+//! Rule 8.3: a tombstone removes what it names, in the commit that accepts it.
+
+use serde_json::json;
+
+use crate::harness::{at, heart_rate, id, number, person, shared, texts};
+
+#[tokio::test]
+async fn rule_8_3_a_deleted_record_is_gone_from_every_read() {
+    let person = person();
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+        )
+        .await;
+    person.delete("HeartRate", id(1)).await;
+    assert_eq!(texts(&person.all_samples("HeartRate").await, "uuid"), [id(2).to_string()]);
+    assert_eq!(person.rows("metric", "HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
+async fn rule_8_3_the_other_names_of_the_fields_and_of_the_type() {
+    let person = person();
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+        )
+        .await;
+    person
+        .record("DeletedRecord", &json!({"record_id": id(1), "data_type": "HeartRate"}))
+        .await
+        .upload();
+    person
+        .record("Tombstone", &json!({"deleted_id": id(2), "deleted_type": "HeartRate"}))
+        .await
+        .upload();
+    assert!(person.all_samples("HeartRate").await.is_empty());
+}
+
+#[tokio::test]
+async fn rule_8_3_an_unknown_id_is_ignored() {
+    let person = person();
+    let before = person.updates("HeartRate").await;
+    person.delete("HeartRate", id(1)).await;
+    assert!(person.all_samples("HeartRate").await.is_empty());
+    assert_eq!(
+        person.updates("HeartRate").await,
+        before,
+        "nothing was deleted, so nothing is counted"
+    );
+}
+
+#[tokio::test]
+async fn rule_8_3_the_wrong_type_deletes_nothing() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person.delete("StepCount", id(1)).await;
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
+async fn rule_8_3_the_id_may_be_used_again() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person.delete("HeartRate", id(1)).await;
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+    person.delete("HeartRate", id(1)).await;
+    person.delete("HeartRate", id(1)).await;
+    assert!(person.all_samples("HeartRate").await.is_empty());
+}
+
+#[tokio::test]
+async fn rule_8_3_many_tombstones_in_one_body_over_several_types() {
+    let person = person();
+    let records: Vec<_> = (0..20).map(|n| heart_rate(id(n), &at("10:00"), n)).collect();
+    person.records("HeartRate", &records).await;
+    person.records("RestingHeartRate", &records).await;
+    let tombstones: Vec<_> = (0..20)
+        .map(|n| json!({"deleted_id": id(n), "deleted_type": if n % 2 == 0 { "HeartRate" } else { "RestingHeartRate" }}))
+        .collect();
+    person.records("DeletedRecord", &tombstones).await;
+    assert_eq!(person.all_samples("HeartRate").await.len(), 10);
+    assert_eq!(person.all_samples("RestingHeartRate").await.len(), 10);
+}
+
+#[tokio::test]
+async fn rule_8_3_a_base_and_its_own_type_both_name_the_target() {
+    let person = person();
+    let own = person.define("Event", &json!({"name": "Tea"})).await;
+    let cup = |n: u32| json!({"id": id(n), "start_time": at("10:00")});
+    person.records(&own, &[cup(1), cup(2), cup(3)]).await;
+    person.records("Event", &[cup(4)]).await;
+
+    person
+        .record("DeletedRecord", &json!({"deleted_id": id(1), "deleted_type": own}))
+        .await
+        .upload();
+    person
+        .record("DeletedRecord", &json!({"deleted_id": id(2), "deleted_type": "Event"}))
+        .await
+        .upload();
+    person
+        .record(
+            "DeletedRecord",
+            &json!({"deleted_id": id(3), "deleted_type": own.to_uppercase().replace("EVENT", "Event")}),
+        )
+        .await
+        .upload();
+    assert!(person.rows("event", &own).await.is_empty());
+    person
+        .record("DeletedRecord", &json!({"deleted_id": id(4), "deleted_type": "Event"}))
+        .await
+        .upload();
+    assert!(person.rows("event", "Event").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_tombstone_without_a_target_is_422() {
+    let person = person();
+    for record in [
+        json!({}),
+        json!({"deleted_id": id(1)}),
+        json!({"deleted_type": "HeartRate"}),
+        json!({"deleted_id": "x", "deleted_type": "HeartRate"}),
+        json!({"deleted_id": id(1), "deleted_type": 5}),
+    ] {
+        person.record("DeletedRecord", &record).await.faults();
+    }
+}
+
+#[tokio::test]
+async fn rule_8_4_a_bad_tombstone_among_good_ones_deletes_nothing() {
+    let person = person();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let lines = [
+        json!({"deleted_id": id(1), "deleted_type": "HeartRate"}),
+        json!({"deleted_id": "rubbish", "deleted_type": "HeartRate"}),
+    ];
+    let faults = person.lines("DeletedRecord", &lines).await.faults();
+    assert!(faults[0].starts_with("body.1."), "{faults:?}");
+    assert_eq!(number(&person.all_samples("HeartRate").await[0], "value"), 60.0);
+}
+
+#[tokio::test]
+async fn another_persons_record_cannot_be_deleted() {
+    let (owner, other) = (person(), shared().person());
+    owner.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    other.delete("HeartRate", id(1)).await;
+    assert_eq!(owner.all_samples("HeartRate").await.len(), 1);
+}

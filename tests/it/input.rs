@@ -1,0 +1,319 @@
+//! `/input/v1/data_type`: a person's own types, from their making to their archive.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::{ALL_TIME, Frame, Person, at, id, person};
+
+fn tea() -> Value {
+    json!({
+        "name": "Tea", "description": "A cup of tea",
+        "record_spec": {"schema": {"properties": {"kind": {"type": "string"}, "cups": {"type": "integer"}, "grams": {"type": "number"}}, "required": ["kind"]}},
+    })
+}
+
+async fn entry(person: &Person, own: &str) -> Value {
+    let entries = person.get("/data/v1/catalog").with("data_type", own).await.must_be(200).rows();
+    assert_eq!(entries.len(), 1);
+    entries[0].clone()
+}
+
+fn path(own: &str) -> String {
+    format!("/input/v1/data_type/{own}")
+}
+
+#[tokio::test]
+async fn a_new_type_is_in_the_catalogue_at_once() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    assert!(own.starts_with("Event/"), "{own}");
+    Uuid::parse_str(own.strip_prefix("Event/").unwrap()).unwrap();
+    let entry = entry(&person, &own).await;
+    assert_eq!(
+        (&entry["name"], &entry["description"], &entry["class"]),
+        (&json!("Tea"), &json!("A cup of tea"), &json!("event"))
+    );
+    assert_eq!(
+        (&entry["svc_userid"], &entry["recordable"], &entry["record_spec"]["type"]),
+        (&json!(person.id), &json!(true), &json!("event"))
+    );
+    let schema = person.get(&format!("/data/v1/catalog/{own}/v1/schema")).await.must_be(200).json();
+    assert!(schema["properties"]["cups"]["type"].to_string().contains("integer"), "{schema}");
+    person
+        .get(&format!("/data/v1/catalog/{}/v1/schema", own.replace('/', "%2F")))
+        .await
+        .must_be(200);
+}
+
+#[tokio::test]
+async fn a_metric_keeps_its_unit_aggregation_scale_and_values() {
+    let person = person();
+    let definition = json!({"name": "Focus", "record_spec": {"unit": "points", "aggregation": "discrete", "scale": {"min": 1, "max": 5, "step": 1}, "value_map": {"1": "low", "5": "high"}}});
+    let own = person.define("Metric", &definition).await;
+    let entry = entry(&person, &own).await;
+    let spec = &entry["record_spec"];
+    assert_eq!(
+        (&spec["type"], &spec["unit"], &spec["aggregation"]),
+        (&json!("metric"), &json!("points"), &json!("discrete"))
+    );
+    assert_eq!(
+        (&spec["scale"]["min"], &spec["scale"]["max"], &spec["value_map"]["5"]),
+        (&json!(1), &json!(5), &json!("high"))
+    );
+    assert_eq!((&entry["unit"], &entry["metric_kind"]), (&json!("points"), &json!("discrete")));
+}
+
+#[tokio::test]
+async fn unit_aggregation_scale_and_value_map_on_an_event_are_422() {
+    let person = person();
+    for (name, value) in [
+        ("unit", json!("mg")),
+        ("aggregation", json!("discrete")),
+        ("scale", json!({"min": 1, "max": 2})),
+        ("value_map", json!({"1": "a"})),
+    ] {
+        let reply = person
+            .post("/input/v1/data_type/Event", &json!({"name": "x", "record_spec": {name: value}}))
+            .await;
+        assert!(reply.faults()[0].ends_with(name), "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn bad_definitions_are_422() {
+    let person = person();
+    for definition in [
+        json!({}),
+        json!({"name": 5}),
+        json!({"name": ""}),
+        json!({"name": "x", "record_spec": "event"}),
+        json!({"name": "x", "record_spec": {"schema": "not json"}}),
+        json!({"name": "x", "record_spec": {"schema": {"properties": {"a": {"type": "no such type"}}}}}),
+        json!({"name": "x", "record_spec": {"schema": {"properties": []}}}),
+        json!({"name": "x", "record_spec": {"schema": {"properties": {"start_time": {"type": "integer"}}}}}),
+    ] {
+        let reply = person.post("/input/v1/data_type/Event", &definition).await;
+        assert_eq!(reply.status, 422, "{definition}: {reply}");
+    }
+    let reply = person
+        .post(
+            "/input/v1/data_type/Metric",
+            &json!({"name": "x", "record_spec": {"aggregation": "sideways"}}),
+        )
+        .await;
+    reply.faults();
+    let reply = person.post("/input/v1/data_type/HeartRate", &json!({"name": "x"})).await;
+    assert!(matches!(reply.status, 404 | 422), "{reply}");
+}
+
+#[tokio::test]
+async fn the_schema_may_come_as_json_text() {
+    let person = person();
+    let own = person
+        .define(
+            "Event",
+            &json!({"name": "Tea", "record_spec": {"schema": "{\"properties\": {\"cups\": {\"type\": \"integer\"}}}"}}),
+        )
+        .await;
+    person
+        .record(&own, &json!({"start_time": at("10:00"), "cups": "two"}))
+        .await
+        .faults();
+    person.record(&own, &json!({"start_time": at("10:00"), "cups": 2})).await.upload();
+}
+
+#[tokio::test]
+async fn records_are_held_to_the_schema() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    let faults = person.record(&own, &json!({"start_time": at("10:00"), "cups": 2})).await.faults();
+    assert!(faults[0].contains("kind"), "{faults:?}");
+    let faults = person
+        .record(&own, &json!({"start_time": at("10:00"), "kind": "green", "cups": 2.5}))
+        .await
+        .faults();
+    assert!(faults[0].contains("cups"), "{faults:?}");
+    let faults = person.record(&own, &json!({"kind": "green"})).await.faults();
+    assert!(faults[0].contains("start_time"), "{faults:?}");
+    person
+        .record(&own, &json!({"start_time": at("10:00"), "kind": "green", "cups": 2}))
+        .await
+        .upload();
+}
+
+#[tokio::test]
+async fn declared_fields_become_typed_columns() {
+    let person = person();
+    let schema = json!({"properties": {
+        "text": {"type": "string"}, "whole": {"type": "integer"}, "real": {"type": "number"}, "flag": {"type": "boolean"}, "moment": {"type": "string", "format": "date-time"},
+        "list": {"type": "array", "items": {"type": "number"}}, "nested": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}},
+    }});
+    let own = person
+        .define(
+            "Metric",
+            &json!({"name": "Everything", "record_spec": {"unit": "x", "aggregation": "discrete", "schema": schema}}),
+        )
+        .await;
+    let record = json!({
+        "id": id(1), "start_time": at("10:00"), "value": 1.5, "text": "a", "whole": 7, "real": 0.5, "flag": true, "moment": at("11:00"), "list": [1.5, 2.5], "nested": {"a": 1, "b": "c"},
+        "undeclared": {"deep": [true]},
+    });
+    person.record(&own, &record).await.upload();
+    let row = &person.rows("metric", &own).await[0];
+    for name in ["text", "whole", "real", "flag", "list", "nested", "undeclared"] {
+        assert_eq!(row[name], record[name], "{name}");
+    }
+    let reply = person
+        .metric_samples(&own, ALL_TIME.0, ALL_TIME.1)
+        .with("output", "arrow")
+        .await
+        .must_be(200);
+    let frame = Frame::read("arrow", &reply.body);
+    assert_eq!(frame.data_type("text"), DataType::Utf8);
+    assert_eq!(frame.data_type("whole"), DataType::Int64);
+    assert_eq!(frame.data_type("real"), DataType::Float64);
+    assert_eq!(frame.data_type("flag"), DataType::Boolean);
+    assert_eq!(
+        frame.data_type("moment"),
+        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+    );
+    assert!(matches!(frame.data_type("list"), DataType::List(item) if item.data_type() == &DataType::Float64));
+    assert!(matches!(frame.data_type("nested"), DataType::Struct(fields) if fields.len() == 2));
+}
+
+#[tokio::test]
+async fn a_schema_grows_without_touching_what_is_stored() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    person
+        .record(
+            &own,
+            &json!({"id": id(1), "start_time": at("10:00"), "kind": "green", "cups": 1, "steeps": 3}),
+        )
+        .await
+        .upload();
+    let mut grown = tea();
+    grown["record_spec"]["schema"]["properties"]["hot"] = json!({"type": "boolean"});
+    grown["record_spec"]["schema"]["properties"]["steeps"] = json!({"type": "integer"});
+    let reply = person.put(&path(&own), &grown).await;
+    assert_eq!(reply.status, 200, "{reply}");
+    person
+        .record(
+            &own,
+            &json!({"id": id(2), "start_time": at("11:00"), "kind": "black", "hot": true, "steeps": 4}),
+        )
+        .await
+        .upload();
+    let rows = person.rows("event", &own).await;
+    assert_eq!(rows.len(), 2);
+    assert_eq!((&rows[0]["kind"], &rows[0]["cups"]), (&json!("green"), &json!(1)), "{}", rows[0]);
+    assert!(
+        rows[0]["steeps"] == json!(3) || rows[0]["extras"]["steeps"] == json!(3),
+        "what was not declared then is lost: {}",
+        rows[0]
+    );
+    assert_eq!(
+        (&rows[1]["kind"], &rows[1]["hot"], &rows[1]["steeps"]),
+        (&json!("black"), &json!(true), &json!(4)),
+        "{}",
+        rows[1]
+    );
+    assert_eq!(
+        person
+            .read("event", &own)
+            .with("filter", "hot:true")
+            .await
+            .must_be(200)
+            .rows()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_property_cannot_change_what_it_holds() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    person
+        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "kind": "green", "cups": 1}))
+        .await
+        .upload();
+    let mut changed = tea();
+    changed["record_spec"]["schema"]["properties"]["cups"] = json!({"type": "string"});
+    let reply = person.put(&path(&own), &changed).await;
+    assert!(matches!(reply.status, 409 | 422), "{reply}");
+    assert_eq!(person.rows("event", &own).await[0]["cups"], json!(1));
+}
+
+#[tokio::test]
+async fn archived_types_leave_the_catalogue_and_come_back() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    person
+        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "kind": "green"}))
+        .await
+        .upload();
+    let listed = async || {
+        person
+            .get("/data/v1/catalog")
+            .await
+            .must_be(200)
+            .rows()
+            .iter()
+            .any(|entry| entry["id"] == json!(own))
+    };
+    assert!(listed().await);
+    person.put(&path(&own), &json!({"deprecated": true})).await.must_be(200);
+    assert!(!listed().await, "an archived type is listed");
+    person.put(&path(&own), &json!({"deprecated": false})).await.must_be(200);
+    assert!(listed().await, "a restored type is not listed");
+    assert_eq!(person.rows("event", &own).await.len(), 1, "its records are there");
+    assert_eq!(entry(&person, &own).await["name"], json!("Tea"), "what was not sent is as it was");
+}
+
+#[tokio::test]
+async fn a_changed_name_shows_in_the_catalogue() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    person.put(&path(&own), &json!({"name": "Infusion"})).await.must_be(200);
+    let entry = entry(&person, &own).await;
+    assert_eq!(
+        (&entry["name"], &entry["description"]),
+        (&json!("Infusion"), &json!("A cup of tea"))
+    );
+}
+
+#[tokio::test]
+async fn nobody_else_sees_changes_or_fills_an_own_type() {
+    let (owner, other) = (person(), person());
+    let own = owner.define("Event", &tea()).await;
+    for reply in [
+        other.put(&path(&own), &json!({"name": "Mine"})).await,
+        other.record(&own, &json!({"start_time": at("10:00"), "kind": "green"})).await,
+        other.read("event", &own).await,
+        other.get(&format!("/data/v1/catalog/{own}/v1")).await,
+    ] {
+        assert!(matches!(reply.status, 403 | 404), "{reply}");
+    }
+    assert_eq!(entry(&owner, &own).await["name"], json!("Tea"));
+    owner
+        .put(&path(&format!("Event/{}", Uuid::new_v4())), &json!({"name": "x"}))
+        .await
+        .problem(404);
+}
+
+#[tokio::test]
+async fn own_types_survive_a_restart() {
+    let server = crate::harness::Almanac::start();
+    let person = server.person();
+    let own = person.define("Event", &tea()).await;
+    person
+        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "kind": "green"}))
+        .await
+        .upload();
+    server.kill();
+    server.launch();
+    assert_eq!(person.rows("event", &own).await[0]["kind"], json!("green"));
+    assert_eq!(entry(&person, &own).await["name"], json!("Tea"));
+}

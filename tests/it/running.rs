@@ -1,0 +1,6 @@
+//! What stands beside the interface: health, metrics, headers, caching, compression, CORS, documentation, and the end of the process.
+
+mod caching;
+mod documents;
+mod ending;
+mod headers;
