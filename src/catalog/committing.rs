@@ -45,7 +45,6 @@ impl Catalog {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one transaction, read from top to bottom")]
 async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<CommitOutcome, CatalogError> {
     let mut people = BTreeSet::new();
     people.extend(commit.changes.iter().map(|change| change.person));

@@ -13,18 +13,20 @@ use crate::model::clock::{Clock, SystemClock};
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::copy::{Told, copy};
 
+use super::check::refuse_nothing;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::{Failed, data_directory, print};
 
-pub fn run(settings: Settings, directory: &Path) -> Result<(), Failed> {
+pub fn run(settings: &Settings, directory: &Path) -> Result<(), Failed> {
+    refuse_nothing(&settings.database_url)?;
     refuse_full(directory)?;
     data_directory::open(directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(Failed::from_error)?;
-    runtime.block_on(back_up(&settings, directory))
+    runtime.block_on(back_up(settings, directory))
 }
 
 async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {

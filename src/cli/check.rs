@@ -20,12 +20,12 @@ use super::{Failed, print};
 /// Everything is looked at once, so nothing is worth keeping in memory.
 const MEMORY: u64 = 8 << 20;
 
-pub fn run(settings: Settings, repair: bool) -> Result<(), Failed> {
+pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(Failed::from_error)?;
-    runtime.block_on(check_all(&settings, repair))
+    runtime.block_on(check_all(settings, repair))
 }
 
 async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
@@ -36,7 +36,7 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     if repair {
         let rebuilt = rebuild(&stores).await.map_err(Failed::from_error)?;
         for line in rebuilt {
-            print(&format!("repaired: {line}\n"))?;
+            print(&format!("repair: {line}\n"))?;
         }
     }
     let progress = Progress::new("objects");
@@ -77,8 +77,8 @@ fn conclude(checked: Checked) -> Result<(), Failed> {
     }
 }
 
-/// A check makes no catalogue where there is none.
-fn refuse_nothing(database_url: &str) -> Result<(), Failed> {
+/// Looking at a catalogue makes none where there is none.
+pub(super) fn refuse_nothing(database_url: &str) -> Result<(), Failed> {
     match database_url
         .strip_prefix("sqlite://")
         .or_else(|| database_url.strip_prefix("sqlite:"))
