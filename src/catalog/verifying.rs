@@ -13,7 +13,13 @@ const ROWS_AT_ONCE: i64 = 1_000;
 impl Catalog {
     /// What the database says against its own structure, and tables with rows that differ from what was written. Empty when all is well.
     pub async fn damaged_tables(&self) -> Result<Vec<String>, CatalogError> {
-        let mut complaints: Vec<String> = self.database.self_check().await?.into_iter().map(|what| format!("database: {what}")).collect();
+        let mut complaints: Vec<String> = self
+            .database
+            .self_check()
+            .await?
+            .into_iter()
+            .map(|what| format!("database: {what}"))
+            .collect();
         for table in ALL {
             match self.damaged_rows(table).await {
                 Ok(0) => {}
@@ -39,9 +45,15 @@ impl Catalog {
                 Ok(contents) => {
                     for content in contents.into_values() {
                         let bytes = content.pieces.iter().map(|(piece, _)| piece.bytes).sum();
-                        let bounds = content.pieces.iter().map(|(piece, _)| piece.bounds).reduce(super::records::Bounds::union);
+                        let bounds = content
+                            .pieces
+                            .iter()
+                            .map(|(piece, _)| piece.bounds)
+                            .reduce(super::records::Bounds::union);
                         if counted != (bytes, bounds) {
-                            complaints.push(format!("person {person}, {data_type}: size or times differ from those of its pieces"));
+                            complaints.push(format!(
+                                "person {person}, {data_type}: size or times differ from those of its pieces"
+                            ));
                         }
                     }
                 }

@@ -20,13 +20,18 @@ use super::{Failed, data_directory, print};
 pub fn run(settings: Settings, directory: &Path) -> Result<(), Failed> {
     refuse_full(directory)?;
     data_directory::open(directory)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failed::from_error)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
     runtime.block_on(back_up(&settings, directory))
 }
 
 async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock)).await.map_err(Failed::from_error)?;
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
     if settings.identity.provider == Provider::Embedded {
         copy_key(&settings.data_dir, directory)?;
@@ -54,7 +59,14 @@ fn refuse_full(directory: &Path) -> Result<(), Failed> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => return Err(Failed::because(format!("{} cannot be used: {error}", directory.display()))),
     };
-    if is_empty { Ok(()) } else { Err(Failed::because(format!("{} is not empty: name a new or an empty directory", directory.display()))) }
+    if is_empty {
+        Ok(())
+    } else {
+        Err(Failed::because(format!(
+            "{} is not empty: name a new or an empty directory",
+            directory.display()
+        )))
+    }
 }
 
 /// The key, for its owner only. A service that never made a token has none.
@@ -65,6 +77,11 @@ fn copy_key(from: &Path, to: &Path) -> Result<(), Failed> {
         key => key.map_err(failed)?,
     };
     let mut options = OpenOptions::new();
-    let mut file: File = options.write(true).create_new(true).mode(0o600).open(to.join(SIGNING_KEY)).map_err(failed)?;
+    let mut file: File = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(to.join(SIGNING_KEY))
+        .map_err(failed)?;
     file.write_all(&key).and_then(|()| file.sync_all()).map_err(failed)
 }

@@ -21,7 +21,10 @@ use super::{Failed, print};
 const MEMORY: u64 = 8 << 20;
 
 pub fn run(settings: Settings, repair: bool) -> Result<(), Failed> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failed::from_error)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
     runtime.block_on(check_all(&settings, repair))
 }
 
@@ -57,8 +60,16 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
 }
 
 fn conclude(checked: Checked) -> Result<(), Failed> {
-    let Checked { people, partitions, objects, tail_pieces, wrong } = checked;
-    print(&format!("looked at {people} people, {partitions} partitions, {objects} objects and {tail_pieces} pieces of the tail\n"))?;
+    let Checked {
+        people,
+        partitions,
+        objects,
+        tail_pieces,
+        wrong,
+    } = checked;
+    print(&format!(
+        "looked at {people} people, {partitions} partitions, {objects} objects and {tail_pieces} pieces of the tail\n"
+    ))?;
     match wrong {
         0 => print("nothing is wrong\n"),
         1 => Err(Failed::because("1 thing is wrong")),
@@ -68,7 +79,10 @@ fn conclude(checked: Checked) -> Result<(), Failed> {
 
 /// A check makes no catalogue where there is none.
 fn refuse_nothing(database_url: &str) -> Result<(), Failed> {
-    match database_url.strip_prefix("sqlite://").or_else(|| database_url.strip_prefix("sqlite:")) {
+    match database_url
+        .strip_prefix("sqlite://")
+        .or_else(|| database_url.strip_prefix("sqlite:"))
+    {
         Some(path) if !Path::new(path).exists() => Err(Failed::because(format!("there is no catalogue at {path}"))),
         _ => Ok(()),
     }
@@ -76,7 +90,9 @@ fn refuse_nothing(database_url: &str) -> Result<(), Failed> {
 
 async fn open(settings: &Settings) -> Result<UpkeepStores, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock)).await.map_err(Failed::from_error)?;
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
     Ok(UpkeepStores {
         snapshots: Snapshots::new(catalog.clone(), MEMORY),

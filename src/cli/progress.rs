@@ -20,14 +20,23 @@ impl Progress {
     /// `what` is counted, such as `objects`.
     pub fn new(what: &'static str) -> Self {
         let plain = !std::io::stderr().is_terminal();
-        let target = if plain { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target = if plain {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta}") {
             bar.set_style(style);
         }
         bar.set_message(what);
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, what, plain, done: AtomicU64::new(0) }
+        Self {
+            bar,
+            what,
+            plain,
+            done: AtomicU64::new(0),
+        }
     }
 
     pub fn expect(&self, total: u64) {

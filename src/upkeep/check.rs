@@ -33,11 +33,20 @@ pub struct Checked {
 
 /// Looks at the catalogue and at everything that it names. An error says that the check could not be finished; damage is no error here.
 pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Result<Checked, StoreError> {
-    let mut check = Check { stores, tell, noted: HashSet::new(), checked: Checked::default() };
+    let mut check = Check {
+        stores,
+        tell,
+        noted: HashSet::new(),
+        checked: Checked::default(),
+    };
     for complaint in stores.catalog.damaged_tables().await? {
         check.wrong(complaint);
     }
-    check.noted = sound(stores.catalog.damages().await)?.unwrap_or_default().into_iter().map(|(path, _)| path).collect();
+    check.noted = sound(stores.catalog.damages().await)?
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
     tell(Told::Objects(stores.catalog.object_totals().await?.objects.max(0).cast_unsigned()));
     let Some(people) = sound(stores.catalog.people().await)? else {
         check.wrong("people cannot be listed, so their records were not looked at".to_owned());
@@ -68,9 +77,15 @@ impl Check<'_> {
         for complaint in self.stores.catalog.damaged_partitions(person).await? {
             self.wrong(complaint);
         }
-        let Some(partitions) = sound(self.stores.catalog.partitions_of(person).await)? else { return Ok(()) };
+        let Some(partitions) = sound(self.stores.catalog.partitions_of(person).await)? else {
+            return Ok(());
+        };
         for summary in partitions {
-            self.partition(&PartitionKey { person, data_type: summary.data_type }).await?;
+            self.partition(&PartitionKey {
+                person,
+                data_type: summary.data_type,
+            })
+            .await?;
         }
         Ok(())
     }
@@ -102,13 +117,21 @@ impl Check<'_> {
                 return Ok(());
             }
         }
-        self.wrong(format!("person {}, {}: damage was seen, and what it was in kept changing", key.person, key.data_type));
+        self.wrong(format!(
+            "person {}, {}: damage was seen, and what it was in kept changing",
+            key.person, key.data_type
+        ));
         Ok(())
     }
 
     /// The partition with the bytes of its tail, unless the catalogue's own damage, which was told already, prevents it.
     async fn read(&mut self, key: &PartitionKey) -> Result<Option<Partition>, StoreError> {
-        match self.stores.catalog.snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| false).await {
+        match self
+            .stores
+            .catalog
+            .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| false)
+            .await
+        {
             Ok(mut partitions) => Ok(partitions.pop()),
             Err(CatalogError::Corrupt { what }) => {
                 self.wrong(format!("person {}, {}: {what}", key.person, key.data_type));
@@ -139,7 +162,11 @@ impl Check<'_> {
     }
 
     async fn is_current(&self, partition: &Partition) -> Result<bool, StoreError> {
-        let versions = self.stores.catalog.versions(partition.person, std::slice::from_ref(&partition.data_type)).await?;
+        let versions = self
+            .stores
+            .catalog
+            .versions(partition.person, std::slice::from_ref(&partition.data_type))
+            .await?;
         Ok(versions == [partition.version])
     }
 }

@@ -79,7 +79,9 @@ async fn copy_objects(
         after = Some(last.clone());
         for partition in page.chunk_by(|one, other| (one.person, &one.data_type) == (other.person, &other.data_type)) {
             let Some(first) = partition.first() else { continue };
-            let snapshot = catalog.snapshot(first.person, std::slice::from_ref(&first.data_type), &|_| true).await?;
+            let snapshot = catalog
+                .snapshot(first.person, std::slice::from_ref(&first.data_type), &|_| true)
+                .await?;
             for piece in snapshot.iter().flat_map(|partition| &partition.pieces) {
                 let Place::Object { path, .. } = &piece.place else { continue };
                 if !partition.iter().any(|cursor| cursor.path == *path) {
@@ -112,17 +114,23 @@ async fn copy_object(from: &ObjectStorage, to: &ObjectStorage, path: &str, check
     }
     if found.finalize() != checksum {
         upload.abort().await?;
-        return Err(StoreError::corrupt(format!("object {path} differs from what was written, so it was not copied")));
+        return Err(StoreError::corrupt(format!(
+            "object {path} differs from what was written, so it was not copied"
+        )));
     }
     upload.finish().await?;
     Ok(true)
 }
 
 fn remove(file: &Path) -> Result<(), StoreError> {
-    std::fs::remove_file(file).map_err(|error| StoreError::Unavailable { detail: format!("{}: {error}", file.display()) })
+    std::fs::remove_file(file).map_err(|error| StoreError::Unavailable {
+        detail: format!("{}: {error}", file.display()),
+    })
 }
 
 fn sync(directory: &Path) -> Result<(), StoreError> {
     let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| StoreError::Unavailable { detail: format!("{}: {error}", directory.display()) })
+    synced.map_err(|error| StoreError::Unavailable {
+        detail: format!("{}: {error}", directory.display()),
+    })
 }

@@ -24,14 +24,16 @@ pub async fn examine(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, p
     while let Some(batch) = rows.batches.next().await {
         seen.take(&batch?, &piece.dead)?;
     }
-    seen.living(piece).map_err(|what| StoreError::corrupt(format!("object {path} {what}")))
+    seen.living(piece)
+        .map_err(|what| StoreError::corrupt(format!("object {path} {what}")))
 }
 
 /// The same of a piece of the tail.
 pub fn examine_tail(piece: &Piece, blob: &[u8]) -> Result<i64, StoreError> {
     let mut seen = Seen::default();
     seen.take(&tail::decode(blob, piece.checksum)?, &piece.dead)?;
-    seen.living(piece).map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))
+    seen.living(piece)
+        .map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))
 }
 
 async fn whole_checksum(stores: &UpkeepStores, piece: &Piece, path: &str) -> Result<(), StoreError> {
@@ -88,9 +90,16 @@ impl Seen {
     fn take(&mut self, batch: &RecordBatch, dead: &[RecordId]) -> Result<(), StoreError> {
         let keys = KeyColumns::of(batch)?;
         let Some(last_row) = keys.len().checked_sub(1) else { return Ok(()) };
-        let follows = self.last.as_ref().is_none_or(|(start, end, id)| (*start, *end, id.as_slice()) <= keys.key(0));
+        let follows = self
+            .last
+            .as_ref()
+            .is_none_or(|(start, end, id)| (*start, *end, id.as_slice()) <= keys.key(0));
         self.out_of_order |= !follows || !keys.is_sorted();
-        self.last = Some((keys.starts.value(last_row), keys.ends.value(last_row), *keys.id(last_row).as_bytes()));
+        self.last = Some((
+            keys.starts.value(last_row),
+            keys.ends.value(last_row),
+            *keys.id(last_row).as_bytes(),
+        ));
         self.rows += keys.len() as i64;
         if !dead.is_empty() {
             self.dead += (0..keys.len()).filter(|row| dead.binary_search(&keys.id(*row)).is_ok()).count() as i64;

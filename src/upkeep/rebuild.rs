@@ -25,11 +25,19 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
         return Ok(done);
     }
     for (key, names) in objects_by_partition(stores).await? {
-        let Some((change, records)) = partition(stores, &key, names, &mut done).await? else { continue };
+        let Some((change, records)) = partition(stores, &key, names, &mut done).await? else {
+            continue;
+        };
         let objects = change.add.len();
-        let commit = Commit { changes: vec![change], ..Commit::default() };
+        let commit = Commit {
+            changes: vec![change],
+            ..Commit::default()
+        };
         if stores.catalog.register(commit).await? == CommitOutcome::Done {
-            done.push(format!("person {}, {}: {records} records found in {objects} objects", key.person, key.data_type));
+            done.push(format!(
+                "person {}, {}: {records} records found in {objects} objects",
+                key.person, key.data_type
+            ));
         }
     }
     Ok(done)
@@ -67,7 +75,11 @@ async fn partition(
     let (mut add, mut dead, mut records) = (Vec::new(), Vec::new(), 0);
     // Ids of pieces grow with time, so the last one comes first here.
     for (id, (piece, ids)) in pieces.into_iter().rev() {
-        let replaced: Vec<_> = ids.iter().filter(|record| !newest.insert(**record)).map(|record| (id, *record)).collect();
+        let replaced: Vec<_> = ids
+            .iter()
+            .filter(|record| !newest.insert(**record))
+            .map(|record| (id, *record))
+            .collect();
         if replaced.len() < ids.len() {
             records += (ids.len() - replaced.len()) as i64;
             dead.extend(replaced);
@@ -78,7 +90,18 @@ async fn partition(
         return Ok(None);
     }
     let PartitionKey { person, data_type } = key.clone();
-    Ok(Some((PartitionChange { person, data_type, expected_version: Some(0), add, dead, records_delta: records, updates: 0 }, records)))
+    Ok(Some((
+        PartitionChange {
+            person,
+            data_type,
+            expected_version: Some(0),
+            add,
+            dead,
+            records_delta: records,
+            updates: 0,
+        },
+        records,
+    )))
 }
 
 /// What the catalogue would have to know of an object, and the ids of its rows. Everything in it is read and verified.
@@ -96,14 +119,21 @@ async fn read(stores: &UpkeepStores, path: &str) -> Result<(NewPiece, Vec<Record
     let place = ObjectPlace::new(path, bytes as i64, footer);
     let file = stores.files.open(&place).await?;
     let facts = file.metadata().file_metadata().key_value_metadata();
-    let layout = facts.into_iter().flatten().find(|fact| fact.key == LAYOUT_KEY).and_then(|fact| fact.value.as_deref()?.parse().ok());
+    let layout = facts
+        .into_iter()
+        .flatten()
+        .find(|fact| fact.key == LAYOUT_KEY)
+        .and_then(|fact| fact.value.as_deref()?.parse().ok());
     let mut rows = Sorted::of_object(&stores.files, &place, Vec::new().into()).await?;
     let mut ids = Vec::new();
     let mut bounds: Option<Bounds> = None;
     while let Some(batch) = rows.batches.next().await {
         let keys = KeyColumns::of(&batch?)?;
         ids.extend((0..keys.len()).map(|row| keys.id(row)));
-        bounds = keys.bounds().map(|seen| bounds.map_or(seen, |bounds| bounds.union(seen))).or(bounds);
+        bounds = keys
+            .bounds()
+            .map(|seen| bounds.map_or(seen, |bounds| bounds.union(seen)))
+            .or(bounds);
     }
     let piece = NewPiece {
         id: name.piece,
@@ -112,7 +142,10 @@ async fn read(stores: &UpkeepStores, path: &str) -> Result<(NewPiece, Vec<Record
         layout_version: layout.ok_or_else(|| damaged("does not say which layout it has"))?,
         checksum: checksum.finalize(),
         bytes: bytes as i64,
-        place: NewPlace::Object { path: path.to_owned(), footer },
+        place: NewPlace::Object {
+            path: path.to_owned(),
+            footer,
+        },
     };
     Ok((piece, ids))
 }

@@ -94,11 +94,21 @@ impl<'a> Reading<'_, 'a> {
     }
 
     fn recorded_at(&mut self, loc: Vec<LocPart>, given: &Given<'a>) -> Option<Span> {
-        if self.given_in(Role::Start).or_else(|| self.given_in(Role::End)).is_some() {
-            let message = "the time is given twice; send recorded_at, or start_time and end_time";
-            self.faults.push(Fault::new(loc, "duplicate", message));
-            return None;
+        let span = self.recorded_span(loc.clone(), given)?;
+        // Rows as they are read say both, so saying it twice is fine as long as it is the same.
+        for (role, said) in [(Role::Start, span.start), (Role::End, span.end)] {
+            let Some((field, again)) = self.given_in(role) else { continue };
+            let place = self.field_loc(field);
+            if self.instant(&place, again.raw)? != said {
+                let message = "the time is given twice, and differs; send recorded_at, or start_time and end_time";
+                self.faults.push(Fault::new(loc, "duplicate", message));
+                return None;
+            }
         }
+        Some(span)
+    }
+
+    fn recorded_span(&mut self, loc: Vec<LocPart>, given: &Given<'a>) -> Option<Span> {
         if !given.raw.starts_with('{') {
             return Some(Span::moment(self.instant(&loc, given.raw)?, loc));
         }

@@ -27,7 +27,9 @@ async fn complaints(bench: &Bench) -> Vec<String> {
 async fn lived_in() -> Bench {
     let bench = Bench::new().await;
     for piece in 0..5 {
-        bench.put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023 + piece as i64), piece < 4).await;
+        bench
+            .put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023 + piece as i64), piece < 4)
+            .await;
     }
     bench.put(&many(500, 1_000, LAST_DAY_OF_2023 + DAY), true).await;
     assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());
@@ -42,7 +44,10 @@ async fn opened(directory: tempfile::TempDir, key: &PartitionKey) -> Bench {
     if catalogue.exists() {
         std::fs::rename(&catalogue, directory.path().join("catalogue.sqlite")).unwrap();
     }
-    Bench { key: key.clone(), ..Bench::over(directory, objects).await }
+    Bench {
+        key: key.clone(),
+        ..Bench::over(directory, objects).await
+    }
 }
 
 #[tokio::test]
@@ -79,7 +84,12 @@ async fn a_check_tells_of_a_damaged_catalogue() {
     let file = bench.directory.path().join("catalogue.sqlite");
     let good = std::fs::read(&file).unwrap();
     let path = bench.key.data_type.as_str().as_bytes();
-    let places: Vec<usize> = good.windows(path.len()).enumerate().filter(|(_, window)| *window == path).map(|(at, _)| at).collect();
+    let places: Vec<usize> = good
+        .windows(path.len())
+        .enumerate()
+        .filter(|(_, window)| *window == path)
+        .map(|(at, _)| at)
+        .collect();
     assert!(places.len() > 5, "{places:?}");
     for place in places {
         let mut damaged = good.clone();
@@ -87,7 +97,10 @@ async fn a_check_tells_of_a_damaged_catalogue() {
         let elsewhere = tempfile::tempdir().unwrap();
         std::fs::write(elsewhere.path().join("catalogue.sqlite"), &damaged).unwrap();
         let objects = bench.stores.objects().clone();
-        let other = Bench { key: bench.key.clone(), ..Bench::over(elsewhere, objects).await };
+        let other = Bench {
+            key: bench.key.clone(),
+            ..Bench::over(elsewhere, objects).await
+        };
         let (table_damage, row_damage) = (other.stores.catalog.damaged_tables().await.unwrap(), complaints(&other).await);
         // A place that no row stands at any more may differ without harm.
         if row_damage.is_empty() {
@@ -103,7 +116,9 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
     let before = bench.visible().await;
     let directory = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let copied = copy(&bench.stores.catalog, bench.stores.objects(), directory.path(), clock, &|_| ()).await.unwrap();
+    let copied = copy(&bench.stores.catalog, bench.stores.objects(), directory.path(), clock, &|_| ())
+        .await
+        .unwrap();
     assert_eq!(copied.objects as usize, bench.paths().await.0.len());
     // What happens later is not in the copy.
     bench.delete(&[record(2)]).await;
@@ -124,7 +139,14 @@ async fn a_copy_of_what_is_damaged_is_refused() {
     content[1_000] ^= 1;
     std::fs::write(&file, content).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let copied = copy(&bench.stores.catalog, bench.stores.objects(), directory.path(), Arc::new(SystemClock), &|_| ()).await;
+    let copied = copy(
+        &bench.stores.catalog,
+        bench.stores.objects(),
+        directory.path(),
+        Arc::new(SystemClock),
+        &|_| (),
+    )
+    .await;
     assert!(matches!(copied, Err(crate::store::StoreError::Corrupt { .. })), "{copied:?}");
 }
 
@@ -137,7 +159,9 @@ async fn a_lost_catalogue_is_made_anew_from_the_objects() {
     let before = bench.visible().await;
     let directory = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    copy(&bench.stores.catalog, bench.stores.objects(), directory.path(), clock, &|_| ()).await.unwrap();
+    copy(&bench.stores.catalog, bench.stores.objects(), directory.path(), clock, &|_| ())
+        .await
+        .unwrap();
     for name in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(directory.path().join(format!("{CATALOGUE_FILE}{name}")));
     }
