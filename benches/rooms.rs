@@ -21,7 +21,6 @@ use almanac::model::registry::{DataType, Registry};
 use almanac::model::time::{Instant, TimeRange};
 use almanac::output::{Chunks, OutputMethod, Progress, encoder};
 use almanac::query::engine::{Engine, EngineSettings};
-use almanac::query::files::PieceReaders;
 use almanac::query::records::{Archive, Order, RecordsSpec, Source};
 use almanac::query::shape::IdForm;
 use almanac::store::files::PieceFiles;
@@ -32,7 +31,6 @@ use almanac::store::snapshot::Snapshots;
 use almanac::store::tail;
 use arrow::record_batch::RecordBatch;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use datafusion::execution::object_store::ObjectStoreUrl;
 use futures::StreamExt;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -127,12 +125,7 @@ impl Installation {
             deadline: Duration::from_mins(5),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
-        let archive = Archive::new(
-            Arc::clone(&engine),
-            Arc::new(snapshots),
-            Arc::new(PieceReaders(files)),
-            ObjectStoreUrl::local_filesystem(),
-        );
+        let archive = Archive::new(Arc::clone(&engine), catalog.clone(), snapshots, files);
         let committer = Committer {
             catalog: catalog.clone(),
             stores,
@@ -235,7 +228,7 @@ fn write(criterion: &mut Criterion) {
     group.bench_function("a tail blob", |bencher| bencher.iter(|| tail::encode(black_box(&small)).unwrap()));
     let (blob, checksum) = tail::encode(&small).unwrap();
     group.bench_function("a tail blob read back", |bencher| {
-        bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap())
+        bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap());
     });
     group.finish();
 }

@@ -16,6 +16,7 @@ pub mod check;
 mod data_directory;
 mod demo;
 mod logging;
+mod progress;
 pub mod serve;
 pub mod settings;
 mod token;

@@ -4,7 +4,7 @@
 
 pub mod arrange;
 mod checksums;
-mod encoding;
+pub mod encoding;
 mod errors;
 pub mod faults;
 pub mod files;

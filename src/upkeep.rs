@@ -1,1 +1,24 @@
-//! (room being built)
+//! The background jobs: they change how rows are stored, and never which rows there are.
+//!
+//! *Flush* turns tails into objects, *compact* many objects into one, *collect* removes what nothing refers to any more, *scrub* looks for damage. Each is
+//! a plain function over the stores; the runner calls them, one node at a time. A job that is stopped anywhere leaves the same rows and at most an
+//! object that nobody knows. Knows the store and the catalogue; knows nothing of requests, types or questions.
+
+pub mod check;
+pub mod collect;
+pub mod compact;
+pub mod copy;
+pub mod examine;
+pub mod flush;
+pub mod lease;
+pub mod merge;
+pub mod rebuild;
+pub mod runner;
+pub mod scrub;
+pub mod settings;
+pub mod stores;
+#[cfg(test)]
+mod tests;
+
+pub use runner::Upkeep;
+pub use stores::UpkeepStores;

@@ -16,13 +16,13 @@ use futures::StreamExt as _;
 use crate::api::admission::Ticket;
 use crate::api::app::App;
 use crate::api::problem::ApiError;
+use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::registry::TypeId;
 use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
 use crate::query::records::{Prepared, QueryError};
 use crate::store::StoreError;
-use crate::catalog::CatalogError;
 
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
@@ -74,7 +74,11 @@ pub async fn answer(request: Request<'_>, prepared: Prepared, method: OutputMeth
         }
     });
     let body = Body::from_stream(futures::stream::iter(first.map(Ok)).chain(rest));
-    let timing = format!("plan;dur={:.3}, run;dur={:.3}", planned.as_secs_f64() * 1e3, executed.as_secs_f64() * 1e3);
+    let timing = format!(
+        "plan;dur={:.3}, run;dur={:.3}",
+        planned.as_secs_f64() * 1e3,
+        executed.as_secs_f64() * 1e3
+    );
     let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),

@@ -35,7 +35,10 @@ const LONGEST_KEY: usize = 255;
 /// Every route that records.
 #[expect(deprecated, reason = "the interface keeps its older routes")]
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(record::record)).routes(routes!(legacy::wrapped_record)).routes(routes!(legacy::wrapped_batch))
+    OpenApiRouter::new()
+        .routes(routes!(record::record))
+        .routes(routes!(legacy::wrapped_record))
+        .routes(routes!(legacy::wrapped_batch))
 }
 
 /// How long the body is, as the header says it. The header is required: a client that does not know has not finished writing.
@@ -43,18 +46,35 @@ fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
     let length = headers.get(CONTENT_LENGTH).ok_or_else(ApiError::length_required)?;
     let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
     let length = length.ok_or_else(|| ApiError::bad_request("the header `content-length` is no number"))?;
-    if length > app.settings.body_limit as u64 { Err(ApiError::too_large(app.settings.body_limit)) } else { Ok(length) }
+    if length > app.settings.body_limit as u64 {
+        Err(ApiError::too_large(app.settings.body_limit))
+    } else {
+        Ok(length)
+    }
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let wrong = || invalid(["header", "idempotency-key"], format!("expected 1 to {LONGEST_KEY} visible characters"));
+    let wrong = || {
+        invalid(
+            ["header", "idempotency-key"],
+            format!("expected 1 to {LONGEST_KEY} visible characters"),
+        )
+    };
     let key = key.to_str().map_err(|_| wrong())?.trim();
-    if key.is_empty() || key.len() > LONGEST_KEY { Err(wrong()) } else { Ok(Some(key.to_owned())) }
+    if key.is_empty() || key.len() > LONGEST_KEY {
+        Err(wrong())
+    } else {
+        Ok(Some(key.to_owned()))
+    }
 }
 
 fn decode_context(app: &App) -> DecodeContext {
-    DecodeContext { now: app.clock.now(), ids: Arc::clone(&app.ids), source_prefix: Arc::from(app.settings.source_prefix.as_str()) }
+    DecodeContext {
+        now: app.clock.now(),
+        ids: Arc::clone(&app.ids),
+        source_prefix: Arc::from(app.settings.source_prefix.as_str()),
+    }
 }
 
 /// The type that records named `name` are of, if `person` can record them.
@@ -76,14 +96,18 @@ async fn deleting(app: &App, person: PersonId, tombstones: &[Tombstone]) -> Resu
     let registry = Arc::clone(app.types.registry());
     let own = app.types.all_own(person).await?;
     Ok(deletions(tombstones, |name| {
-        let canonical = registry.get(name).map_or_else(|| TypeId::parse(name), |data_type| Some(data_type.id.clone()));
+        let canonical = registry
+            .get(name)
+            .map_or_else(|| TypeId::parse(name), |data_type| Some(data_type.id.clone()));
         let Some(target) = canonical else { return Vec::new() };
         let mut partitions: Vec<(TypeId, Arc<Layout>)> = Vec::new();
         if let Some(base) = registry.get(target.base()) {
             partitions.push((base.id.clone(), Arc::clone(&base.layout)));
         }
         let named = own.iter().filter(|own| own.data_type.id.base() == target.base());
-        let named: Vec<_> = named.map(|own| (own.data_type.id.clone(), Arc::clone(&own.data_type.layout))).collect();
+        let named: Vec<_> = named
+            .map(|own| (own.data_type.id.clone(), Arc::clone(&own.data_type.layout)))
+            .collect();
         if target.definition().is_some() && named.iter().any(|(id, _)| *id == target) {
             partitions = named.into_iter().filter(|(id, _)| *id == target).collect();
         } else {
@@ -103,8 +127,19 @@ struct Submission {
 
 /// Commits, and answers once it is durable.
 async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError> {
-    let Submission { person, key, work, sources } = submission;
-    let upload = Upload { person, upload: UploadId(app.ids.next()), key, work, sources };
+    let Submission {
+        person,
+        key,
+        work,
+        sources,
+    } = submission;
+    let upload = Upload {
+        person,
+        upload: UploadId(app.ids.next()),
+        key,
+        work,
+        sources,
+    };
     let receipt = app.commits.commit(upload).await?;
     Ok((StatusCode::CREATED, Json(json!({ "upload_id": receipt.upload }))).into_response())
 }

@@ -33,7 +33,9 @@ pub struct ListQuery {
 
 impl FromParams for ListQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        Some(Self { archived: params.flag("include_deprecated").unwrap_or(false) })
+        Some(Self {
+            archived: params.flag("include_deprecated").unwrap_or(false),
+        })
     }
 }
 
@@ -42,7 +44,12 @@ impl FromParams for ListQuery {
     responses((status = 200, description = "Own types", body = Vec<Object>)))]
 pub async fn list(State(app): State<Shared>, reader: Reader, Checked(query): Checked<ListQuery>) -> Result<Json<Vec<Value>>, ApiError> {
     let own = app.types.all_own(reader.person()).await?;
-    Ok(Json(own.iter().filter(|own| query.archived || !own.definition.deprecated).map(|own| entry(&app, own)).collect()))
+    Ok(Json(
+        own.iter()
+            .filter(|own| query.archived || !own.definition.deprecated)
+            .map(|own| entry(&app, own))
+            .collect(),
+    ))
 }
 
 /// Defines a type upon `Event` or `Metric`.
@@ -85,7 +92,10 @@ pub async fn change(
     _query: Checked<NoParams>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
-    let own = app.types.change(reader.person(), base_named(&base)?, definition_id(&id)?, &json_body(&body)?).await?;
+    let own = app
+        .types
+        .change(reader.person(), base_named(&base)?, definition_id(&id)?, &json_body(&body)?)
+        .await?;
     Ok(Json(entry(&app, &own)))
 }
 

@@ -6,8 +6,13 @@ use axum::http::uri::PathAndQuery;
 use uuid::Uuid;
 
 /// Where an id of a data type follows.
-const PREFIXES: [&str; 5] =
-    ["/data/v1/catalog/", "/data/v1alpha1/event/", "/data/v1alpha1/metric/", "/ingest/v1/record/", "/input/v1/data_type/"];
+const PREFIXES: [&str; 5] = [
+    "/data/v1/catalog/",
+    "/data/v1alpha1/event/",
+    "/data/v1alpha1/metric/",
+    "/ingest/v1/record/",
+    "/input/v1/data_type/",
+];
 
 /// The request with the id of its data type as one segment of the path.
 #[must_use]
@@ -60,14 +65,22 @@ mod tests {
     fn rule_5_5_a_type_id_arrives_raw_or_encoded() {
         assert_eq!(path("/data/v1alpha1/event/Event/ID?a=b"), "/data/v1alpha1/event/Event%2FID?a=b");
         assert_eq!(path("/data/v1alpha1/event/Event%2fID"), "/data/v1alpha1/event/Event%2FID");
-        assert_eq!(path("/data/v1/catalog/Metric/ID/v1/schema"), "/data/v1/catalog/Metric%2FID/v1/schema");
+        assert_eq!(
+            path("/data/v1/catalog/Metric/ID/v1/schema"),
+            "/data/v1/catalog/Metric%2FID/v1/schema"
+        );
         assert_eq!(path("/ingest/v1/record/Event/Event/ID"), "/ingest/v1/record/Event%2FID");
         assert_eq!(path("/input/v1/data_type/Event/Event%2FID"), "/input/v1/data_type/Event/ID");
     }
 
     #[test]
     fn other_paths_stay_as_they_are() {
-        for text in ["/data/v1alpha1/event/MomentAnnotation/latest", "/data/v0/ID/metric_samples", "/data/v1/catalog/HeartRate/v0", "/"] {
+        for text in [
+            "/data/v1alpha1/event/MomentAnnotation/latest",
+            "/data/v0/ID/metric_samples",
+            "/data/v1/catalog/HeartRate/v0",
+            "/",
+        ] {
             assert_eq!(path(text), text);
         }
     }

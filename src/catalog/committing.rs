@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource};
+use super::records::{Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, SeenSource, WRITE_LIMIT};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
 use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
 use crate::model::ids::PersonId;
@@ -28,6 +28,12 @@ impl Catalog {
     /// On `Stale` and on an error nothing happened, except that the connection may break while the database confirms: then the new pieces are looked
     /// for, and only where that is impossible too is the outcome unknown behind `Unavailable`.
     pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
+        refuse_abandoned(commit.changes.iter().flat_map(|change| &change.add), self.clock.now())?;
+        self.register(commit).await
+    }
+
+    /// The same for objects of any age, while nobody collects what seems to be abandoned.
+    pub async fn register(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
         let mut session = self.database.write().await?;
         let witness = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.id).next();
         let outcome = apply(&mut session, commit, self.clock.now()).await?;
@@ -39,6 +45,7 @@ impl Catalog {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one transaction, read from top to bottom")]
 async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<CommitOutcome, CatalogError> {
     let mut people = BTreeSet::new();
     people.extend(commit.changes.iter().map(|change| change.person));
@@ -142,6 +149,22 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     } else {
         CommitOutcome::Stale
     })
+}
+
+/// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind, and removed.
+pub(super) fn refuse_abandoned<'p>(pieces: impl IntoIterator<Item = &'p NewPiece>, now: Instant) -> Result<(), CatalogError> {
+    let limit = now.micros().saturating_sub(WRITE_LIMIT.as_micros() as i64);
+    for piece in pieces {
+        let written_at = piece.id.0.get_timestamp().map(|timestamp| timestamp.to_unix().0 as i64 * 1_000_000);
+        if let (NewPlace::Object { path, .. }, Some(written_at)) = (&piece.place, written_at)
+            && written_at < limit
+        {
+            return Err(CatalogError::Missing {
+                what: format!("object {path}, which waited for longer than a write may take,"),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The ledgers of `people`, locked until the transaction ends; people who are new are created.

@@ -6,12 +6,15 @@ use std::time::Duration;
 use super::Catalog;
 use super::database::Value;
 use super::errors::CatalogError;
-use super::records::TailBacklog;
+use super::records::{CompactionCandidate, ObjectTotals, TailBacklog};
 use super::rows::{id, text};
 use super::tables::{Existing, LEASES, META, PARTITIONS, PIECES, RETIRED_OBJECTS, one_of};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
+
+/// What the names of notes about damaged objects begin with.
+const DAMAGE: &str = "damage:";
 
 /// Rows that one listing statement returns.
 const PAGE: i64 = 1_000;
@@ -59,10 +62,12 @@ impl Catalog {
                 person,
                 data_type,
                 pieces: 0,
+                rows: 0,
                 bytes: 0,
                 oldest: Instant::from_micros(i64::MAX),
             });
             entry.pieces += 1;
+            entry.rows += row.int(4)?;
             entry.bytes += row.int(5)?;
             entry.oldest = entry.oldest.min(Instant::from_micros(row.int(14)?));
         }
@@ -72,7 +77,7 @@ impl Catalog {
     }
 
     /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something to do. Largest number of pieces first.
-    pub async fn compaction_candidates(&self, pieces: i64) -> Result<Vec<(PersonId, TypeId)>, CatalogError> {
+    pub async fn compaction_candidates(&self, pieces: i64) -> Result<Vec<CompactionCandidate>, CatalogError> {
         let rows = self
             .database
             .select(
@@ -82,21 +87,14 @@ impl Catalog {
             )
             .await?;
         rows.iter()
-            .map(|row| Ok((row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()))))
+            .map(|row| {
+                Ok(CompactionCandidate {
+                    person: row.id(0, PersonId::from_slice)?,
+                    data_type: TypeId(row.text(1)?.into()),
+                    version: row.int(2)?,
+                })
+            })
             .collect()
-    }
-
-    /// Names an object that is about to be written, so that it is collected as an orphan if no commit ever points to it.
-    pub async fn retire_object(&self, path: &str) -> Result<(), CatalogError> {
-        let mut session = self.database.write().await?;
-        session
-            .insert(
-                &RETIRED_OBJECTS,
-                vec![vec![text(path), Value::Int(self.clock.now().micros())]],
-                Existing::Replace,
-            )
-            .await?;
-        session.commit().await
     }
 
     /// Objects retired before `moment`, the longest retired first; a thousand at most.
@@ -149,6 +147,44 @@ impl Catalog {
             .collect()
     }
 
+    /// How many objects there are that pieces point to.
+    pub async fn object_totals(&self) -> Result<ObjectTotals, CatalogError> {
+        let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM pieces WHERE path IS NOT NULL";
+        let rows = self.database.fetch(sql.to_owned(), Vec::new()).await?;
+        let row = rows.first().ok_or_else(|| CatalogError::corrupt("objects cannot be counted"))?;
+        Ok(ObjectTotals {
+            objects: row.int(0)?,
+            bytes: row.int(1)?,
+        })
+    }
+
+    /// Takes note that an object is damaged, until `forget_damage` is called for it.
+    pub async fn note_damage(&self, path: &str, what: &str) -> Result<(), CatalogError> {
+        self.set_meta(&format!("{DAMAGE}{path}"), what).await
+    }
+
+    /// Objects that are known to be damaged, each with what is wrong with it.
+    pub async fn damages(&self) -> Result<Vec<(String, String)>, CatalogError> {
+        let rows = self
+            .database
+            .select(&META, "WHERE name LIKE $1 ORDER BY name", vec![text(&format!("{DAMAGE}%"))])
+            .await?;
+        rows.iter()
+            .map(|row| Ok((row.text(0)?.chars().skip(DAMAGE.len()).collect(), row.text(1)?.to_owned())))
+            .collect()
+    }
+
+    pub async fn forget_damage(&self, path: &str) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        session
+            .execute(
+                "DELETE FROM meta WHERE name = $1".to_owned(),
+                vec![text(&format!("{DAMAGE}{path}"))],
+            )
+            .await?;
+        session.commit().await
+    }
+
     /// A fact about the catalogue as a whole.
     pub async fn meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
         let found = self.database.select(&META, "WHERE name = $1", vec![text(name)]).await?;
@@ -171,4 +207,23 @@ pub struct ObjectCursor {
     pub data_type: TypeId,
     piece: uuid::Uuid,
     pub path: String,
+}
+
+impl ObjectCursor {
+    /// The place as text, from which `parse` makes it again.
+    #[must_use]
+    pub fn written(&self) -> String {
+        format!("{} {} {} {}", self.person, self.piece, self.data_type.0, self.path)
+    }
+
+    #[must_use]
+    pub fn parse(written: &str) -> Option<Self> {
+        let mut parts = written.splitn(4, ' ');
+        Some(Self {
+            person: parts.next()?.parse().ok()?,
+            piece: parts.next()?.parse().ok()?,
+            data_type: TypeId(parts.next()?.into()),
+            path: parts.next()?.to_owned(),
+        })
+    }
 }

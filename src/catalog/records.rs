@@ -1,6 +1,7 @@
 //! What the catalogue says about stored rows: partitions, the pieces they are made of, and commits that change them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -8,6 +9,10 @@ use uuid::Uuid;
 use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
+
+/// The longest that may pass between the naming of an object and the commit that points to it. Objects that nobody points to are left alone for longer
+/// than this, so that none is ever taken away from a write that is under way.
+pub const WRITE_LIMIT: Duration = Duration::from_hours(6);
 
 /// All rows of one person and data type, as of one moment.
 #[derive(Clone, Debug)]
@@ -169,8 +174,24 @@ pub struct TailBacklog {
     pub person: PersonId,
     pub data_type: TypeId,
     pub pieces: i64,
+    pub rows: i64,
     pub bytes: i64,
     pub oldest: Instant,
+}
+
+/// A partition in which compaction may find something to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionCandidate {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub version: i64,
+}
+
+/// The objects that pieces point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectTotals {
+    pub objects: i64,
+    pub bytes: i64,
 }
 
 /// A source as it is stored.

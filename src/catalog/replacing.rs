@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Catalog;
-use super::committing::{lock_people, store_partitions};
+use super::committing::{lock_people, refuse_abandoned, store_partitions};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::reading::{Content, read_contents, read_rows};
@@ -42,6 +42,7 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
     if content.pieces.iter().filter(|(piece, _)| inputs.contains(&piece.id)).count() < inputs.len() {
         return Ok(CommitOutcome::Stale);
     }
+    refuse_abandoned(&replace.output, now)?;
     let stored = content.row.checksum();
     let sequence = content
         .pieces

@@ -63,13 +63,22 @@ pub struct Foundations {
 }
 
 pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembly, Failed> {
-    let Foundations { clock, catalog, objects, verifier, readiness } = foundations;
+    let Foundations {
+        clock,
+        catalog,
+        objects,
+        verifier,
+        readiness,
+    } = foundations;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
     let metrics = Metrics::new();
     let files = PieceFiles::new(objects.clone(), FOOTER_MEMORY);
     let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY);
-    let stores = Stores { snapshots: snapshots.clone(), finder: Finder::new(files.clone(), FILTER_MEMORY) };
+    let stores = Stores {
+        snapshots: snapshots.clone(),
+        finder: Finder::new(files.clone(), FILTER_MEMORY),
+    };
 
     let computing = compute_runtime(settings.queries.threads)?;
     let engine = Arc::new(engine(settings, &computing)?);
@@ -79,7 +88,10 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         ids: Arc::clone(&ids),
         report: reporter(metrics.meters.commits.clone()),
     };
-    let queue = QueueSettings { waiting: settings.writes.waiting, group: GROUP_REQUESTS };
+    let queue = QueueSettings {
+        waiting: settings.writes.waiting,
+        group: GROUP_REQUESTS,
+    };
     let (commits, committing) = CommitQueue::start(queue, committer);
     let interface = settings.interface.clone();
     let queries = Admission::new(
@@ -94,7 +106,11 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         types: Types::new(Arc::clone(&registry), catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),
-        intake: IntakeStores { stores, objects, ids: Arc::clone(&ids) },
+        intake: IntakeStores {
+            stores,
+            objects,
+            ids: Arc::clone(&ids),
+        },
         commits,
         archive: Archive::new(Arc::clone(&engine), catalog.clone(), snapshots.clone(), files.clone()),
         engine,
@@ -105,7 +121,14 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         readiness,
         queries,
     });
-    Ok(Assembly { app, catalog, snapshots, files, committing, computing })
+    Ok(Assembly {
+        app,
+        catalog,
+        snapshots,
+        files,
+        committing,
+        computing,
+    })
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
@@ -119,7 +142,11 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
 fn engine(settings: &Settings, computing: &Runtime) -> Result<Engine, Failed> {
     let spill = settings.data_dir.join("spill");
     clear(&spill)?;
-    let engine = EngineSettings { memory: settings.queries.memory_limit, spill, deadline: settings.interface.query_deadline };
+    let engine = EngineSettings {
+        memory: settings.queries.memory_limit,
+        spill,
+        deadline: settings.interface.query_deadline,
+    };
     Engine::new(&engine, computing.handle().clone()).map_err(Failed::from_error)
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::api::health::{NotReady, Readiness};
 use crate::api::serve::Ended;
@@ -19,9 +20,10 @@ use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, SystemIds};
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
+use crate::upkeep::{Upkeep, UpkeepStores};
 
-use super::settings::{Settings, own_url};
 use super::assembly::{Assembly, Foundations, assemble};
+use super::settings::{Settings, own_url};
 use super::{Failed, data_directory, demo, logging, print};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
@@ -31,7 +33,7 @@ const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
 const READY_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long the token of the sample person serves.
-const DEMO_TOKEN: Duration = Duration::from_secs(30 * 24 * 3600);
+const DEMO_TOKEN: Duration = Duration::from_hours(30 * 24);
 
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
@@ -72,9 +74,22 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         demo::load(&assembly.app).await?;
         print(&demo::invitation(&assembly.app.settings.public_url, &demo_token(&settings)?))?;
     }
+    let stop_upkeep = CancellationToken::new();
+    let upkeep = UpkeepStores {
+        catalog: assembly.catalog.clone(),
+        snapshots: assembly.snapshots.clone(),
+        files: assembly.files.clone(),
+        clock: Arc::clone(&assembly.app.clock),
+        ids: Arc::clone(&assembly.app.ids),
+    };
+    let upkeep = Upkeep::start(settings.upkeep, upkeep, assembly.app.metrics.meters.clone(), stop_upkeep.clone());
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
     let ended = serve::serve(listener, router, &assembly.app.settings, stop).await;
+    stop_upkeep.cancel();
+    if let Err(error) = upkeep.await {
+        tracing::error!(%error, "upkeep failed");
+    }
     close(assembly).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
@@ -97,7 +112,9 @@ async fn close(assembly: Assembly) {
 /// A token of the sample person, where tokens are made here.
 fn demo_token(settings: &Settings) -> Result<String, Failed> {
     if let Provider::Outside(_) = &settings.identity.provider {
-        return Err(Failed::because("`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL"));
+        return Err(Failed::because(
+            "`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL",
+        ));
     }
     let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
     let order = TokenOrder {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
 use crate::store::objects::ObjectStoreSettings;
+use crate::upkeep::settings::UpkeepSettings;
 
 mod parse;
 pub mod said;
@@ -77,14 +78,6 @@ pub struct WriteSettings {
     pub commit_size: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpkeepSettings {
-    pub enabled: bool,
-    pub flush_age: Duration,
-    pub flush_size: usize,
-    pub grace_period: Duration,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     pub filter: String,
@@ -120,6 +113,7 @@ impl Settings {
             },
             upkeep: UpkeepSettings {
                 enabled: parse::flag(said("upkeep")?)?,
+                interval: parse::duration(said("upkeep_interval")?)?,
                 flush_age: parse::duration(said("flush_age")?)?,
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,

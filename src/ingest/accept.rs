@@ -63,7 +63,11 @@ struct Receiver {
 
 enum Decoder {
     Records(Box<RecordDecoder>),
-    Tombstones { compiled: Arc<CompiledType>, context: DecodeContext, found: Vec<Tombstone> },
+    Tombstones {
+        compiled: Arc<CompiledType>,
+        context: DecodeContext,
+        found: Vec<Tombstone>,
+    },
 }
 
 /// The body has faults enough.
@@ -88,12 +92,24 @@ impl Acceptance {
     pub fn new(shared: IntakeStores, person: PersonId, compiled: Arc<CompiledType>, context: DecodeContext) -> Result<Self, AcceptError> {
         let data_type = Arc::clone(compiled.data_type());
         let decoder = if data_type.id.as_str() == TOMBSTONE_TYPE {
-            Decoder::Tombstones { compiled, context, found: Vec::new() }
+            Decoder::Tombstones {
+                compiled,
+                context,
+                found: Vec::new(),
+            }
         } else {
             Decoder::Records(Box::new(RecordDecoder::new(compiled, context)?))
         };
-        let receiver = Receiver { decoder, faults: Vec::new() };
-        Ok(Self { person, receiver, intake: Intake::new(shared, person, data_type), sources: HashMap::new() })
+        let receiver = Receiver {
+            decoder,
+            faults: Vec::new(),
+        };
+        Ok(Self {
+            person,
+            receiver,
+            intake: Intake::new(shared, person, data_type),
+            sources: HashMap::new(),
+        })
     }
 
     /// Takes the next bytes of the body.
@@ -128,7 +144,10 @@ impl Acceptance {
                 let rows = decoder.take()?;
                 self.push(rows).await?;
                 let sources = self.sources.into_values().collect();
-                Ok(Accepted::Rows { work: self.intake.finish().await?, sources })
+                Ok(Accepted::Rows {
+                    work: self.intake.finish().await?,
+                    sources,
+                })
             }
         }
     }
@@ -140,11 +159,20 @@ impl Acceptance {
 
     async fn push(&mut self, decoded: DecodedRows) -> Result<(), AcceptError> {
         for source in &decoded.sources {
-            let seen = SeenSource { person: self.person, key: source.key.clone(), name: source.name.clone() };
+            let seen = SeenSource {
+                person: self.person,
+                key: source.key.clone(),
+                name: source.name.clone(),
+            };
             self.sources.entry(source.key.clone()).or_insert(seen);
         }
         if !decoded.given.is_empty() {
-            self.intake.push(Rows { batch: decoded.rows, given: decoded.given }).await?;
+            self.intake
+                .push(Rows {
+                    batch: decoded.rows,
+                    given: decoded.given,
+                })
+                .await?;
         }
         Ok(())
     }
@@ -157,7 +185,11 @@ impl Acceptance {
             Err(BodyError::Damaged(reason)) => Err(AcceptError::Damaged(reason)),
             Err(BodyError::LineTooLong { index, limit }) => {
                 let loc = [LocPart::from("body"), LocPart::Index(index)];
-                Err(AcceptError::Invalid(vec![Fault::new(loc, "too_long", format!("the line has more than {limit} bytes"))]))
+                Err(AcceptError::Invalid(vec![Fault::new(
+                    loc,
+                    "too_long",
+                    format!("the line has more than {limit} bytes"),
+                )]))
             }
         }
     }
@@ -184,5 +216,9 @@ fn delete_from(changes: &mut Vec<PartitionChanges>, data_type: TypeId, layout: A
         }
         return;
     }
-    changes.push(PartitionChanges { data_type, layout, changes: vec![Change::Delete { records: vec![record] }] });
+    changes.push(PartitionChanges {
+        data_type,
+        layout,
+        changes: vec![Change::Delete { records: vec![record] }],
+    });
 }

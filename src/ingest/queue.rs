@@ -29,6 +29,9 @@ const ATTEMPTS: usize = 20;
 /// A transaction with more rows than this takes no further request.
 const GROUP_ROWS: usize = 20_000;
 
+type PartitionId = (PersonId, TypeId);
+type LayoutChanges = (Arc<Layout>, Vec<Change>);
+
 /// How the queue is sized.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueSettings {
@@ -245,8 +248,8 @@ impl Committer {
     async fn assemble(&self, uploads: &[Upload], open: &[usize]) -> Result<(Commit, Vec<Assembled>), CommitError> {
         let mut commit = Commit::default();
         let mut added = Vec::new();
-        let mut small: Vec<((PersonId, TypeId), (Arc<Layout>, Vec<Change>))> = Vec::new();
-        let mut place: HashMap<(PersonId, TypeId), usize> = HashMap::new();
+        let mut small: Vec<(PartitionId, LayoutChanges)> = Vec::new();
+        let mut place: HashMap<PartitionId, usize> = HashMap::new();
         for upload in open.iter().map(|index| &uploads[*index]) {
             let key = upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint));
             commit.uploads.push(UploadReceipt {

@@ -33,13 +33,26 @@ impl<Authority> Archive<Authority> {
         let snapshots = self.snapshots.get(permit.owner(), &types).await?;
         let mut available = Vec::new();
         for snapshot in snapshots {
-            let windows = permit.windows_of(&snapshot.data_type).map(|windows| windows.as_slice().to_vec()).unwrap_or_default();
+            let windows = permit
+                .windows_of(&snapshot.data_type)
+                .map(|windows| windows.as_slice().to_vec())
+                .unwrap_or_default();
             let mut found = Summary::default();
             for window in windows.into_iter().filter_map(|window| overlap(window, range)) {
                 found = found.and(self.inside(&snapshot, window).await?);
             }
-            if let Summary { records, first_start: Some(first_start), last_end: Some(last_end) } = found {
-                available.push(Available { data_type: snapshot.data_type.clone(), records, first_start, last_end });
+            if let Summary {
+                records,
+                first_start: Some(first_start),
+                last_end: Some(last_end),
+            } = found
+            {
+                available.push(Available {
+                    data_type: snapshot.data_type.clone(),
+                    records,
+                    first_start,
+                    last_end,
+                });
             }
         }
         Ok(available)
@@ -52,12 +65,24 @@ impl<Authority> Archive<Authority> {
         let (known, others): (Vec<&SnapshotPiece>, Vec<&SnapshotPiece>) = snapshot.pieces.iter().partition(whole);
         let mut summary = known.into_iter().fold(Summary::default(), |summary, piece| {
             let bounds = piece.bounds;
-            summary.and(Summary { records: piece.rows, first_start: Some(bounds.min_start), last_end: Some(bounds.max_end) })
+            summary.and(Summary {
+                records: piece.rows,
+                first_start: Some(bounds.min_start),
+                last_end: Some(bounds.max_end),
+            })
         });
         if !others.is_empty() {
-            let rest = Snapshot { pieces: others.into_iter().cloned().collect(), ..snapshot.clone() };
+            let rest = Snapshot {
+                pieces: others.into_iter().cloned().collect(),
+                ..snapshot.clone()
+            };
             let storage = key_schema();
-            let scan = Scan { snapshot: &rest, storage: &storage, columns: (0..storage.fields().len()).collect(), windows: &[window] };
+            let scan = Scan {
+                snapshot: &rest,
+                storage: &storage,
+                columns: (0..storage.fields().len()).collect(),
+                windows: &[window],
+            };
             let plan = scan.plan(&self.reader, &self.objects)?;
             summary = summary.and(summarise(&self.engine, plan).await?);
         }

@@ -5,7 +5,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use datafusion::arrow::array::AsArray as _;
 use datafusion::arrow::compute::{SortOptions, max, min};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
@@ -23,10 +22,10 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
 
+use crate::catalog::Catalog;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{DataType, TypeId};
 use crate::model::time::Instant;
-use crate::catalog::Catalog;
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
 use crate::store::snapshot::{Snapshot, Snapshots};
@@ -95,13 +94,23 @@ pub struct Archive<Authority> {
 impl<Authority> Archive<Authority> {
     #[must_use]
     pub fn new(engine: Arc<Engine>, catalog: Catalog, snapshots: Snapshots, files: PieceFiles) -> Self {
-        Self { engine, snapshots, catalog, reader: Arc::new(PieceReaders(files)), objects: ObjectStoreUrl::local_filesystem(), authority: PhantomData }
+        Self {
+            engine,
+            snapshots,
+            catalog,
+            reader: Arc::new(PieceReaders(files)),
+            objects: ObjectStoreUrl::local_filesystem(),
+            authority: PhantomData,
+        }
     }
 
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a base.
     pub async fn records(&self, permit: &ReadPermit<Authority>, sources: &[Source], spec: &RecordsSpec) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions, Columns::Shown).await?;
-        let versions = selected.iter().map(|one| (one.source.partition.clone(), one.snapshot.version)).collect();
+        let versions = selected
+            .iter()
+            .map(|one| (one.source.partition.clone(), one.snapshot.version))
+            .collect();
         let mut plans = Vec::with_capacity(selected.len());
         for one in selected {
             let mut plan = one.plan;
@@ -112,7 +121,11 @@ impl<Authority> Archive<Authority> {
             plans.push(shape::project(plan, &one.source.data_type.layout, spec.ids)?);
         }
         let plan = together(plans, spec)?;
-        Ok(Prepared { schema: plan.schema(), plan, versions })
+        Ok(Prepared {
+            schema: plan.schema(),
+            plan,
+            versions,
+        })
     }
 
     /// How many records there are, and between which moments.
@@ -165,11 +178,21 @@ impl<Authority> Archive<Authority> {
         };
         columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
         if let Some(condition) = &condition {
-            columns.extend(condition.column_refs().into_iter().filter_map(|column| layout.storage.index_of(&column.name).ok()));
+            columns.extend(
+                condition
+                    .column_refs()
+                    .into_iter()
+                    .filter_map(|column| layout.storage.index_of(&column.name).ok()),
+            );
         }
         columns.sort_unstable();
         columns.dedup();
-        let scan = Scan { snapshot, storage: &layout.storage, columns, windows: permit.windows().as_slice() };
+        let scan = Scan {
+            snapshot,
+            storage: &layout.storage,
+            columns,
+            windows: permit.windows().as_slice(),
+        };
         let plan = scan.plan(&self.reader, &self.objects)?;
         let Some(condition) = condition else { return Ok(plan) };
         let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
@@ -212,9 +235,15 @@ impl Summary {
 /// Counts the rows of a plan that has the key columns.
 pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> Result<Summary, DataFusionError> {
     let mut summary = Summary::default();
-    let mut rows = Box::pin(engine.drive(engine.start(plan)?, || Err(DataFusionError::Execution("the deadline of the question passed".to_owned()))));
+    let mut rows = Box::pin(engine.drive(engine.start(plan)?, || {
+        Err(DataFusionError::Execution("the deadline of the question passed".to_owned()))
+    }));
     while let Some(batch) = rows.next().await.transpose()? {
-        let column = |name: &str| batch.column_by_name(name).map(|column| column.as_primitive::<TimestampMicrosecondType>());
+        let column = |name: &str| {
+            batch
+                .column_by_name(name)
+                .map(arrow::array::AsArray::as_primitive::<TimestampMicrosecondType>)
+        };
         summary = summary.and(Summary {
             records: batch.num_rows() as i64,
             first_start: column("start_time").and_then(min).map(Instant::from_micros),
@@ -252,12 +281,17 @@ fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Resul
     }
     let aligned = plans.into_iter().map(|plan| align(plan, &schema)).collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
-    Ok(Arc::new(SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit)))
+    Ok(Arc::new(
+        SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
+    ))
 }
 
 fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
     let mut fields: Vec<Field> = Vec::new();
-    for field in plans.iter().flat_map(|plan| plan.schema().fields().iter().cloned().collect::<Vec<_>>()) {
+    for field in plans
+        .iter()
+        .flat_map(|plan| plan.schema().fields().iter().cloned().collect::<Vec<_>>())
+    {
         match fields.iter_mut().find(|known| known.name() == field.name()) {
             None => fields.push(field.as_ref().clone().with_nullable(true)),
             Some(known) if known.data_type() != field.data_type() => *known = Field::new(field.name(), ArrowType::Utf8, true),
@@ -275,10 +309,17 @@ fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn Exe
         .map(|field| {
             let expr: Arc<dyn PhysicalExpr> = match own.column_with_name(field.name()) {
                 Some((index, held)) if held.data_type() == field.data_type() => Arc::new(Column::new(field.name(), index)),
-                Some((index, _)) => Arc::new(CastExpr::new(Arc::new(Column::new(field.name(), index)), field.data_type().clone(), None)),
+                Some((index, _)) => Arc::new(CastExpr::new(
+                    Arc::new(Column::new(field.name(), index)),
+                    field.data_type().clone(),
+                    None,
+                )),
                 None => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
             };
-            Ok(ProjectionExpr { expr, alias: field.name().clone() })
+            Ok(ProjectionExpr {
+                expr,
+                alias: field.name().clone(),
+            })
         })
         .collect::<Result<Vec<_>, DataFusionError>>()?;
     Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
@@ -286,7 +327,10 @@ fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn Exe
 
 /// (start, end, id), whichever way.
 fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionError> {
-    let options = SortOptions { descending: order == Order::Descending, nulls_first: false };
+    let options = SortOptions {
+        descending: order == Order::Descending,
+        nulls_first: false,
+    };
     let keys = ["start_time", "end_time", "id"]
         .into_iter()
         .map(|name| Ok(PhysicalSortExpr::new(Arc::new(Column::new(name, schema.index_of(name)?)), options)))

@@ -53,20 +53,29 @@ impl KeyColumns {
     }
 
     /// What rows are ordered by.
+    #[must_use]
     pub fn key(&self, row: usize) -> (i64, i64, &[u8]) {
         (self.starts.value(row), self.ends.value(row), self.ids.value(row))
     }
 
+    #[must_use]
     pub fn id(&self, row: usize) -> RecordId {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(self.ids.value(row));
         RecordId(uuid::Uuid::from_bytes(bytes))
     }
 
+    #[must_use]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[must_use]
     pub fn is_sorted(&self) -> bool {
         let (starts, ends) = (self.starts.values(), self.ends.values());
         starts
@@ -81,6 +90,7 @@ impl KeyColumns {
     }
 
     /// The extremes; `None` without rows. The rows must be sorted.
+    #[must_use]
     pub fn bounds(&self) -> Option<Bounds> {
         let (starts, ends) = (self.starts.values(), self.ends.values());
         Some(Bounds {

@@ -42,7 +42,8 @@ impl StoreError {
     }
 
     /// What `error` means when bytes were read whose checksums were right, or at least should have been.
-    pub(super) fn reading(path: &str, error: &ParquetError) -> Self {
+    #[must_use]
+    pub fn reading(path: &str, error: &ParquetError) -> Self {
         match find::<Self>(error) {
             Some(Self::Unavailable { detail }) => Self::Unavailable { detail: detail.clone() },
             Some(Self::Missing { path }) => Self::Missing { path: path.clone() },

@@ -207,6 +207,30 @@ pub fn object_path(person: PersonId, data_type: &TypeId, year: i32, piece: Piece
     format!("{DATA_FOLDER}/{person}/{}/{year}/{piece}.parquet", data_type.0.replace('/', "~"))
 }
 
+/// What the path of an object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub year: i32,
+    pub piece: PieceId,
+}
+
+impl ObjectName {
+    /// Reads what `object_path` wrote. `None` for anything else.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.strip_prefix(DATA_FOLDER)?.strip_prefix('/')?.split('/');
+        let name = Self {
+            person: parts.next()?.parse().ok()?,
+            data_type: TypeId(parts.next()?.replace('~', "/").into()),
+            year: parts.next()?.parse().ok()?,
+            piece: parts.next()?.strip_suffix(".parquet")?.parse().ok()?,
+        };
+        (object_path(name.person, &name.data_type, name.year, name.piece) == path).then_some(name)
+    }
+}
+
 /// The calendar year (UTC) of a moment, and the first moment of the next one.
 fn year_of(micros: i64) -> (i32, i64) {
     let Some(moment) = DateTime::from_timestamp_micros(micros) else {

@@ -157,7 +157,11 @@ impl Snapshots {
     /// order, as far as they are in the tail.
     pub fn committed(&self, change: &PartitionChange, rows: Vec<Option<RecordBatch>>) {
         let key = (change.person, change.data_type.clone());
-        let Some(before) = self.known.get(&key).filter(|before| Some(before.version) == change.expected_version) else {
+        let Some(before) = self
+            .known
+            .get(&key)
+            .filter(|before| Some(before.version) == change.expected_version)
+        else {
             return;
         };
         let mut pieces = before.pieces.clone();

@@ -17,9 +17,19 @@ use crate::people::types::Named;
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", responses((status = 200, description = "Data types", body = Vec<Object>)))]
 pub async fn data_types(State(app): State<Shared>, reader: Reader, _query: Checked<NoParams>) -> Result<Json<Vec<Value>>, ApiError> {
-    let mut entries: Vec<Value> = app.types.registry().types().iter().map(|data_type| data_type.list_entry()).collect();
+    let mut entries: Vec<Value> = app
+        .types
+        .registry()
+        .types()
+        .iter()
+        .map(|data_type| data_type.list_entry())
+        .collect();
     let own = app.types.all_own(reader.person()).await?;
-    entries.extend(own.iter().filter(|own| !own.definition.deprecated).map(|own| own.data_type.list_entry()));
+    entries.extend(
+        own.iter()
+            .filter(|own| !own.definition.deprecated)
+            .map(|own| own.data_type.list_entry()),
+    );
     Ok(Json(entries))
 }
 
@@ -33,7 +43,11 @@ pub struct CatalogQuery {
 
 impl FromParams for CatalogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        Some(Self { data_type: params.list("data_type"), category: params.list("category"), owner: params.owner() })
+        Some(Self {
+            data_type: params.list("data_type"),
+            category: params.list("category"),
+            owner: params.owner(),
+        })
     }
 }
 
@@ -41,18 +55,36 @@ impl FromParams for CatalogQuery {
 #[utoipa::path(get, path = "/data/v1/catalog", tag = "catalogue",
     params(("data_type" = Option<String>, Query), ("category" = Option<String>, Query), ("svc_userid" = Option<String>, Query)),
     responses((status = 200, description = "Catalogue entries", body = Vec<Object>), (status = 404)))]
-pub async fn catalog(State(app): State<Shared>, reader: Reader, Checked(query): Checked<CatalogQuery>) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn catalog(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<CatalogQuery>,
+) -> Result<Json<Vec<Value>>, ApiError> {
     let owner = listed_owner(&app, &reader, query.owner).await?;
     let mut types = Vec::new();
     if query.data_type.is_empty() {
         types.extend(app.types.registry().types().iter().cloned());
-        types.extend(app.types.all_own(owner).await?.into_iter().filter(|own| !own.definition.deprecated).map(|own| own.data_type));
+        types.extend(
+            app.types
+                .all_own(owner)
+                .await?
+                .into_iter()
+                .filter(|own| !own.definition.deprecated)
+                .map(|own| own.data_type),
+        );
     }
     for name in &query.data_type {
         types.push(app.types.find(owner, name).await?.data_type);
     }
-    let asked = |data_type: &DataType| query.category.is_empty() || query.category.iter().any(|category| data_type.categories.contains(category));
-    Ok(Json(types.iter().filter(|data_type| asked(data_type)).map(|data_type| data_type.catalog_entry(owner)).collect()))
+    let asked =
+        |data_type: &DataType| query.category.is_empty() || query.category.iter().any(|category| data_type.categories.contains(category));
+    Ok(Json(
+        types
+            .iter()
+            .filter(|data_type| asked(data_type))
+            .map(|data_type| data_type.catalog_entry(owner))
+            .collect(),
+    ))
 }
 
 /// Whose type a path names.
@@ -104,7 +136,10 @@ async fn of_version(app: &App, owner: PersonId, name: &str, api_version: &str) -
         return Ok(named);
     }
     let version = version.as_str().unwrap_or_default().to_owned();
-    Err(ApiError::not_found(format!("{} has the version {version}, not {api_version:?}", named.data_type.id)))
+    Err(ApiError::not_found(format!(
+        "{} has the version {version}, not {api_version:?}",
+        named.data_type.id
+    )))
 }
 
 /// The person whose types are listed, if the reader may see them.

@@ -31,7 +31,10 @@ impl FromParams for RangeQuery {
     params(("start_time" = String, Query), ("end_time" = String, Query), ("svc_userid" = Option<String>, Query)),
     responses((status = 200, description = "Counts by data type, and changed files", body = Object)))]
 pub async fn updates(State(app): State<Shared>, reader: Reader, Checked(query): Checked<RangeQuery>) -> Result<Json<Value>, ApiError> {
-    let permit = app.grants.readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range).await?;
+    let permit = app
+        .grants
+        .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range)
+        .await?;
     let counts: Map<String, Value> = app
         .catalog
         .updates_between(permit.owner(), query.range)
@@ -52,7 +55,10 @@ pub async fn data_available(
     reader: Reader,
     Checked(query): Checked<RangeQuery>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
-    let permit = app.grants.readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range).await?;
+    let permit = app
+        .grants
+        .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range)
+        .await?;
     let available = app.archive.available(&permit, query.range).await?;
     let entry = |found: crate::query::available::Available| {
         let bounds = json!({

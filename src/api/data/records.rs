@@ -70,12 +70,28 @@ impl Selection {
                 Order::Ascending
             }
         };
-        Self { format: params.choice("format").unwrap_or_default(), order, owner: params.owner(), conditions }
+        Self {
+            format: params.choice("format").unwrap_or_default(),
+            order,
+            owner: params.owner(),
+            conditions,
+        }
     }
 
     fn within(self, range: TimeRange) -> RecordsQuery {
-        let Self { format, order, owner, conditions } = self;
-        RecordsQuery { range, format, order, owner, conditions }
+        let Self {
+            format,
+            order,
+            owner,
+            conditions,
+        } = self;
+        RecordsQuery {
+            range,
+            format,
+            order,
+            owner,
+            conditions,
+        }
     }
 }
 
@@ -126,10 +142,26 @@ async fn records(
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(app, owner, &named, query.conditions).await?;
     let method = query.format.method();
-    let spec = RecordsSpec { conditions, order: query.order, ids: id_form(method), limit: None };
+    let spec = RecordsSpec {
+        conditions,
+        order: query.order,
+        ids: id_form(method),
+        limit: None,
+    };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
     let question = format!("{owner} {data_type} {}", question.unwrap_or_default());
-    answer(Request { app, headers, question: &question, begun, ticket }, prepared, method).await
+    answer(
+        Request {
+            app,
+            headers,
+            question: &question,
+            begun,
+            ticket,
+        },
+        prepared,
+        method,
+    )
+    .await
 }
 
 /// A person's latest record.
@@ -142,7 +174,9 @@ impl FromParams for LatestQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let range = params.open_range();
         let selection = Selection::read(params);
-        Some(Self { query: selection.within(range?) })
+        Some(Self {
+            query: selection.within(range?),
+        })
     }
 }
 
@@ -167,10 +201,26 @@ pub async fn latest_event(
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
     let method = query.format.method();
-    let spec = RecordsSpec { conditions, order: Order::Descending, ids: id_form(method), limit: Some(1) };
+    let spec = RecordsSpec {
+        conditions,
+        order: Order::Descending,
+        ids: id_form(method),
+        limit: Some(1),
+    };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
     let question = format!("{owner} {data_type} latest {}", question.unwrap_or_default());
-    answer(Request { app: &app, headers: &headers, question: &question, begun, ticket }, prepared, method).await
+    answer(
+        Request {
+            app: &app,
+            headers: &headers,
+            question: &question,
+            begun,
+            ticket,
+        },
+        prepared,
+        method,
+    )
+    .await
 }
 
 /// How many records there are in the range, and between which moments.
@@ -202,7 +252,11 @@ pub async fn event_summary(
 
 async fn readable(app: &App, owner: PersonId, data_type: &str) -> Result<Named, ApiError> {
     let named = app.types.find(owner, data_type).await?;
-    if named.data_type.queryable { Ok(named) } else { Err(ApiError::not_found(format!("{} cannot be read", named.data_type.id))) }
+    if named.data_type.queryable {
+        Ok(named)
+    } else {
+        Err(ApiError::not_found(format!("{} cannot be read", named.data_type.id)))
+    }
 }
 
 /// The partitions that hold what `named` names, with the conditions that single it out.
@@ -212,17 +266,28 @@ pub async fn sources_of(
     named: &Named,
     mut conditions: Vec<Condition>,
 ) -> Result<(Vec<Source>, Vec<Condition>), ApiError> {
-    let source = |data_type: &Arc<crate::model::registry::DataType>| Source { data_type: Arc::clone(data_type), partition: data_type.id.clone() };
+    let source = |data_type: &Arc<crate::model::registry::DataType>| Source {
+        data_type: Arc::clone(data_type),
+        partition: data_type.id.clone(),
+    };
     let mut sources = vec![source(&named.data_type)];
     if Base::named(named.data_type.id.as_str()).is_some() {
         let own = app.types.all_own(owner).await?;
-        sources.extend(own.iter().filter(|own| own.data_type.id.base() == named.data_type.id.as_str()).map(|own| source(&own.data_type)));
+        sources.extend(
+            own.iter()
+                .filter(|own| own.data_type.id.base() == named.data_type.id.as_str())
+                .map(|own| source(&own.data_type)),
+        );
     }
     if let Some(annotation) = named.annotation {
         // Between itself and itself: an equality would be an alternative to the caller's own conditions on the same field.
         let id = format!("{}.annotation.{annotation}", app.settings.source_prefix);
         for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
-            conditions.push(Condition { field: "source_id".to_owned(), operator, value: Comparand::Text(id.clone()) });
+            conditions.push(Condition {
+                field: "source_id".to_owned(),
+                operator,
+                value: Comparand::Text(id.clone()),
+            });
         }
     }
     Ok((sources, conditions))
@@ -233,4 +298,3 @@ pub async fn sources_of(
 pub const fn id_form(method: OutputMethod) -> IdForm {
     if method.is_text() { IdForm::Bytes } else { IdForm::Text }
 }
-

@@ -31,7 +31,11 @@ impl FromParams for SamplesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, metric) = (params.range(), params.required_text("metric"));
         let output = params.choice("output").unwrap_or(OutputMethod::Jstable);
-        Some(Self { range: range?, metric: metric?, output })
+        Some(Self {
+            range: range?,
+            metric: metric?,
+            output,
+        })
     }
 }
 
@@ -52,12 +56,31 @@ pub async fn metric_samples(
     let permit = app.grants.windows(&reader, owner, &TypeId::new(&query.metric), query.range).await?;
     let named = app.types.find(owner, &query.metric).await?;
     if named.data_type.class != RecordClass::Metric {
-        return Err(invalid(["query", "metric"], format!("{} is no metric; read it at /data/v1alpha1/event/{0}", named.data_type.id)));
+        return Err(invalid(
+            ["query", "metric"],
+            format!("{} is no metric; read it at /data/v1alpha1/event/{0}", named.data_type.id),
+        ));
     }
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(&app, owner, &named, Vec::new()).await?;
-    let spec = RecordsSpec { conditions, order: Order::Ascending, ids: id_form(query.output), limit: None };
+    let spec = RecordsSpec {
+        conditions,
+        order: Order::Ascending,
+        ids: id_form(query.output),
+        limit: None,
+    };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
     let question = format!("{owner} samples {}", question.unwrap_or_default());
-    answer(Request { app: &app, headers: &headers, question: &question, begun, ticket }, prepared, query.output).await
+    answer(
+        Request {
+            app: &app,
+            headers: &headers,
+            question: &question,
+            begun,
+            ticket,
+        },
+        prepared,
+        query.output,
+    )
+    .await
 }

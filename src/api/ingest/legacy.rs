@@ -46,12 +46,17 @@ pub async fn wrapped_batch(State(app): State<Shared>, reader: Reader, headers: H
 /// The whole body, decompressed, within the limit.
 async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     content_length(app, headers)?;
-    let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("\u{fffd}"));
+    let text = |name| {
+        headers
+            .get(name)
+            .map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("\u{fffd}"))
+    };
     if BodyForm::from_media_type(text(CONTENT_TYPE)).is_none() {
         return Err(ApiError::unsupported_media_type("expected application/json or application/x-jsonl"));
     }
     let encoding = text(CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
-    let encoding = encoding.map_err(|unknown| ApiError::unsupported_media_type(format!("content-encoding {:?} is not known", unknown.0)))?;
+    let encoding =
+        encoding.map_err(|unknown| ApiError::unsupported_media_type(format!("content-encoding {:?} is not known", unknown.0)))?;
     let limit = app.settings.body_limit;
     let sent = axum::body::to_bytes(body, limit).await.map_err(|_| ApiError::too_large(limit))?;
     if encoding == ContentEncoding::Identity {
@@ -73,7 +78,10 @@ async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiE
 
 async fn store(app: &App, person: PersonId, headers: &HeaderMap, bytes: &[u8], records: Vec<LegacyRecord>) -> Result<Response, ApiError> {
     let key = idempotency_key(headers)?;
-    let key = key.map(|key| IdempotencyKey { key, fingerprint: Sha256::digest(bytes).into() });
+    let key = key.map(|key| IdempotencyKey {
+        key,
+        fingerprint: Sha256::digest(bytes).into(),
+    });
     let mut partitions: Vec<PartitionChanges> = Vec::new();
     let mut sources = Vec::new();
     let mut faults = Vec::new();
@@ -95,7 +103,16 @@ async fn store(app: &App, person: PersonId, headers: &HeaderMap, bytes: &[u8], r
     if !faults.is_empty() {
         return Err(ApiError::invalid_all(faults));
     }
-    commit(app, Submission { person, key, work: Work::Small(partitions), sources }).await
+    commit(
+        app,
+        Submission {
+            person,
+            key,
+            work: Work::Small(partitions),
+            sources,
+        },
+    )
+    .await
 }
 
 async fn put(
@@ -115,9 +132,20 @@ async fn put(
         }
     }
     let decoded = decoder.take().map_err(ApiError::internal)?;
-    sources.extend(decoded.sources.into_iter().map(|source| SeenSource { person, key: source.key, name: source.name }));
-    let change = Change::Put { rows: decoded.rows, given: decoded.given.into() };
-    Ok(PartitionChanges { data_type: data_type.id.clone(), layout: std::sync::Arc::clone(&data_type.layout), changes: vec![change] })
+    sources.extend(decoded.sources.into_iter().map(|source| SeenSource {
+        person,
+        key: source.key,
+        name: source.name,
+    }));
+    let change = Change::Put {
+        rows: decoded.rows,
+        given: decoded.given.into(),
+    };
+    Ok(PartitionChanges {
+        data_type: data_type.id.clone(),
+        layout: std::sync::Arc::clone(&data_type.layout),
+        changes: vec![change],
+    })
 }
 
 async fn delete(app: &App, person: PersonId, records: &[LegacyRecord], faults: &mut Vec<Fault>) -> Result<Vec<PartitionChanges>, ApiError> {

@@ -27,7 +27,9 @@ pub struct RecordQuery {
 
 impl FromParams for RecordQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        Some(Self { api_version: params.text("api_version") })
+        Some(Self {
+            api_version: params.text("api_version"),
+        })
     }
 }
 
@@ -79,12 +81,28 @@ pub async fn record(
         Accepted::Rows { work, sources } => (work, sources),
         Accepted::Deletions(tombstones) => (Work::Small(deleting(&app, person, &tombstones).await?), Vec::new()),
     };
-    let key = key.map(|key| IdempotencyKey { key, fingerprint: fingerprint.finalize().into() });
-    commit(&app, Submission { person, key, work, sources }).await
+    let key = key.map(|key| IdempotencyKey {
+        key,
+        fingerprint: fingerprint.finalize().into(),
+    });
+    commit(
+        &app,
+        Submission {
+            person,
+            key,
+            work,
+            sources,
+        },
+    )
+    .await
 }
 
 pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {
-    let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("\u{fffd}"));
+    let text = |name| {
+        headers
+            .get(name)
+            .map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("\u{fffd}"))
+    };
     let form = BodyForm::from_media_type(text(CONTENT_TYPE)).ok_or_else(|| {
         ApiError::unsupported_media_type("expected application/json with one record, or application/x-jsonl with a record a line")
     })?;
@@ -92,6 +110,9 @@ pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, 
     let encoding = encoding.map_err(|unknown| {
         ApiError::unsupported_media_type(format!("content-encoding {:?} is not known; use gzip, zstd or none", unknown.0))
     })?;
-    let limits = BodyLimits { body: app.settings.body_limit as u64, line: app.settings.body_limit };
+    let limits = BodyLimits {
+        body: app.settings.body_limit as u64,
+        line: app.settings.body_limit,
+    };
     BodyReader::new(form, encoding, limits).map_err(ApiError::internal)
 }

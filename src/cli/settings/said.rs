@@ -97,7 +97,8 @@ impl Sayings {
 
     /// What was said about `name`, or its default.
     pub fn said(&self, name: &str) -> Result<&Said, SettingsError> {
-        self.0.iter()
+        self.0
+            .iter()
             .find(|said| said.entry.name == name)
             .ok_or_else(|| SettingsError::Unlisted(name.to_owned()))
     }

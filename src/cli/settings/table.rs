@@ -289,6 +289,13 @@ pub const SETTINGS: &[Entry] = &[
         "Whether this node does background work",
     ),
     entry(
+        "upkeep_interval",
+        "upkeep-interval",
+        "ALMANAC_UPKEEP_INTERVAL",
+        "5s",
+        "Pause between two looks for background work",
+    ),
+    entry(
         "flush_age",
         "flush-age",
         "ALMANAC_FLUSH_AGE",

@@ -1,0 +1,111 @@
+//! Scrub: goes through all objects, slowly, so that damage is found while other copies of the data still exist.
+//!
+//! What it finds is logged, counted and noted in the catalogue, where `almanac check` shows it. Nothing is skipped by readers or deleted because of it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+
+use super::examine::{examine, has_passed};
+use super::stores::{PartitionKey, UpkeepStores};
+use crate::catalog::ObjectCursor;
+use crate::catalog::records::{Footer, Piece, Place};
+use crate::model::time::Instant;
+use crate::store::StoreError;
+
+/// Between two steps.
+pub const PAUSE: Duration = Duration::from_secs(5);
+/// One step looks at objects of about so many bytes: 6 MB a second, half a terabyte a day.
+const STEP_BYTES: i64 = 32 << 20;
+/// All objects are looked at once in this time.
+const ROUND: Duration = Duration::from_hours(168);
+
+/// Where the catalogue keeps how far the round has come, and when the last one ended.
+const PLACE: &str = "scrub:place";
+const ENDED: &str = "scrub:ended";
+
+/// How far this node has come.
+#[derive(Debug, Default)]
+pub struct Scrub {
+    waiting: VecDeque<ObjectCursor>,
+}
+
+impl Scrub {
+    /// Looks at the next few objects.
+    pub async fn step(&mut self, stores: &UpkeepStores, corrupt: &Counter) -> Result<(), StoreError> {
+        let mut looked_at = 0;
+        while looked_at < STEP_BYTES {
+            if self.waiting.is_empty() && !self.fill(stores).await? {
+                return Ok(());
+            }
+            let Some(cursor) = self.waiting.front() else { return Ok(()) };
+            looked_at += look_at(stores, cursor, corrupt).await?;
+            let done = self.waiting.pop_front();
+            if let Some(last) = done.filter(|_| self.waiting.is_empty()) {
+                stores.catalog.set_meta(PLACE, &last.written()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the objects that come next. `false` while it is not yet time for another round.
+    async fn fill(&mut self, stores: &UpkeepStores) -> Result<bool, StoreError> {
+        let place = stores.catalog.meta(PLACE).await?.and_then(|place| ObjectCursor::parse(&place));
+        let now = stores.clock.now();
+        if place.is_none() {
+            let ended = stores
+                .catalog
+                .meta(ENDED)
+                .await?
+                .and_then(|ended| ended.parse().ok())
+                .map(Instant::from_micros);
+            if ended.is_some_and(|ended| !has_passed(ended, ROUND.as_micros() as i64, now)) {
+                return Ok(false);
+            }
+        }
+        self.waiting = stores.catalog.object_paths(place.as_ref()).await?.into();
+        if self.waiting.is_empty() {
+            stores.catalog.set_meta(PLACE, "").await?;
+            stores.catalog.set_meta(ENDED, &now.micros().to_string()).await?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+/// Examines one object, if there still is a piece that points to it; returns its length.
+async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter) -> Result<i64, StoreError> {
+    let key = PartitionKey {
+        person: cursor.person,
+        data_type: cursor.data_type.clone(),
+    };
+    let Some((piece, footer)) = find(stores, &key, &cursor.path).await? else {
+        return Ok(0);
+    };
+    match examine(stores, &key, &piece, &cursor.path, footer).await {
+        Ok(_) => {}
+        Err(StoreError::Corrupt { what }) => {
+            // It may have been replaced and collected while it was read.
+            if find(stores, &key, &cursor.path).await?.is_some() {
+                corrupt.inc();
+                tracing::error!(path = cursor.path, what, "an object is damaged; run `almanac check`");
+                stores.catalog.note_damage(&cursor.path, &what).await?;
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(piece.bytes)
+}
+
+async fn find(stores: &UpkeepStores, key: &PartitionKey, path: &str) -> Result<Option<(Piece, Footer)>, StoreError> {
+    let partitions = stores
+        .catalog
+        .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
+        .await?;
+    let pieces = partitions.into_iter().flat_map(|partition| partition.pieces);
+    Ok(pieces.into_iter().find_map(|piece| match &piece.place {
+        Place::Object { path: found, footer } if found == path => Some((piece.clone(), *footer)),
+        _ => None,
+    }))
+}

@@ -1,0 +1,17 @@
+//! What an operator can say about background work.
+
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpkeepSettings {
+    /// Whether this node does background work.
+    pub enabled: bool,
+    /// The pause between two looks for work.
+    pub interval: Duration,
+    /// The age at which the tail of a partition becomes an object.
+    pub flush_age: Duration,
+    /// The size in bytes at which it does whatever its age.
+    pub flush_size: usize,
+    /// How long replaced objects stay for readers that began before.
+    pub grace_period: Duration,
+}
