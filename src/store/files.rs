@@ -206,7 +206,10 @@ pub async fn footer_of(objects: &ObjectStorage, path: &str, bytes: u64) -> Resul
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Skip);
     reader.try_parse_sized(&metadata, bytes).map_err(|error| damaged(&error))?;
     let metadata = reader.finish().map_err(|error| damaged(&error))?;
-    let indexes = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let indexes = metadata
+        .row_groups()
+        .iter()
+        .flat_map(parquet::file::metadata::RowGroupMetaData::columns);
     let indexes = indexes
         .flat_map(|column| [column.column_index_offset(), column.offset_index_offset()])
         .flatten()
