@@ -39,7 +39,7 @@ class Almanac:
         return self
 
     def stop(self):
-        for connection in self.connections.values():
+        for connection, _ in self.connections.values():
             connection.close()
         self.connections = {}
         self.process.send_signal(signal.SIGTERM)
