@@ -132,23 +132,29 @@ impl Almanac {
 
     /// Starts the process and returns when it says that it is ready.
     pub fn launch(&self) {
+        if let Err(status) = self.try_launch() {
+            panic!("the server ended with {status}:\n{}", self.log());
+        }
+    }
+
+    /// The same, or how the process ended instead.
+    pub fn try_launch(&self) -> Result<(), ExitStatus> {
         let deadline = Instant::now() + START_LIMIT;
         let mut running = self.spawn();
         while !is_ready(self.port) {
             if let Some(status) = running.child.try_wait().expect("the state of the server") {
-                // Another process may have taken the port since it was found free, or the old one may not have left it yet.
-                assert!(
-                    self.log().contains("in use") && Instant::now() < deadline,
-                    "the server ended with {status}:\n{}",
-                    self.log()
-                );
                 release(&mut running);
+                // Another process may have taken the port since it was found free, or the old one may not have left it yet.
+                if !self.log().contains("in use") || Instant::now() > deadline {
+                    return Err(status);
+                }
                 running = self.spawn();
             }
             assert!(Instant::now() < deadline, "the server was not ready in time:\n{}", self.log());
             thread::sleep(Duration::from_millis(10));
         }
         *self.running.lock().expect("lock") = Some(running);
+        Ok(())
     }
 
     fn spawn(&self) -> Running {
