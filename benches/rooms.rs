@@ -122,6 +122,7 @@ impl Installation {
         let settings = EngineSettings {
             memory: 128 << 20,
             spill: directory.path().to_owned(),
+            spill_limit: 1 << 30,
             deadline: Duration::from_mins(5),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
@@ -136,6 +137,8 @@ impl Installation {
             QueueSettings {
                 waiting: 1024,
                 group: 1024,
+                window: Duration::ZERO,
+                size: 8 << 20,
             },
             committer,
         );
@@ -228,7 +231,7 @@ fn write(criterion: &mut Criterion) {
     group.bench_function("a tail blob", |bencher| bencher.iter(|| tail::encode(black_box(&small)).unwrap()));
     let (blob, checksum) = tail::encode(&small).unwrap();
     group.bench_function("a tail blob read back", |bencher| {
-        bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap())
+        bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap());
     });
     group.finish();
 }

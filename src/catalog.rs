@@ -20,6 +20,7 @@ mod rows;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod verifying;
 
 use std::sync::Arc;
 

@@ -16,6 +16,7 @@ pub mod check;
 mod data_directory;
 mod demo;
 mod logging;
+mod progress;
 pub mod serve;
 pub mod settings;
 mod token;
@@ -76,8 +77,8 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
-        "check" => check::run(settings, given.get_flag(arguments::REPAIR)),
-        "backup" => backup::run(settings, &arguments::directory(given)),
+        "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };
     done.map_err(Problem::Failed)

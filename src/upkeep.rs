@@ -4,12 +4,15 @@
 //! a plain function over the stores; the runner calls them, one node at a time. A job that is stopped anywhere leaves the same rows and at most an
 //! object that nobody knows. Knows the store and the catalogue; knows nothing of requests, types or questions.
 
+pub mod check;
 pub mod collect;
 pub mod compact;
+pub mod copy;
 pub mod examine;
 pub mod flush;
 pub mod lease;
 pub mod merge;
+pub mod rebuild;
 pub mod runner;
 pub mod scrub;
 pub mod settings;

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::common::DataFusionError;
 use futures::StreamExt as _;
+use serde::Serialize;
 
 use crate::api::admission::Ticket;
 use crate::api::app::App;
@@ -85,6 +86,22 @@ pub async fn answer(request: Request<'_>, prepared: Prepared, method: OutputMeth
         (ETAG, header_value(&tag)?),
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
+    ];
+    Ok((headers, body).into_response())
+}
+
+/// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are equal to the byte.
+pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response, ApiError> {
+    let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    let tag = format!("W/\"{:016x}\"", hasher.finish());
+    if is_known(headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+    }
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (ETAG, header_value(&tag)?),
     ];
     Ok((headers, body).into_response())
 }

@@ -22,7 +22,12 @@ const SCHEME: &str = "bearer";
 #[openapi(
     info(title = "Almanac", description = "One store per person for everything they measure."),
     modifiers(&BearerTokens),
-    components(schemas(crate::api::problem::Problem, crate::api::problem::ValidationProblem))
+    components(schemas(
+        crate::api::problem::Problem,
+        crate::api::problem::ValidationProblem,
+        crate::output::OutputMethod,
+        crate::output::RowFormat
+    ))
 )]
 pub struct Frame;
 

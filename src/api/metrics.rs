@@ -136,6 +136,9 @@ fn known_method(method: &Method) -> &'static str {
 /// The service's numbers, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operation", security(()), responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub async fn metrics(State(app): State<Shared>) -> Response {
+    // These two are known to those who do the work; everything else was counted as it happened.
+    app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);
+    app.metrics.meters.queries.memory_bytes.set(app.engine.memory_reserved() as i64);
     match app.metrics.text() {
         Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => ApiError::internal(error).into_response(),

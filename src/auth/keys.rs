@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use jsonwebtoken::{DecodingKey, EncodingKey};
 use uuid::Uuid;
 
-const FILE_NAME: &str = "signing.key";
+/// What the key is called in its directory.
+pub const FILE_NAME: &str = "signing.key";
 
 /// HMAC-SHA-256 takes a key of any length; less than 256 bits of randomness would be the weakest link.
 const LEAST_BYTES: usize = 32;

@@ -28,6 +28,12 @@ impl Catalog {
     /// On `Stale` and on an error nothing happened, except that the connection may break while the database confirms: then the new pieces are looked
     /// for, and only where that is impossible too is the outcome unknown behind `Unavailable`.
     pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
+        refuse_abandoned(commit.changes.iter().flat_map(|change| &change.add), self.clock.now())?;
+        self.register(commit).await
+    }
+
+    /// The same for objects of any age, while nobody collects what seems to be abandoned.
+    pub async fn register(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
         let mut session = self.database.write().await?;
         let witness = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.id).next();
         let outcome = apply(&mut session, commit, self.clock.now()).await?;
@@ -60,8 +66,6 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     if !commit.changes.iter().all(unchanged) {
         return Ok(CommitOutcome::Stale);
     }
-
-    refuse_abandoned(commit.changes.iter().flat_map(|change| &change.add), now)?;
 
     for ledger in ledgers.values_mut() {
         ledger.sequence += 1;

@@ -185,11 +185,6 @@ impl Catalog {
         session.commit().await
     }
 
-    /// What the database says against its own structure, in its own words. Empty when it is sound.
-    pub async fn self_check(&self) -> Result<Vec<String>, CatalogError> {
-        self.database.self_check().await
-    }
-
     /// A fact about the catalogue as a whole.
     pub async fn meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
         let found = self.database.select(&META, "WHERE name = $1", vec![text(name)]).await?;

@@ -12,7 +12,7 @@ use crate::model::time::Instant;
 
 /// The longest that may pass between the naming of an object and the commit that points to it. Objects that nobody points to are left alone for longer
 /// than this, so that none is ever taken away from a write that is under way.
-pub const WRITE_LIMIT: Duration = Duration::from_secs(6 * 60 * 60);
+pub const WRITE_LIMIT: Duration = Duration::from_hours(6);
 
 /// All rows of one person and data type, as of one moment.
 #[derive(Clone, Debug)]

@@ -215,8 +215,8 @@ impl Table {
         sql
     }
 
-    /// Takes a row that `select` gave, if it is the one that was written.
-    pub fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
+    /// A row that `select` gave, as it is.
+    pub fn values(&self, row: &Row) -> Result<Vec<Value>, CatalogError> {
         let mut values = Vec::with_capacity(self.columns.len());
         for (index, (_, kind)) in self.columns.iter().enumerate() {
             values.push(match kind {
@@ -227,6 +227,12 @@ impl Table {
                 OptionalText => row.optional_text(index)?.map_or(Value::NullText, Value::Text),
             });
         }
+        Ok(values)
+    }
+
+    /// The same, if it is the row that was written.
+    pub fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
+        let values = self.values(row)?;
         let checksum = self.checksum(&values);
         if row.int(self.columns.len())? == i64::from(checksum) {
             Ok(Record {

@@ -91,6 +91,8 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let queue = QueueSettings {
         waiting: settings.writes.waiting,
         group: GROUP_REQUESTS,
+        window: settings.writes.commit_window,
+        size: settings.writes.commit_size,
     };
     let (commits, committing) = CommitQueue::start(queue, committer);
     let interface = settings.interface.clone();
@@ -145,6 +147,7 @@ fn engine(settings: &Settings, computing: &Runtime) -> Result<Engine, Failed> {
     let engine = EngineSettings {
         memory: settings.queries.memory_limit,
         spill,
+        spill_limit: settings.queries.spill_limit,
         deadline: settings.interface.query_deadline,
     };
     Engine::new(&engine, computing.handle().clone()).map_err(Failed::from_error)
@@ -164,6 +167,7 @@ fn reporter(meters: CommitMeters) -> Box<dyn Fn(GroupReport) + Send + Sync> {
         meters.requests.observe(report.requests as f64);
         meters.records.observe(report.rows as f64);
         meters.seconds.observe(report.elapsed.as_secs_f64());
+        meters.stale.inc_by(report.stale as u64);
         if !report.committed {
             meters.failures.inc();
         }

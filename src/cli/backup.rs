@@ -1,10 +1,89 @@
-//! `almanac backup`: a copy from which the service can be started again.
+//! `almanac backup`: a copy from which the service can be started again, made while it runs.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::Failed;
+use crate::auth::keys::FILE_NAME as SIGNING_KEY;
+use crate::auth::settings::Provider;
+use crate::catalog::Catalog;
+use crate::model::clock::{Clock, SystemClock};
+use crate::store::objects::ObjectStorage;
+use crate::upkeep::copy::{Told, copy};
+
+use super::check::refuse_nothing;
+use super::progress::Progress;
 use super::settings::Settings;
+use super::{Failed, data_directory, print};
 
-pub fn run(_settings: Settings, _directory: &Path) -> Result<(), Failed> {
-    Err(Failed::because("`backup` is not available yet"))
+pub fn run(settings: &Settings, directory: &Path) -> Result<(), Failed> {
+    refuse_nothing(&settings.database_url)?;
+    refuse_full(directory)?;
+    data_directory::open(directory)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    runtime.block_on(back_up(settings, directory))
+}
+
+async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    if settings.identity.provider == Provider::Embedded {
+        copy_key(&settings.data_dir, directory)?;
+    }
+    let progress = Progress::new("objects");
+    let tell = |told| match told {
+        Told::Objects(total) => progress.expect(total),
+        Told::Object => progress.advance(),
+    };
+    let copied = copy(&catalog, &objects, directory, clock, &tell).await;
+    progress.finish();
+    catalog.close().await;
+    let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;
+    print(&format!(
+        "copied the catalogue and {} objects ({} bytes) to {}\n",
+        copied.objects,
+        copied.bytes,
+        directory.display()
+    ))
+}
+
+fn refuse_full(directory: &Path) -> Result<(), Failed> {
+    let is_empty = match std::fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(Failed::because(format!("{} cannot be used: {error}", directory.display()))),
+    };
+    if is_empty {
+        Ok(())
+    } else {
+        Err(Failed::because(format!(
+            "{} is not empty: name a new or an empty directory",
+            directory.display()
+        )))
+    }
+}
+
+/// The key, for its owner only. A service that never made a token has none.
+fn copy_key(from: &Path, to: &Path) -> Result<(), Failed> {
+    let failed = |error: io::Error| Failed::because(format!("the signing key cannot be copied: {error}"));
+    let key = match std::fs::read(from.join(SIGNING_KEY)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        key => key.map_err(failed)?,
+    };
+    let mut options = OpenOptions::new();
+    let mut file: File = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(to.join(SIGNING_KEY))
+        .map_err(failed)?;
+    file.write_all(&key).and_then(|()| file.sync_all()).map_err(failed)
 }

@@ -1,8 +1,104 @@
-//! `almanac check`: is everything that is stored what was stored?
+//! `almanac check`: is everything that is stored what was stored? Works beside a running service with the same settings.
 
-use super::Failed;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::catalog::Catalog;
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::SystemIds;
+use crate::store::files::PieceFiles;
+use crate::store::objects::ObjectStorage;
+use crate::store::snapshot::Snapshots;
+use crate::upkeep::UpkeepStores;
+use crate::upkeep::check::{Checked, Told, check};
+use crate::upkeep::rebuild::rebuild;
+
+use super::progress::Progress;
 use super::settings::Settings;
+use super::{Failed, print};
 
-pub fn run(_settings: Settings, _repair: bool) -> Result<(), Failed> {
-    Err(Failed::because("`check` is not available yet"))
+/// Everything is looked at once, so nothing is worth keeping in memory.
+const MEMORY: u64 = 8 << 20;
+
+pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    runtime.block_on(check_all(settings, repair))
+}
+
+async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
+    if !repair {
+        refuse_nothing(&settings.database_url)?;
+    }
+    let stores = open(settings).await?;
+    if repair {
+        let rebuilt = rebuild(&stores).await.map_err(Failed::from_error)?;
+        for line in rebuilt {
+            print(&format!("repair: {line}\n"))?;
+        }
+    }
+    let progress = Progress::new("objects");
+    let unprinted = Mutex::new(None);
+    let tell = |told: Told| match told {
+        Told::Objects(total) => progress.expect(total),
+        Told::Object => progress.advance(),
+        Told::Wrong(what) => {
+            if let Err(failed) = progress.aside(|| print(&format!("wrong: {what}\n"))) {
+                *unprinted.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
+            }
+        }
+    };
+    let checked = check(&stores, &tell).await;
+    progress.finish();
+    stores.catalog.close().await;
+    if let Some(failed) = unprinted.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(failed);
+    }
+    conclude(checked.map_err(Failed::from_error)?)
+}
+
+fn conclude(checked: Checked) -> Result<(), Failed> {
+    let Checked {
+        people,
+        partitions,
+        objects,
+        tail_pieces,
+        wrong,
+    } = checked;
+    print(&format!(
+        "looked at {people} people, {partitions} partitions, {objects} objects and {tail_pieces} pieces of the tail\n"
+    ))?;
+    match wrong {
+        0 => print("nothing is wrong\n"),
+        1 => Err(Failed::because("1 thing is wrong")),
+        many => Err(Failed::because(format!("{many} things are wrong"))),
+    }
+}
+
+/// Looking at a catalogue makes none where there is none.
+pub(super) fn refuse_nothing(database_url: &str) -> Result<(), Failed> {
+    match database_url
+        .strip_prefix("sqlite://")
+        .or_else(|| database_url.strip_prefix("sqlite:"))
+    {
+        Some(path) if !Path::new(path).exists() => Err(Failed::because(format!("there is no catalogue at {path}"))),
+        _ => Ok(()),
+    }
+}
+
+async fn open(settings: &Settings) -> Result<UpkeepStores, Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    Ok(UpkeepStores {
+        snapshots: Snapshots::new(catalog.clone(), MEMORY),
+        files: PieceFiles::new(objects, MEMORY),
+        catalog,
+        clock,
+        ids: Arc::new(SystemIds),
+    })
 }

@@ -33,7 +33,7 @@ const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
 const READY_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long the token of the sample person serves.
-const DEMO_TOKEN: Duration = Duration::from_secs(30 * 24 * 3600);
+const DEMO_TOKEN: Duration = Duration::from_hours(30 * 24);
 
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Builder, Int32Array, Int64Builder, ListArray, StringArray,
+    Array, ArrayBuilder, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int32Array, Int64Builder, ListArray, StringArray,
     StringBuilder, StructArray, TimestampMicrosecondBuilder, UInt32Array, new_empty_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
@@ -53,7 +53,6 @@ impl Cell<'_> {
 pub(super) enum Column {
     Float(Float64Builder),
     Int(Int64Builder),
-    Small(Int8Builder),
     Bool(BooleanBuilder),
     Time(TimestampMicrosecondBuilder),
     Text(StringBuilder),
@@ -74,7 +73,6 @@ impl Column {
         Ok(match data_type {
             DataType::Float64 => Self::Float(Float64Builder::new()),
             DataType::Int64 => Self::Int(Int64Builder::new()),
-            DataType::Int8 => Self::Small(Int8Builder::new()),
             DataType::Boolean => Self::Bool(BooleanBuilder::new()),
             DataType::Timestamp(..) => Self::Time(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone())),
             DataType::Utf8 => Self::Text(StringBuilder::new()),
@@ -87,49 +85,76 @@ impl Column {
         })
     }
 
-    /// Adds a row. The number is what to call this value by if it comes again; only structs and lists have one.
+    /// Sets the value of row number `row`. Rows between the last one that was set and this one have none.
     ///
     /// # Errors
-    /// If the cell is of another type than the column; nothing is added then.
-    pub fn push(&mut self, cell: Cell<'_>) -> Result<Option<u32>, ArrowError> {
+    /// If the cell is of another type than the column; nothing is set then.
+    pub fn set(&mut self, row: usize, cell: Cell<'_>) -> Result<(), ArrowError> {
+        self.pad(row);
         match (self, cell) {
+            (_, Cell::Null) => {}
             (Self::Float(rows), Cell::Float(value)) => rows.append_value(value),
-            (Self::Float(rows), Cell::Null) => rows.append_null(),
             (Self::Int(rows), Cell::Int(value)) => rows.append_value(value),
-            (Self::Int(rows), Cell::Null) => rows.append_null(),
-            (Self::Small(rows), Cell::Int(value)) => rows.append_option(i8::try_from(value).ok()),
-            (Self::Small(rows), Cell::Null) => rows.append_null(),
             (Self::Bool(rows), Cell::Bool(value)) => rows.append_value(value),
-            (Self::Bool(rows), Cell::Null) => rows.append_null(),
             (Self::Time(rows), Cell::Time(value)) => rows.append_value(value),
-            (Self::Time(rows), Cell::Null) => rows.append_null(),
             (Self::Text(rows), Cell::Text(text)) => rows.append_value(text),
-            (Self::Text(rows), Cell::Null) => rows.append_null(),
             (Self::Words(rows), Cell::Text(text)) => rows.push(&text)?,
-            (Self::Words(rows), Cell::Null) => rows.keys.push(None),
-            (Self::Composite(rows), Cell::Null) => rows.rows.push(None),
-            (Self::Composite(rows), Cell::Known(number)) => {
-                rows.rows.push(Some(number));
-                return Ok(Some(number));
-            }
-            (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => return rows.push(cell.into_owned()).map(Some),
+            (Self::Composite(rows), Cell::Known(number)) => rows.rows.push(Some(number)),
+            (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => rows.push(cell.into_owned())?,
             (column, cell) => return Err(mismatch(&cell, &format!("{column:?}").chars().take(40).collect::<String>())),
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// The rows so far as an array; the column is empty afterwards, and forgets the numbers it gave.
-    pub fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+    /// The number of the value that was set last: what to call it by if it comes again. Only structs and lists have one.
+    pub fn last_number(&self) -> Option<u32> {
+        match self {
+            Self::Composite(rows) => *rows.rows.last()?,
+            _ => None,
+        }
+    }
+
+    /// The first `rows` rows as an array; the column is empty afterwards, and forgets the numbers it gave.
+    pub fn finish(&mut self, rows: usize) -> Result<ArrayRef, ArrowError> {
+        self.pad(rows);
         Ok(match self {
             Self::Float(rows) => Arc::new(rows.finish()),
             Self::Int(rows) => Arc::new(rows.finish()),
-            Self::Small(rows) => Arc::new(rows.finish()),
             Self::Bool(rows) => Arc::new(rows.finish()),
             Self::Time(rows) => Arc::new(rows.finish()),
             Self::Text(rows) => Arc::new(rows.finish()),
             Self::Words(rows) => Arc::new(std::mem::take(rows).finish()?),
             Self::Composite(rows) => rows.finish()?,
         })
+    }
+
+    /// Appends nulls until there are `rows` rows.
+    fn pad(&mut self, rows: usize) {
+        let missing = rows.saturating_sub(self.len());
+        if missing == 0 {
+            return;
+        }
+        match self {
+            Self::Float(rows) => rows.append_nulls(missing),
+            Self::Int(rows) => rows.append_nulls(missing),
+            Self::Bool(rows) => rows.append_nulls(missing),
+            Self::Time(rows) => rows.append_nulls(missing),
+            Self::Text(rows) => rows.append_nulls(missing),
+            Self::Words(words) => words.keys.resize(rows, None),
+            Self::Composite(composite) => composite.rows.resize(rows, None),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Float(rows) => rows.len(),
+            Self::Int(rows) => rows.len(),
+            Self::Bool(rows) => rows.len(),
+            Self::Time(rows) => rows.len(),
+            Self::Text(rows) => rows.len(),
+            Self::Words(words) => words.keys.len(),
+            Self::Composite(composite) => composite.rows.len(),
+        }
     }
 }
 
@@ -138,14 +163,14 @@ impl Column {
 pub(super) struct Words {
     keys: Vec<Option<i32>>,
     numbers: HashMap<Box<str>, i32>,
-    words: Vec<Box<str>>,
+    known: Vec<Box<str>>,
     last: usize,
 }
 
 impl Words {
     fn push(&mut self, word: &str) -> Result<(), ArrowError> {
         // The same word as in the row before is the common case, and comparing is cheaper than hashing.
-        if self.words.get(self.last).is_none_or(|last| **last != *word) {
+        if self.known.get(self.last).is_none_or(|last| **last != *word) {
             self.last = match self.numbers.get(word) {
                 Some(number) => usize::try_from(*number).unwrap_or_default(),
                 None => self.learn(word)?,
@@ -156,15 +181,15 @@ impl Words {
     }
 
     fn learn(&mut self, word: &str) -> Result<usize, ArrowError> {
-        let position = self.words.len();
+        let position = self.known.len();
         let number = i32::try_from(position).map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
         self.numbers.insert(word.into(), number);
-        self.words.push(word.into());
+        self.known.push(word.into());
         Ok(position)
     }
 
     fn finish(self) -> Result<DictionaryArray<Int32Type>, ArrowError> {
-        let words = StringArray::from_iter_values(self.words.iter());
+        let words = StringArray::from_iter_values(self.known.iter());
         DictionaryArray::try_new(Int32Array::from(self.keys), Arc::new(words))
     }
 }
@@ -178,11 +203,11 @@ pub(super) struct Composite {
 }
 
 impl Composite {
-    fn push(&mut self, cell: Cell<'static>) -> Result<u32, ArrowError> {
+    fn push(&mut self, cell: Cell<'static>) -> Result<(), ArrowError> {
         let number = u32::try_from(self.entries.len()).map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
         self.entries.push(cell);
         self.rows.push(Some(number));
-        Ok(number)
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
@@ -201,12 +226,7 @@ impl Composite {
 
 fn is_fillable(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Float64
-        | DataType::Int64
-        | DataType::Int8
-        | DataType::Boolean
-        | DataType::Utf8
-        | DataType::Timestamp(TimeUnit::Microsecond, _) => true,
+        DataType::Float64 | DataType::Int64 | DataType::Boolean | DataType::Utf8 | DataType::Timestamp(TimeUnit::Microsecond, _) => true,
         DataType::Dictionary(key, value) => **key == DataType::Int32 && **value == DataType::Utf8,
         DataType::List(item) => is_fillable(item.data_type()),
         DataType::Struct(fields) => fields.iter().all(|field| is_fillable(field.data_type())),
@@ -264,10 +284,10 @@ fn array(data_type: &DataType, cells: &[&Cell<'_>]) -> Result<ArrayRef, ArrowErr
         }
         _ => {
             let mut column = Column::new(data_type).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
-            for cell in cells {
-                column.push((*cell).clone())?;
+            for (row, cell) in cells.iter().enumerate() {
+                column.set(row, (*cell).clone())?;
             }
-            column.finish()
+            column.finish(cells.len())
         }
     }
 }
@@ -284,7 +304,7 @@ fn mismatch(cell: &Cell<'_>, column: &str) -> ArrowError {
 #[cfg(test)]
 mod tests {
     use arrow::array::{AsArray, StructArray};
-    use arrow::datatypes::{Field, Fields};
+    use arrow::datatypes::{Field, Fields, Float64Type};
 
     use super::*;
 
@@ -299,29 +319,39 @@ mod tests {
     #[test]
     fn repeated_words_are_kept_once() {
         let mut column = Column::new(&words()).unwrap();
-        for word in ["bpm", "bpm", "ms", "bpm"] {
-            column.push(text(word)).unwrap();
+        for (row, word) in ["bpm", "bpm", "ms", "bpm"].into_iter().enumerate() {
+            column.set(row, text(word)).unwrap();
         }
-        column.push(Cell::Null).unwrap();
-        let array = column.finish().unwrap();
+        let array = column.finish(5).unwrap();
         let dictionary = array.as_dictionary::<Int32Type>();
         assert_eq!(dictionary.values().len(), 2);
         assert_eq!(
             dictionary.keys().iter().collect::<Vec<_>>(),
             [Some(0), Some(0), Some(1), Some(0), None]
         );
-        assert_eq!(column.finish().unwrap().len(), 0, "a finished column starts anew");
+        assert_eq!(column.finish(0).unwrap().len(), 0, "a finished column starts anew");
+    }
+
+    #[test]
+    fn rows_that_were_not_set_are_null() {
+        let mut column = Column::new(&DataType::Float64).unwrap();
+        column.set(2, Cell::Float(1.5)).unwrap();
+        column.set(4, Cell::Null).unwrap();
+        column.set(5, Cell::Float(2.5)).unwrap();
+        let array = column.finish(7).unwrap();
+        let values: Vec<_> = array.as_primitive::<Float64Type>().iter().collect();
+        assert_eq!(values, [None, None, Some(1.5), None, None, Some(2.5), None]);
     }
 
     #[test]
     fn a_struct_given_before_is_called_by_its_number() {
         let fields: Fields = vec![Field::new("name", words(), true), Field::new("count", DataType::Int64, true)].into();
         let mut column = Column::new(&DataType::Struct(fields)).unwrap();
-        let watch = column.push(Cell::Struct(vec![text("watch"), Cell::Int(1)])).unwrap().unwrap();
-        column.push(Cell::Null).unwrap();
-        column.push(Cell::Struct(vec![text("phone"), Cell::Null])).unwrap();
-        column.push(Cell::Known(watch)).unwrap();
-        let array = column.finish().unwrap();
+        column.set(0, Cell::Struct(vec![text("watch"), Cell::Int(1)])).unwrap();
+        let watch = column.last_number().unwrap();
+        column.set(2, Cell::Struct(vec![text("phone"), Cell::Null])).unwrap();
+        column.set(3, Cell::Known(watch)).unwrap();
+        let array = column.finish(4).unwrap();
         let rows: &StructArray = array.as_struct();
         let names = arrow::compute::cast(rows.column(0), &DataType::Utf8).unwrap();
         assert_eq!(
@@ -335,10 +365,9 @@ mod tests {
     fn lists_nest() {
         let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
         let mut column = Column::new(&DataType::List(item)).unwrap();
-        column.push(Cell::List(vec![text("a"), Cell::Null])).unwrap();
-        column.push(Cell::List(Vec::new())).unwrap();
-        column.push(Cell::Null).unwrap();
-        let array = column.finish().unwrap();
+        column.set(0, Cell::List(vec![text("a"), Cell::Null])).unwrap();
+        column.set(1, Cell::List(Vec::new())).unwrap();
+        let array = column.finish(3).unwrap();
         let lists = array.as_list::<i32>();
         assert_eq!((lists.value(0).len(), lists.value(1).len(), lists.is_null(2)), (2, 0, true));
     }
@@ -346,8 +375,8 @@ mod tests {
     #[test]
     fn a_cell_of_another_type_is_refused() {
         let mut column = Column::new(&DataType::Float64).unwrap();
-        assert!(column.push(text("72")).is_err());
-        assert_eq!(column.finish().unwrap().len(), 0);
+        assert!(column.set(0, text("72")).is_err());
+        assert_eq!(column.finish(0).unwrap().len(), 0);
         assert!(Column::new(&DataType::Date32).is_err());
     }
 }

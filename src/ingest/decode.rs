@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array, StringArray, TimestampMicrosecondArray};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType as ColumnType;
 use arrow::error::ArrowError;
@@ -91,9 +91,10 @@ pub struct RecordDecoder {
     starts: Vec<i64>,
     ends: Vec<i64>,
     columns: Vec<Column>,
-    source: Column,
-    source_class: Column,
     extras: Column,
+    /// For each row, its place in `sources`.
+    source_places: Vec<usize>,
+    source_classes: Vec<i8>,
     sources: Vec<DecodedSource>,
     source_numbers: HashMap<String, usize>,
     memo: Memo,
@@ -110,16 +111,12 @@ impl RecordDecoder {
             .iter()
             .map(|column| Column::new(column.data_type()))
             .collect::<Result<Vec<_>, _>>()?;
-        let trailing = |name: &str| {
-            let storage = &compiled.data_type.layout.storage;
-            Column::new(storage.field_with_name(name).map_or(&ColumnType::Null, |field| field.data_type()))
-        };
         Ok(Self {
             memo: Memo::new(columns.len()),
             columns,
-            source: trailing("source")?,
-            source_class: trailing("source_class")?,
-            extras: trailing("extras")?,
+            extras: Column::new(&ColumnType::Utf8)?,
+            source_places: Vec::new(),
+            source_classes: Vec::new(),
             ids: Vec::new(),
             given: Vec::new(),
             starts: Vec::new(),
@@ -186,9 +183,15 @@ impl RecordDecoder {
     /// Decodes one record by the complete way, whatever it looks like.
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
         let record = general::decode(&self.compiled, &self.context, place, json)?;
-        let mut cells = record.cells;
+        let mut cells: Vec<_> = record
+            .cells
+            .into_iter()
+            .enumerate()
+            .filter(|(_, cell)| *cell != Cell::Null)
+            .collect();
         for (column, raw) in &record.repeatable {
-            if let (Some(number), Some(cell)) = (self.memo.number(*column, raw.as_bytes()), cells.get_mut(*column)) {
+            let cell = cells.iter_mut().find(|(position, _)| position == column);
+            if let (Some(number), Some((_, cell))) = (self.memo.number(*column, raw.as_bytes()), cell) {
                 *cell = Cell::Known(number);
             }
         }
@@ -197,18 +200,24 @@ impl RecordDecoder {
             class: record.source.class,
             source_id: record.source.source_id.map(Into::into),
         };
-        let row = Row {
+        let set: Vec<usize> = cells.iter().map(|(column, _)| *column).collect();
+        self.append(Row {
             id: record.id,
             start: record.start,
             end: record.end,
             cells,
             source: source.clone(),
             extras: record.extras,
+        });
+        let number_in = |column: usize| {
+            self.columns
+                .get(column)
+                .and_then(Column::last_number)
+                .filter(|_| set.contains(&column))
         };
-        let numbers = self.append(row);
         for (column, raw) in record.repeatable {
-            if let Some(Some(number)) = numbers.get(column) {
-                self.memo.learn_value(column, raw.as_bytes(), *number);
+            if let Some(number) = number_in(column) {
+                self.memo.learn_value(column, raw.as_bytes(), number);
             }
         }
         if record.source_is_plain {
@@ -216,7 +225,7 @@ impl RecordDecoder {
                 .compiled
                 .plan
                 .source_columns
-                .map(|column| column.and_then(|column| *numbers.get(column)?).unwrap_or(NOTHING));
+                .map(|column| column.and_then(number_in).unwrap_or(NOTHING));
             self.memo.learn_source(key, source);
         }
         Ok(())
@@ -235,69 +244,58 @@ impl RecordDecoder {
         number
     }
 
-    /// Adds a row; gives the numbers that the columns gave to its structs and lists.
-    fn append(&mut self, row: Row<'_>) -> Vec<Option<u32>> {
+    fn append(&mut self, mut row: Row<'_>) {
+        let number = self.given.len();
         self.given.push(row.id.is_some());
         let id = row.id.unwrap_or_else(|| RecordId(self.context.ids.next()));
         self.ids.extend_from_slice(id.as_bytes());
         self.starts.push(row.start.micros());
         self.ends.push(row.end.micros());
-        let mut outcome = Ok(());
-        let mut numbers = Vec::new();
-        for (position, (column, mut cell)) in self.columns.iter_mut().zip(row.cells).enumerate() {
-            if cell == Cell::Null && self.compiled.plan.source_id == Some(position) {
-                cell = row
-                    .source
-                    .source_id
-                    .as_deref()
-                    .map_or(Cell::Null, |source| Cell::Text(source.into()));
-            }
-            match column.push(cell) {
-                Ok(number) => numbers.push(number),
-                Err(error) => outcome = Err(error),
-            }
+        self.source_places.push(row.source.number);
+        self.source_classes.push(row.source.class);
+        if let (Some(column), Some(source_id)) = (self.compiled.plan.source_id, &row.source.source_id)
+            && !row.cells.iter().any(|(given, _)| *given == column)
+        {
+            row.cells.push((column, Cell::Text(source_id.to_string().into())));
         }
-        let key = self
-            .sources
-            .get(row.source.number)
-            .map_or(Cell::Null, |source| Cell::Text(source.key.as_str().into()));
-        let extras = row.extras.map_or(Cell::Null, |extras| Cell::Text(extras.into()));
-        let last = [
-            (&mut self.source, key),
-            (&mut self.source_class, Cell::Int(row.source.class.into())),
-            (&mut self.extras, extras),
-        ];
-        for (column, cell) in last {
-            if let Err(error) = column.push(cell) {
+        let mut outcome = Ok(());
+        for (column, cell) in row.cells.drain(..) {
+            if let Some(Err(error)) = self.columns.get_mut(column).map(|column| column.set(number, cell)) {
                 outcome = Err(error);
             }
+        }
+        if let Some(extras) = row.extras {
+            outcome = outcome.and(self.extras.set(number, Cell::Text(extras.into())));
         }
         if let Err(error) = outcome {
             self.broken.get_or_insert(error);
         }
-        numbers
+        self.memo.spare = fast::empty(row.cells);
     }
 
     fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
+        let rows = self.given.len();
         let storage = &self.compiled.data_type.layout.storage;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(storage.fields().len());
-        columns.push(Arc::new(FixedSizeBinaryArray::try_new(
-            16,
-            Buffer::from_vec(std::mem::take(&mut self.ids)),
-            None,
-        )?));
+        let ids = Buffer::from_vec(std::mem::take(&mut self.ids));
+        columns.push(Arc::new(FixedSizeBinaryArray::try_new(16, ids, None)?));
         for micros in [std::mem::take(&mut self.starts), std::mem::take(&mut self.ends)] {
             columns.push(Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC")));
         }
         for column in &mut self.columns {
-            columns.push(column.finish()?);
+            columns.push(column.finish(rows)?);
         }
-        for column in [&mut self.source, &mut self.source_class, &mut self.extras] {
-            columns.push(column.finish()?);
-        }
+        let places: Vec<i32> = std::mem::take(&mut self.source_places)
+            .into_iter()
+            .map(|place| place as i32)
+            .collect();
+        let keys = StringArray::from_iter_values(self.sources.iter().map(|source| source.key.as_str()));
+        columns.push(Arc::new(DictionaryArray::try_new(Int32Array::from(places), Arc::new(keys))?));
+        columns.push(Arc::new(Int8Array::from(std::mem::take(&mut self.source_classes))));
+        columns.push(self.extras.finish(rows)?);
         RecordBatch::try_new(Arc::clone(storage), columns)
     }
 }

@@ -108,8 +108,8 @@ impl Decompressor {
             Inner::Identity => hand_out(&mut self.handed_out, self.limit, chunk, &mut each),
             Inner::Gzip(decoder) => {
                 for step in chunk.chunks(GZIP_STEP) {
-                    decoder.write_all(step).map_err(damaged)?;
-                    decoder.flush().map_err(damaged)?;
+                    decoder.write_all(step).map_err(|error| damaged(&error))?;
+                    decoder.flush().map_err(|error| damaged(&error))?;
                     hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)?;
                     decoder.get_mut().clear();
                 }
@@ -123,7 +123,7 @@ impl Decompressor {
                 let mut input = InBuffer::around(chunk);
                 loop {
                     let mut output = OutBuffer::around(buffer.as_mut_slice());
-                    let hint = decoder.run(&mut input, &mut output).map_err(damaged)?;
+                    let hint = decoder.run(&mut input, &mut output).map_err(|error| damaged(&error))?;
                     let written = output.pos();
                     *frame_open = hint != 0;
                     hand_out(
@@ -147,18 +147,17 @@ impl Decompressor {
     /// If the body broke off, is too large, or `each` refuses the rest.
     pub fn finish<E>(mut self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), DecompressError<E>> {
         match self.inner {
-            Inner::Identity => Ok(()),
             Inner::Gzip(mut decoder) => {
-                decoder.try_finish().map_err(damaged)?;
+                decoder.try_finish().map_err(|error| damaged(&error))?;
                 hand_out(&mut self.handed_out, self.limit, decoder.get_ref(), &mut each)
             }
             Inner::Zstd { frame_open: true, .. } => Err(DecompressError::Damaged("it breaks off".to_owned())),
-            Inner::Zstd { .. } => Ok(()),
+            Inner::Identity | Inner::Zstd { .. } => Ok(()),
         }
     }
 }
 
-fn damaged<E>(error: io::Error) -> DecompressError<E> {
+fn damaged<E>(error: &io::Error) -> DecompressError<E> {
     DecompressError::Damaged(error.to_string())
 }
 

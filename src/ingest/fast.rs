@@ -12,7 +12,7 @@ use super::columns::Cell;
 use super::compile::CompiledType;
 use super::decode::DecodeContext;
 use super::extras::Extras;
-use super::memo::{Memo, NOTHING};
+use super::memo::{Memo, NOTHING, SourceKey};
 use super::plan::{KnownField, Role};
 use super::row::{Row, latest_start};
 use super::scalar::{ScalarRule, Token};
@@ -28,20 +28,29 @@ pub(super) fn decode<'a>(compiled: &CompiledType, context: &DecodeContext, memo:
         return None;
     }
     let text = std::str::from_utf8(json).ok()?;
+    let cells = empty(std::mem::take(&mut memo.spare));
     let mut haste = Haste {
         compiled,
         memo,
         scanner: Scanner::new(text),
         seen: 0,
-        cells: vec![Cell::Null; compiled.plan.columns.len()],
+        cells,
+        source_key: [NOTHING; 3],
         id: None,
         start: None,
         end: None,
         value: None,
         unit: None,
+        extras: None,
     };
     haste.fields()?;
     haste.row(context)
+}
+
+/// The same vector without its cells, for cells that borrow from another line: collecting in place keeps its memory.
+pub(super) fn empty<'b>(mut cells: Vec<(usize, Cell<'_>)>) -> Vec<(usize, Cell<'b>)> {
+    cells.clear();
+    cells.into_iter().map(|(column, _)| (column, Cell::Null)).collect()
 }
 
 struct Haste<'c, 'm, 'a> {
@@ -50,7 +59,9 @@ struct Haste<'c, 'm, 'a> {
     scanner: Scanner<'a>,
     /// One bit for each known field.
     seen: u64,
-    cells: Vec<Cell<'a>>,
+    cells: Vec<(usize, Cell<'a>)>,
+    /// The numbers of the values in the columns that say where the record comes from.
+    source_key: SourceKey,
     id: Option<RecordId>,
     start: Option<Instant>,
     end: Option<Instant>,
@@ -58,6 +69,7 @@ struct Haste<'c, 'm, 'a> {
     value: Option<(NumberToken<'a>, usize)>,
     /// Unit of a metric with a fixed one.
     unit: Option<&'a str>,
+    extras: Option<String>,
 }
 
 impl<'a> Haste<'_, '_, 'a> {
@@ -199,10 +211,16 @@ impl<'a> Haste<'_, '_, 'a> {
             ColumnType::Utf8 | ColumnType::Dictionary(..) if !rule.formatted && !is_json_text(stored) => {
                 Cell::Text(Cow::Borrowed(self.text(rule)?))
             }
-            ColumnType::Struct(_) | ColumnType::List(_) => Cell::Known(self.known(column)?),
+            ColumnType::Struct(_) | ColumnType::List(_) => {
+                let number = self.known(column)?;
+                if let Some(place) = self.compiled.plan.source_columns.iter().position(|source| *source == Some(column)) {
+                    *self.source_key.get_mut(place)? = number;
+                }
+                Cell::Known(number)
+            }
             _ => return None,
         };
-        *self.cells.get_mut(column)? = cell;
+        self.cells.push((column, cell));
         Some(())
     }
 
@@ -222,16 +240,11 @@ impl<'a> Haste<'_, '_, 'a> {
     }
 
     fn row(mut self, context: &DecodeContext) -> Option<Row<'a>> {
-        let plan = &self.compiled.plan;
-        let is_complete = plan
-            .fields
-            .iter()
-            .enumerate()
-            .all(|(field, known)| !known.required || self.seen & (1 << field) != 0);
-        if !is_complete {
+        let required = self.compiled.plan.required;
+        if self.seen & required != required {
             return None;
         }
-        let extras = self.convert()?;
+        self.convert()?;
         let (start, end) = match (self.start, self.end) {
             (Some(start), Some(end)) => (start, end),
             (Some(start), None) => (start, start),
@@ -241,27 +254,21 @@ impl<'a> Haste<'_, '_, 'a> {
         if end < start || (self.compiled.must_have_happened() && start > latest_start(context.now)) {
             return None;
         }
-        let source_key = plan
-            .source_columns
-            .map(|column| match column.and_then(|column| self.cells.get(column)) {
-                Some(Cell::Known(number)) => *number,
-                _ => NOTHING,
-            });
-        let source = self.memo.source(&source_key)?;
+        let source = self.memo.source(&self.source_key)?;
         Some(Row {
             id: self.id,
             start,
             end,
             cells: self.cells,
             source,
-            extras,
+            extras: self.extras,
         })
     }
 
-    /// Puts the value into its column, in the catalogue's unit; gives the extras that this leaves.
-    fn convert(&mut self) -> Option<Option<String>> {
+    /// Puts the value into its column, in the catalogue's unit, and what was sent into extras.
+    fn convert(&mut self) -> Option<()> {
         let Some((number, column)) = self.value else {
-            return self.unit.is_none().then_some(None);
+            return self.unit.is_none().then_some(());
         };
         let compiled = self.compiled;
         let rule = compiled
@@ -271,7 +278,6 @@ impl<'a> Haste<'_, '_, 'a> {
             .and_then(|known: &KnownField| known.rule)?;
         let traits = compiled.data_type.metric.as_ref()?;
         let mut value = number.value;
-        let mut extras = None;
         if let Some(unit) = self.unit.filter(|unit| traits.unit.as_deref() != Some(*unit)) {
             let conversion = self.memo.conversion(unit, || {
                 compiled.units().conversion(unit, traits, compiled.data_type.id.as_str()).ok()
@@ -283,14 +289,14 @@ impl<'a> Haste<'_, '_, 'a> {
                 }
                 let mut original = Extras::default();
                 original.add_original(number.raw, unit);
-                extras = original.to_text();
+                self.extras = original.to_text();
                 value = converted;
             }
         }
         if !rule.allows_number(value) {
             return None;
         }
-        *self.cells.get_mut(column)? = Cell::Float(value);
-        Some(extras)
+        self.cells.push((column, Cell::Float(value)));
+        Some(())
     }
 }

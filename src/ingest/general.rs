@@ -3,6 +3,8 @@
 //! Holds one record at a time. The hasty way (`fast`) may take a shorter path to the same row, and comes here whenever it meets anything
 //! unusual; only this module refuses records.
 
+mod times;
+
 use std::borrow::Cow;
 
 use arrow::datatypes::{DataType as ColumnType, Field};
@@ -19,7 +21,6 @@ use super::json;
 use super::plan::Role;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
-use crate::model::registry::TimeFields;
 use crate::model::sources::{SourceFacts, source_key};
 use crate::model::time::Instant;
 
@@ -267,118 +268,6 @@ impl<'c, 'a> Reading<'c, 'a> {
             self.faults.push(Fault::new(loc, "format", "not a uuid"));
         }
         parsed
-    }
-
-    /// Start and end, or faults that say why there are none.
-    fn times(&mut self, context: &DecodeContext) -> Option<(Instant, Instant)> {
-        let data_type = &self.compiled.data_type;
-        let (start_loc, end_loc, span) = if let Some((field, given)) = self.given_in(Role::RecordedAt) {
-            let loc = self.field_loc(field);
-            if self.given_in(Role::Start).or_else(|| self.given_in(Role::End)).is_some() {
-                self.faults.push(Fault::new(
-                    loc,
-                    "duplicate",
-                    "the time is given twice; send recorded_at, or start_time and end_time",
-                ));
-                return None;
-            }
-            self.recorded_at(loc, &given)?
-        } else if let Some((field, given)) = self.given_in(Role::Moment) {
-            let loc = self.field_loc(field);
-            let at = self.instant(&loc, given.raw)?;
-            (loc.clone(), loc, (at, at))
-        } else if let Some((field, given)) = self.given_in(Role::Start) {
-            let start_loc = self.field_loc(field);
-            let start = self.instant(&start_loc, given.raw)?;
-            match self.given_in(Role::End) {
-                Some((field, given)) => {
-                    let end_loc = self.field_loc(field);
-                    let end = self.instant(&end_loc, given.raw)?;
-                    (start_loc, end_loc, (start, end))
-                }
-                None => (start_loc.clone(), start_loc, (start, start)),
-            }
-        } else {
-            let name = match &data_type.layout.times {
-                TimeFields::Moment { optional: true, .. } => None,
-                TimeFields::RecordedAt => self.given_in(Role::End).map(|_| "start_time".to_owned()),
-                TimeFields::Moment { at: names, .. } | TimeFields::StartEnd { start: names, .. } => names.first().cloned(),
-            };
-            let Some(name) = name else {
-                return Some((context.now, context.now));
-            };
-            let message = format!("{name} is missing");
-            self.fault([name.as_str()], "missing", message);
-            return None;
-        };
-        let (start, end) = span;
-        if end < start {
-            self.faults.push(Fault::new(
-                end_loc,
-                "end_before_start",
-                format!("the end, {end}, lies before the start, {start}"),
-            ));
-            return None;
-        }
-        if self.compiled.must_have_happened() && start > super::row::latest_start(context.now) {
-            self.faults.push(Fault::new(
-                start_loc,
-                "future",
-                format!("{start} lies more than 24 hours ahead of now, {}", context.now),
-            ));
-            return None;
-        }
-        Some(span)
-    }
-
-    fn recorded_at(&mut self, loc: Vec<LocPart>, given: &Given<'a>) -> Option<(Vec<LocPart>, Vec<LocPart>, (Instant, Instant))> {
-        if !given.raw.starts_with('{') {
-            let at = self.instant(&loc, given.raw)?;
-            return Some((loc.clone(), loc, (at, at)));
-        }
-        let members = json::fields(given.raw.as_bytes()).unwrap_or_default();
-        let mut member = |name: &str| {
-            let mut loc = loc.clone();
-            loc.push(name.into());
-            let mut found = members.iter().filter(|member| member.name == name);
-            match (found.next(), found.next()) {
-                (Some(only), None) => self.instant(&loc, only.raw).map(|instant| (loc, instant)),
-                (None, _) => {
-                    self.faults.push(Fault::new(loc, "missing", format!("{name} is missing")));
-                    None
-                }
-                (Some(_), Some(_)) => {
-                    self.faults.push(Fault::new(loc, "duplicate", format!("{name} is given twice")));
-                    None
-                }
-            }
-        };
-        let (start, end) = (member("start_time"), member("end_time"));
-        let ((start_loc, start), (end_loc, end)) = (start?, end?);
-        let is_time = |name: &str| matches!(name, "start_time" | "end_time");
-        for member in members.iter().filter(|member| !is_time(&member.name)) {
-            self.keep_rest(
-                "recorded_at",
-                &format!("{{{}:{}}}", Value::from(member.name.as_ref()), cells::compact(member.raw)),
-            );
-        }
-        Some((start_loc, end_loc, (start, end)))
-    }
-
-    fn instant(&mut self, loc: &[LocPart], raw: &str) -> Option<Instant> {
-        let Some(text) = json::text(raw) else {
-            self.faults
-                .push(Fault::new(loc.to_vec(), "type", "expected a string with a date and time"));
-            return None;
-        };
-        match crate::model::time::parse_instant(&text) {
-            Ok(instant) => Some(instant),
-            Err(error) => {
-                self.faults
-                    .push(Fault::new(loc.to_vec(), "format", error.to_string()).with_value(text.as_ref()));
-                None
-            }
-        }
     }
 
     fn cells(&mut self) -> (Vec<Cell<'a>>, Vec<(usize, &'a str)>) {

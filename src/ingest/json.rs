@@ -4,7 +4,7 @@
 //! nothing of records.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, MapAccess, Visitor};
@@ -125,7 +125,10 @@ pub(super) fn append_string(text: &str, output: &mut String) {
             '\n' => output.push_str("\\n"),
             '\r' => output.push_str("\\r"),
             '\t' => output.push_str("\\t"),
-            control if control < ' ' => output.push_str(&format!("\\u{:04x}", u32::from(control))),
+            control if control < ' ' => {
+                // Writing into a string cannot fail.
+                let _ = write!(output, "\\u{:04x}", u32::from(control));
+            }
             other => output.push(other),
         }
     }
@@ -145,7 +148,11 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
             if let Some(cut) = reason.rfind(" at line ") {
                 reason.truncate(cut);
             }
-            format!("malformed JSON at byte {at}: {reason}")
+            if reason == "recursion limit exceeded" {
+                "nested deeper than 127 levels".to_owned()
+            } else {
+                format!("malformed JSON at byte {at}: {reason}")
+            }
         }
     };
     Mistake { field, message }

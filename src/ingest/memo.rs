@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::columns::Cell;
 use super::row::SourceMark;
 use crate::model::units::Conversion;
 
@@ -25,6 +26,8 @@ pub(super) struct Memo {
     unit: Option<(String, Conversion)>,
     /// The fields of the last record, in their order, each with the text that announced it.
     pub order: Vec<(Vec<u8>, usize)>,
+    /// Memory for the cells of the next row.
+    pub spare: Vec<(usize, Cell<'static>)>,
 }
 
 /// Values of one column by the text that they were made from.
@@ -42,6 +45,7 @@ impl Memo {
             last_source: None,
             unit: None,
             order: Vec::new(),
+            spare: Vec::new(),
         }
     }
 

@@ -28,12 +28,12 @@ pub enum Change {
 }
 
 impl Change {
-    /// Rows put or ids deleted.
+    /// Bytes of the rows put or the ids deleted.
     #[must_use]
-    pub fn rows(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
-            Self::Put { rows, .. } => rows.num_rows(),
-            Self::Delete { records } => records.len(),
+            Self::Put { rows, .. } => rows.get_array_memory_size(),
+            Self::Delete { records } => size_of_val(records.as_slice()),
         }
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct KnownField {
     /// What the schema calls it.
     pub name: String,
     pub role: Role,
-    pub required: bool,
+    required: bool,
     /// What the schema asks of it, if that can be checked without the schema.
     pub rule: Option<ScalarRule>,
 }
@@ -61,6 +61,8 @@ pub(super) struct Plan {
     pub source_columns: [Option<usize>; 3],
     /// Column to fill from `sources` where the record leaves it out.
     pub source_id: Option<usize>,
+    /// One bit for each field that must be given, where there are bits enough.
+    pub required: u64,
     /// Whether the schema as a whole asks nothing that its fields' own rules do not.
     pub fields_are_independent: bool,
 }
@@ -93,6 +95,7 @@ impl Plan {
             source_id: column("source_id").filter(|_| sources.is_some()),
             columns: own.to_vec(),
             fields_are_independent: scalar::fields_are_independent(&data_type.schema) && fields.list.len() <= MOST_FIELDS_IN_HASTE,
+            required: required_bits(&fields.list),
             fields: fields.list,
             spellings: fields.spellings,
         })
@@ -102,6 +105,12 @@ impl Plan {
     pub fn field(&self, name: &str) -> Option<usize> {
         self.spellings.get(name).copied()
     }
+}
+
+fn required_bits(fields: &[KnownField]) -> u64 {
+    let bits = fields.iter().take(MOST_FIELDS_IN_HASTE).enumerate();
+    bits.filter(|(_, known)| known.required)
+        .fold(0, |bits, (field, _)| bits | 1 << field)
 }
 
 /// Known fields while they are gathered. What is named first keeps its name: a type's own column called `uuid` is a column.
@@ -162,16 +171,13 @@ impl<'a> FieldList<'a> {
             .get("required")
             .and_then(Value::as_array)
             .is_some_and(|names| names.iter().any(|required| required == name));
-        let rule = match self.property(name) {
-            Some(schema) => scalar::rule(schema),
-            None => Some(ScalarRule::ANYTHING),
-        };
+        let asked = self.property(name).map_or(Some(ScalarRule::ANYTHING), scalar::rule);
         self.spellings.insert(name.to_owned(), self.list.len());
         self.list.push(KnownField {
             name: name.to_owned(),
             role,
             required,
-            rule,
+            rule: asked,
         });
     }
 

@@ -26,8 +26,8 @@ use super::upload::{Upload, Work};
 /// A group that other writers keep overtaking is given up after so many looks.
 const ATTEMPTS: usize = 20;
 
-/// A transaction with more rows than this takes no further request.
-const GROUP_ROWS: usize = 20_000;
+type PartitionId = (PersonId, TypeId);
+type LayoutChanges = (Arc<Layout>, Vec<Change>);
 
 /// How the queue is sized.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,10 @@ pub struct QueueSettings {
     pub waiting: usize,
     /// Requests that one transaction takes at most.
     pub group: usize,
+    /// How long a transaction gathers after its first request. What arrives while another is synced is gathered anyway.
+    pub window: Duration,
+    /// Bytes of rows after which a transaction takes no further request.
+    pub size: usize,
 }
 
 /// What became of a request.
@@ -71,6 +75,8 @@ pub struct GroupReport {
     pub bytes: i64,
     pub elapsed: Duration,
     pub committed: bool,
+    /// How often the group had to be put together again because somebody else came first.
+    pub stale: usize,
 }
 
 /// Where requests wait to be committed.
@@ -84,6 +90,13 @@ pub struct CommitQueue {
 struct Waiting {
     upload: Upload,
     reply: oneshot::Sender<Result<Receipt, CommitError>>,
+}
+
+struct Settled {
+    results: Vec<Result<Receipt, CommitError>>,
+    rows: i64,
+    bytes: i64,
+    stale: usize,
 }
 
 /// What the committing task works with.
@@ -100,7 +113,7 @@ impl CommitQueue {
     pub fn start(settings: QueueSettings, committer: Committer) -> (Self, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(settings.waiting.max(1));
         let depth = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(committer.run(receiver, settings.group.max(1), Arc::clone(&depth)));
+        let task = tokio::spawn(committer.run(receiver, settings, Arc::clone(&depth)));
         (Self { sender, depth }, task)
     }
 
@@ -128,11 +141,20 @@ impl CommitQueue {
 }
 
 impl Committer {
-    async fn run(self, mut receiver: mpsc::Receiver<Waiting>, group_size: usize, depth: Arc<AtomicUsize>) {
+    async fn run(self, mut receiver: mpsc::Receiver<Waiting>, settings: QueueSettings, depth: Arc<AtomicUsize>) {
+        let group_size = settings.group.max(1);
         let mut arrived = Vec::with_capacity(group_size);
         while receiver.recv_many(&mut arrived, group_size).await > 0 {
+            if !settings.window.is_zero() && arrived.len() < group_size {
+                tokio::time::sleep(settings.window).await;
+                while arrived.len() < group_size
+                    && let Ok(waiting) = receiver.try_recv()
+                {
+                    arrived.push(waiting);
+                }
+            }
             depth.fetch_sub(arrived.len(), Ordering::Relaxed);
-            for group in groups(std::mem::take(&mut arrived)) {
+            for group in groups(std::mem::take(&mut arrived), settings.size) {
                 self.settle(group).await;
             }
         }
@@ -142,7 +164,12 @@ impl Committer {
         let begun = Moment::now();
         let (uploads, replies): (Vec<Upload>, Vec<_>) = group.into_iter().map(|waiting| (waiting.upload, waiting.reply)).unzip();
         let requests = uploads.len();
-        let (results, rows, bytes) = self.commit_group(uploads).await;
+        let Settled {
+            results,
+            rows,
+            bytes,
+            stale,
+        } = self.commit_group(uploads).await;
         let committed = results.iter().any(Result::is_ok);
         (self.report)(GroupReport {
             requests,
@@ -150,6 +177,7 @@ impl Committer {
             bytes,
             elapsed: begun.elapsed(),
             committed,
+            stale,
         });
         for (reply, result) in replies.into_iter().zip(results) {
             // A caller that went away has its records all the same.
@@ -158,7 +186,7 @@ impl Committer {
     }
 
     /// One result per upload, with the rows and bytes that were added.
-    async fn commit_group(&self, uploads: Vec<Upload>) -> (Vec<Result<Receipt, CommitError>>, i64, i64) {
+    async fn commit_group(&self, uploads: Vec<Upload>) -> Settled {
         let mut results: Vec<Option<Result<Receipt, CommitError>>> = uploads.iter().map(|_| None).collect();
         let follows = repetitions(&uploads);
         let mut attempt = 0;
@@ -209,7 +237,12 @@ impl Committer {
             .into_iter()
             .map(|result| result.unwrap_or(Err(CommitError::Stopping)))
             .collect();
-        (results, rows, bytes)
+        Settled {
+            results,
+            rows,
+            bytes,
+            stale: attempt.saturating_sub(1),
+        }
     }
 
     /// Answers those whose key was accepted before, by this node or another.
@@ -245,8 +278,8 @@ impl Committer {
     async fn assemble(&self, uploads: &[Upload], open: &[usize]) -> Result<(Commit, Vec<Assembled>), CommitError> {
         let mut commit = Commit::default();
         let mut added = Vec::new();
-        let mut small: Vec<((PersonId, TypeId), (Arc<Layout>, Vec<Change>))> = Vec::new();
-        let mut place: HashMap<(PersonId, TypeId), usize> = HashMap::new();
+        let mut small: Vec<(PartitionId, LayoutChanges)> = Vec::new();
+        let mut place: HashMap<PartitionId, usize> = HashMap::new();
         for upload in open.iter().map(|index| &uploads[*index]) {
             let key = upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint));
             commit.uploads.push(UploadReceipt {
@@ -306,20 +339,20 @@ fn repetitions(uploads: &[Upload]) -> Vec<Option<usize>> {
 }
 
 /// Splits what arrived so that rows standing in objects are committed by themselves: they touch a partition that others may touch too.
-fn groups(arrived: Vec<Waiting>) -> Vec<Vec<Waiting>> {
+fn groups(arrived: Vec<Waiting>, size: usize) -> Vec<Vec<Waiting>> {
     let mut groups: Vec<Vec<Waiting>> = Vec::new();
     let mut current = Vec::new();
-    let mut rows = 0;
+    let mut bytes = 0;
     for waiting in arrived {
         let written = matches!(waiting.upload.work, Work::Written(_));
-        if (written || rows > GROUP_ROWS) && !current.is_empty() {
+        if (written || bytes > size) && !current.is_empty() {
             groups.push(std::mem::take(&mut current));
-            rows = 0;
+            bytes = 0;
         }
         if written {
             groups.push(vec![waiting]);
         } else {
-            rows += waiting.upload.work.rows();
+            bytes += waiting.upload.work.bytes();
             current.push(waiting);
         }
     }

@@ -16,8 +16,8 @@ pub(super) struct Row<'a> {
     pub id: Option<RecordId>,
     pub start: Instant,
     pub end: Instant,
-    /// One for each of the type's own columns.
-    pub cells: Vec<Cell<'a>>,
+    /// The type's own columns that have a value, each by its place among them.
+    pub cells: Vec<(usize, Cell<'a>)>,
     pub source: SourceMark,
     /// A JSON object as text.
     pub extras: Option<String>,

@@ -175,10 +175,8 @@ mod tests {
         /// A number has the value that the complete way gives it, to the last bit.
         #[test]
         fn numbers_are_exact(text in r"-?(0|[1-9][0-9]{0,19})(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,3})?") {
-            match serde_json::from_str::<f64>(&text) {
-                Ok(expected) => prop_assert_eq!(number(&text).map(|(value, end)| (value.to_bits(), end)), Some((expected.to_bits(), text.len()))),
-                Err(_) => prop_assert_eq!(number(&text), None),
-            }
+            let expected = serde_json::from_str::<f64>(&text).ok().map(|value| (value.to_bits(), text.len()));
+            prop_assert_eq!(number(&text).map(|(value, end)| (value.to_bits(), end)), expected);
         }
 
         /// What is taken as a whole number token is JSON.

@@ -40,11 +40,11 @@ pub enum Work {
 }
 
 impl Work {
-    /// Rows in memory.
+    /// Bytes of the rows in memory.
     #[must_use]
-    pub fn rows(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
-            Self::Small(partitions) => partitions.iter().flat_map(|partition| &partition.changes).map(Change::rows).sum(),
+            Self::Small(partitions) => partitions.iter().flat_map(|partition| &partition.changes).map(Change::bytes).sum(),
             Self::Written(_) => 0,
         }
     }

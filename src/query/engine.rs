@@ -29,6 +29,8 @@ pub struct EngineSettings {
     pub memory: usize,
     /// Where they spill to.
     pub spill: PathBuf,
+    /// How many bytes they may spill.
+    pub spill_limit: u64,
     /// A question that runs longer is stopped.
     pub deadline: Duration,
 }
@@ -47,7 +49,9 @@ impl Engine {
     /// An engine that computes on `runtime`, which should serve nothing else.
     pub fn new(settings: &EngineSettings, runtime: Handle) -> Result<Self> {
         let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(settings.memory));
-        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![settings.spill.clone()]));
+        let disk = DiskManagerBuilder::default()
+            .with_mode(DiskManagerMode::Directories(vec![settings.spill.clone()]))
+            .with_max_temp_directory_size(settings.spill_limit);
         let environment: Arc<RuntimeEnv> = Arc::new(
             RuntimeEnvBuilder::new()
                 .with_memory_pool(Arc::clone(&pool))

@@ -5,7 +5,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use datafusion::arrow::array::AsArray as _;
 use datafusion::arrow::compute::{SortOptions, max, min};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
@@ -25,7 +24,7 @@ use futures::StreamExt as _;
 
 use crate::catalog::Catalog;
 use crate::model::permit::ReadPermit;
-use crate::model::registry::{DataType, TypeId};
+use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
@@ -36,6 +35,11 @@ use super::files::PieceReaders;
 use super::filter::{self, Condition, FilterError};
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shape::{self, IdForm};
+
+/// The stored column of members that a type's schema does not declare.
+const EXTRAS: &str = "extras";
+/// Field metadata, `true`: members of the column's object are members of the row.
+const SPREAD: &str = "almanac.spread";
 
 /// Which way time runs in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -122,11 +126,11 @@ impl<Authority> Archive<Authority> {
             plans.push(shape::project(plan, &one.source.data_type.layout, spec.ids)?);
         }
         let plan = together(plans, spec)?;
-        Ok(Prepared {
-            schema: plan.schema(),
-            plan,
-            versions,
-        })
+        let spread = sources
+            .iter()
+            .all(|source| source.data_type.layout.undeclared == Undeclared::AsGiven);
+        let schema = if spread { spreading(&plan.schema()) } else { plan.schema() };
+        Ok(Prepared { plan, schema, versions })
     }
 
     /// How many records there are, and between which moments.
@@ -243,7 +247,7 @@ pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> 
         let column = |name: &str| {
             batch
                 .column_by_name(name)
-                .map(|column| column.as_primitive::<TimestampMicrosecondType>())
+                .map(arrow::array::AsArray::as_primitive::<TimestampMicrosecondType>)
         };
         summary = summary.and(Summary {
             records: batch.num_rows() as i64,
@@ -269,6 +273,18 @@ fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> Result<Vec<(
         Some(error) if bound.is_empty() => Err(error),
         _ => Ok(bound),
     }
+}
+
+/// `schema` with the mark by which encoders of rows print undeclared members where the caller put them.
+fn spreading(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let mut metadata = field.metadata().clone();
+        if field.name() == EXTRAS && is_json_text(field) {
+            metadata.insert(SPREAD.to_owned(), "true".to_owned());
+        }
+        field.as_ref().clone().with_metadata(metadata)
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
 /// One plan out of several, with the columns of all: a column that one lacks is null there, and one that they hold differently is text.

@@ -92,6 +92,21 @@ impl Blocks {
         })
     }
 
+    /// Where the blocks end, if their table ends at `offset`.
+    pub fn end_before(offset: u64) -> Option<u64> {
+        let with_table = |end: u64| end + end.div_ceil(BLOCK_BYTES) * ENTRY_BYTES as u64;
+        let (mut least, mut most) = (0, offset);
+        while least < most {
+            let middle = least.midpoint(most);
+            if with_table(middle) < offset {
+                least = middle + 1;
+            } else {
+                most = middle;
+            }
+        }
+        (with_table(least) == offset).then_some(least)
+    }
+
     /// The whole blocks that hold `range`, unless it reaches beyond the last one.
     pub fn widen(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let within = range.start <= range.end && range.end <= self.end;

@@ -42,6 +42,7 @@ impl StoreError {
     }
 
     /// What `error` means when bytes were read whose checksums were right, or at least should have been.
+    #[must_use]
     pub fn reading(path: &str, error: &ParquetError) -> Self {
         match find::<Self>(error) {
             Some(Self::Unavailable { detail }) => Self::Unavailable { detail: detail.clone() },

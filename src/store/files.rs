@@ -22,6 +22,9 @@ use super::errors::StoreError;
 use super::objects::ObjectStorage;
 use crate::catalog::records::Footer;
 
+/// What a Parquet file ends with: the length of its metadata, and four letters.
+const LENGTH_AND_MAGIC: u64 = 8;
+
 /// Where a piece's object is, and what the catalogue knows of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectPlace {
@@ -184,6 +187,41 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
         place: place.clone(),
         parquet,
         blocks,
+    })
+}
+
+/// What the catalogue would have to know of the footer of an object of `bytes`, learned from the object itself. Its own metadata says where its indexes
+/// begin; right before them stands the table of blocks, whose length follows from what comes before it.
+pub async fn footer_of(objects: &ObjectStorage, path: &str, bytes: u64) -> Result<Footer, StoreError> {
+    let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("object {path}: {detail}"));
+    let tail = objects.get_range(path, bytes.saturating_sub(LENGTH_AND_MAGIC)..bytes).await?;
+    let length = tail
+        .first_chunk::<4>()
+        .map(|length| u64::from(u32::from_le_bytes(*length)))
+        .ok_or_else(|| damaged(&"it is too short"))?;
+    let start = bytes
+        .checked_sub(LENGTH_AND_MAGIC + length)
+        .ok_or_else(|| damaged(&"its metadata is longer than the object"))?;
+    let metadata = objects.get_range(path, start..bytes).await?;
+    let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Skip);
+    reader.try_parse_sized(&metadata, bytes).map_err(|error| damaged(&error))?;
+    let metadata = reader.finish().map_err(|error| damaged(&error))?;
+    let indexes = metadata
+        .row_groups()
+        .iter()
+        .flat_map(parquet::file::metadata::RowGroupMetaData::columns);
+    let indexes = indexes
+        .flat_map(|column| [column.column_index_offset(), column.offset_index_offset()])
+        .flatten()
+        .min();
+    let indexes = indexes
+        .and_then(|offset| u64::try_from(offset).ok())
+        .ok_or_else(|| damaged(&"it has no indexes"))?;
+    let blocks = Blocks::end_before(indexes).ok_or_else(|| damaged(&"it has no checksums"))?;
+    let footer = objects.get_range(path, blocks..bytes).await?;
+    Ok(Footer {
+        bytes: footer.len() as u32,
+        checksum: crc32fast::hash(&footer),
     })
 }
 

@@ -16,9 +16,9 @@ use crate::store::StoreError;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 
 /// The age at which an object that nobody points to is removed: longer than any write, by more than the clocks of nodes and stores differ.
-pub const ORPHAN_AGE: Duration = WRITE_LIMIT.saturating_add(Duration::from_secs(60 * 60));
+pub const ORPHAN_AGE: Duration = WRITE_LIMIT.saturating_add(Duration::from_hours(1));
 /// How long the repetition of a request is recognised.
-pub const RECEIPT_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
 /// Paths looked at together.
 const PATHS_AT_ONCE: usize = 1_000;
 

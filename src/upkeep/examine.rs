@@ -6,34 +6,34 @@ use futures::StreamExt as _;
 use super::merge::Sorted;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Bounds, Footer, Piece};
+use crate::model::ids::RecordId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::encoding::{DATA_TYPE_KEY, PERSON_KEY, PIECE_KEY};
 use crate::store::files::ObjectPlace;
+use crate::store::tail;
 
-/// `Err(Corrupt)` says what is wrong with the object at `path`; any other error says that it could not be looked at.
-pub async fn examine(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, path: &str, footer: Footer) -> Result<(), StoreError> {
+/// How many living rows the object at `path` has. `Err(Corrupt)` says what is wrong with it; any other error says that it could not be looked at.
+pub async fn examine(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, path: &str, footer: Footer) -> Result<i64, StoreError> {
     whole_checksum(stores, piece, path).await?;
     let place = ObjectPlace::new(path, piece.bytes, footer);
     whose(stores, key, piece, &place).await?;
     let mut rows = Sorted::of_object(&stores.files, &place, Vec::new().into()).await?;
     let mut seen = Seen::default();
     while let Some(batch) = rows.batches.next().await {
-        seen.take(&batch?, path)?;
+        seen.take(&batch?, &piece.dead)?;
     }
-    if seen.rows != piece.rows {
-        return Err(StoreError::corrupt(format!(
-            "object {path} holds {} rows, not {}",
-            seen.rows, piece.rows
-        )));
-    }
-    if seen.bounds.is_some_and(|bounds| bounds != piece.bounds) {
-        return Err(StoreError::corrupt(format!(
-            "object {path} holds rows of other times than the catalogue says"
-        )));
-    }
-    Ok(())
+    seen.living(piece)
+        .map_err(|what| StoreError::corrupt(format!("object {path} {what}")))
+}
+
+/// The same of a piece of the tail.
+pub fn examine_tail(piece: &Piece, blob: &[u8]) -> Result<i64, StoreError> {
+    let mut seen = Seen::default();
+    seen.take(&tail::decode(blob, piece.checksum)?, &piece.dead)?;
+    seen.living(piece)
+        .map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))
 }
 
 async fn whole_checksum(stores: &UpkeepStores, piece: &Piece, path: &str) -> Result<(), StoreError> {
@@ -76,34 +76,51 @@ async fn whose(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, place: 
     }
 }
 
-/// What was seen of an object's rows so far.
+/// What was seen of a piece's rows so far.
 #[derive(Default)]
 struct Seen {
     rows: i64,
+    dead: i64,
     bounds: Option<Bounds>,
     last: Option<(i64, i64, [u8; 16])>,
+    out_of_order: bool,
 }
 
 impl Seen {
-    fn take(&mut self, batch: &RecordBatch, path: &str) -> Result<(), StoreError> {
+    fn take(&mut self, batch: &RecordBatch, dead: &[RecordId]) -> Result<(), StoreError> {
         let keys = KeyColumns::of(batch)?;
         let Some(last_row) = keys.len().checked_sub(1) else { return Ok(()) };
         let follows = self
             .last
             .as_ref()
             .is_none_or(|(start, end, id)| (*start, *end, id.as_slice()) <= keys.key(0));
-        if !follows || !keys.is_sorted() {
-            return Err(StoreError::corrupt(format!("object {path} holds rows out of order")));
-        }
+        self.out_of_order |= !follows || !keys.is_sorted();
         self.last = Some((
             keys.starts.value(last_row),
             keys.ends.value(last_row),
             *keys.id(last_row).as_bytes(),
         ));
         self.rows += keys.len() as i64;
-        let Some(bounds) = keys.bounds() else { return Ok(()) };
-        self.bounds = Some(self.bounds.map_or(bounds, |seen| seen.union(bounds)));
+        if !dead.is_empty() {
+            self.dead += (0..keys.len()).filter(|row| dead.binary_search(&keys.id(*row)).is_ok()).count() as i64;
+        }
+        if let Some(bounds) = keys.bounds() {
+            self.bounds = Some(self.bounds.map_or(bounds, |seen| seen.union(bounds)));
+        }
         Ok(())
+    }
+
+    /// How many rows are alive, if they are those that the catalogue speaks of; otherwise what is wrong.
+    fn living(&self, piece: &Piece) -> Result<i64, String> {
+        if self.out_of_order {
+            Err("holds rows out of order".to_owned())
+        } else if self.rows != piece.rows {
+            Err(format!("holds {} rows, not {}", self.rows, piece.rows))
+        } else if self.bounds.is_some_and(|bounds| bounds != piece.bounds) {
+            Err("holds rows of other times than the catalogue says".to_owned())
+        } else {
+            Ok(self.rows - self.dead)
+        }
     }
 }
 

@@ -19,9 +19,9 @@ use crate::model::meters::Meters;
 use crate::store::StoreError;
 
 /// Between two searches for what interrupted writes left behind, which list the whole store.
-const ORPHAN_SEARCH: Duration = Duration::from_secs(60 * 60);
+const ORPHAN_SEARCH: Duration = Duration::from_hours(1);
 /// Between two counts of all objects.
-const COUNTING: Duration = Duration::from_secs(60);
+const COUNTING: Duration = Duration::from_mins(1);
 /// A pause that is shorter is taken for this long, so that no setting makes a node spin.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -71,26 +71,26 @@ impl Upkeep {
 
     async fn flushing(&self) {
         while self.pause(self.settings.interval).await {
-            self.attempt("flush", self.flush_due()).await;
+            Box::pin(self.attempt("flush", self.flush_due())).await;
         }
     }
 
     async fn compacting(&self) {
         let mut settled = Settled::new();
         while self.pause(self.settings.interval).await {
-            self.attempt("compact", self.compact_due(&mut settled)).await;
+            Box::pin(self.attempt("compact", self.compact_due(&mut settled))).await;
         }
     }
 
     async fn collecting(&self) {
         while self.pause(self.settings.interval).await {
-            self.attempt("collect", self.collect_due()).await;
+            Box::pin(self.attempt("collect", self.collect_due())).await;
         }
     }
 
     async fn searching(&self) {
         while self.pause(ORPHAN_SEARCH).await {
-            self.attempt("search for orphans", self.search_orphans()).await;
+            Box::pin(self.attempt("search for orphans", self.search_orphans())).await;
         }
     }
 
@@ -103,13 +103,13 @@ impl Upkeep {
                     .await?;
                 Ok(())
             };
-            self.attempt("scrub", work).await;
+            Box::pin(self.attempt("scrub", work)).await;
         }
     }
 
     async fn counting(&self) {
         loop {
-            self.attempt("count", self.count_objects()).await;
+            Box::pin(self.attempt("count", self.count_objects())).await;
             if !self.pause(COUNTING).await {
                 return;
             }

@@ -19,7 +19,7 @@ pub const PAUSE: Duration = Duration::from_secs(5);
 /// One step looks at objects of about so many bytes: 6 MB a second, half a terabyte a day.
 const STEP_BYTES: i64 = 32 << 20;
 /// All objects are looked at once in this time.
-const ROUND: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const ROUND: Duration = Duration::from_hours(168);
 
 /// Where the catalogue keeps how far the round has come, and when the last one ended.
 const PLACE: &str = "scrub:place";
@@ -84,7 +84,7 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
         return Ok(0);
     };
     match examine(stores, &key, &piece, &cursor.path, footer).await {
-        Ok(()) => {}
+        Ok(_) => {}
         Err(StoreError::Corrupt { what }) => {
             // It may have been replaced and collected while it was read.
             if find(stores, &key, &cursor.path).await?.is_some() {

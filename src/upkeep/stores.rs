@@ -25,7 +25,7 @@ pub struct UpkeepStores {
 }
 
 /// A partition to work on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartitionKey {
     pub person: PersonId,
     pub data_type: TypeId,

@@ -4,6 +4,7 @@ mod collecting;
 mod damage;
 mod leases;
 mod rows_stay;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -230,8 +231,8 @@ fn settings() -> UpkeepSettings {
     UpkeepSettings {
         enabled: true,
         interval: Duration::from_millis(20),
-        flush_age: Duration::from_secs(60),
+        flush_age: Duration::from_mins(1),
         flush_size: 1 << 20,
-        grace_period: Duration::from_secs(600),
+        grace_period: Duration::from_mins(10),
     }
 }

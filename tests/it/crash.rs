@@ -52,7 +52,7 @@ impl Writer {
     fn next_request(&mut self) -> (crate::harness::Call, Known) {
         let mut after = self.known.clone();
         let value = self.random.below(1_000_000);
-        match self.random.below(10) {
+        match self.random.below(24) {
             // Many at once, over the same ids again and again: they go straight to an object.
             0 => {
                 let count = 9_000 + self.random.below(3_000);
@@ -61,7 +61,7 @@ impl Writer {
                 after.extend((from..from + count).map(|n| (n, value)));
                 (self.person.lines("HeartRate", &records), after)
             }
-            1..=3 => {
+            1..=7 => {
                 let ids: Vec<u32> = (0..=self.random.below(15)).map(|_| self.random.below(300)).collect();
                 let tombstone = |n: &u32| json!({"deleted_id": id(self.first + n), "deleted_type": "HeartRate"});
                 let call = self.person.lines("DeletedRecord", &ids.iter().map(tombstone).collect::<Vec<_>>());

@@ -1,9 +1,11 @@
 //! What can be recorded and read: the catalogues.
 
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use serde_json::Value;
 
+use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -16,7 +18,12 @@ use crate::people::types::Named;
 
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", responses((status = 200, description = "Data types", body = Vec<Object>)))]
-pub async fn data_types(State(app): State<Shared>, reader: Reader, _query: Checked<NoParams>) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn data_types(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let mut entries: Vec<Value> = app
         .types
         .registry()
@@ -30,7 +37,7 @@ pub async fn data_types(State(app): State<Shared>, reader: Reader, _query: Check
             .filter(|own| !own.definition.deprecated)
             .map(|own| own.data_type.list_entry()),
     );
-    Ok(Json(entries))
+    listing(&headers, &entries)
 }
 
 /// Which types of whom.
@@ -59,7 +66,8 @@ pub async fn catalog(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<CatalogQuery>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let owner = listed_owner(&app, &reader, query.owner).await?;
     let mut types = Vec::new();
     if query.data_type.is_empty() {
@@ -78,13 +86,11 @@ pub async fn catalog(
     }
     let asked =
         |data_type: &DataType| query.category.is_empty() || query.category.iter().any(|category| data_type.categories.contains(category));
-    Ok(Json(
-        types
-            .iter()
-            .filter(|data_type| asked(data_type))
-            .map(|data_type| data_type.catalog_entry(owner))
-            .collect(),
-    ))
+    let entries = types
+        .iter()
+        .filter(|data_type| asked(data_type))
+        .map(|data_type| data_type.catalog_entry(owner));
+    listing(&headers, &entries.collect::<Vec<Value>>())
 }
 
 /// Whose type a path names.
@@ -108,10 +114,11 @@ pub async fn catalog_entry(
     reader: Reader,
     Path((data_type, api_version)): Path<(String, String)>,
     Checked(query): Checked<EntryQuery>,
-) -> Result<Json<Value>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let owner = listed_owner(&app, &reader, query.owner).await?;
     let named = of_version(&app, owner, &data_type, &api_version).await?;
-    Ok(Json(named.data_type.detailed_entry(owner)))
+    listing(&headers, &named.data_type.detailed_entry(owner))
 }
 
 /// The JSON Schema of one type's records.
@@ -123,10 +130,11 @@ pub async fn catalog_schema(
     reader: Reader,
     Path((data_type, api_version)): Path<(String, String)>,
     Checked(query): Checked<EntryQuery>,
-) -> Result<Json<Value>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let owner = listed_owner(&app, &reader, query.owner).await?;
     let named = of_version(&app, owner, &data_type, &api_version).await?;
-    Ok(Json(named.data_type.schema.as_ref().clone()))
+    listing(&headers, named.data_type.schema.as_ref())
 }
 
 async fn of_version(app: &App, owner: PersonId, name: &str, api_version: &str) -> Result<Named, ApiError> {

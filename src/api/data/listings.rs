@@ -1,9 +1,11 @@
 //! What there is: stored data, its sources, its changes.
 
-use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use serde_json::{Map, Value, json};
 
+use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -30,7 +32,12 @@ impl FromParams for RangeQuery {
 #[utoipa::path(get, path = "/data/v1/updates", tag = "listings",
     params(("start_time" = String, Query), ("end_time" = String, Query), ("svc_userid" = Option<String>, Query)),
     responses((status = 200, description = "Counts by data type, and changed files", body = Object)))]
-pub async fn updates(State(app): State<Shared>, reader: Reader, Checked(query): Checked<RangeQuery>) -> Result<Json<Value>, ApiError> {
+pub async fn updates(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<RangeQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let permit = app
         .grants
         .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range)
@@ -43,7 +50,7 @@ pub async fn updates(State(app): State<Shared>, reader: Reader, Checked(query): 
         .filter(|(data_type, _)| permit.windows_of(data_type).is_some())
         .map(|(data_type, count)| (data_type.as_str().to_owned(), json!(count)))
         .collect();
-    Ok(Json(json!({ "data_types": counts, "file_changes": [] })))
+    listing(&headers, &json!({ "data_types": counts, "file_changes": [] }))
 }
 
 /// Which types have records in the range, and from when to when.
@@ -54,7 +61,8 @@ pub async fn data_available(
     State(app): State<Shared>,
     reader: Reader,
     Checked(query): Checked<RangeQuery>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let permit = app
         .grants
         .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range)
@@ -68,12 +76,17 @@ pub async fn data_available(
         });
         json!({ (found.data_type.as_str()): bounds })
     };
-    Ok(Json(available.into_iter().map(entry).collect()))
+    listing(&headers, &available.into_iter().map(entry).collect::<Vec<Value>>())
 }
 
 /// Where the caller's records came from.
 #[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings", responses((status = 200, description = "Sources", body = Vec<Object>)))]
-pub async fn data_sources(State(app): State<Shared>, reader: Reader, _query: Checked<NoParams>) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn data_sources(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let sources = app.catalog.sources_of(reader.person()).await?;
     let entry = |source: crate::catalog::records::KnownSource| {
         json!({
@@ -84,5 +97,5 @@ pub async fn data_sources(State(app): State<Shared>, reader: Reader, _query: Che
             "metadata": { "added_at": source.added_at.to_rfc3339() },
         })
     };
-    Ok(Json(sources.into_iter().map(entry).collect()))
+    listing(&headers, &sources.into_iter().map(entry).collect::<Vec<Value>>())
 }

@@ -77,9 +77,8 @@ fn settings(directory: &Path) -> Settings {
     let flag = |name: &str| match name {
         "data_dir" => Some(directory.display().to_string()),
         "listen" => Some("127.0.0.1:0".to_owned()),
-        "concurrent_queries" => Some("1".to_owned()),
+        "concurrent_queries" | "query_threads" => Some("1".to_owned()),
         "waiting_queries" => Some("0".to_owned()),
-        "query_threads" => Some("1".to_owned()),
         "token_leeway" => Some("0s".to_owned()),
         _ => None,
     };

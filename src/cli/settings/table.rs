@@ -271,8 +271,8 @@ pub const SETTINGS: &[Entry] = &[
         "commit_window",
         "commit-window",
         "ALMANAC_COMMIT_WINDOW",
-        "2ms",
-        "How long a group commit gathers what arrives",
+        "0ms",
+        "How long a group commit gathers after its first request; what arrives during a commit is gathered anyway",
     ),
     entry(
         "commit_size",

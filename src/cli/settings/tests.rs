@@ -111,7 +111,7 @@ fn the_defaults_are_a_service_on_this_machine_alone() {
 
 #[test]
 fn a_wrong_value_names_the_setting_its_origin_and_what_was_expected() {
-    let error = settings(&[("ALMANAC_BODY_LIMIT", "huge")]).unwrap_err().to_string();
+    let error = settings(&[("ALMANAC_BODY_LIMIT", "huge")]).err().unwrap().to_string();
     for part in ["body_limit", "huge", "environment ALMANAC_BODY_LIMIT", "64MiB"] {
         assert!(error.contains(part), "{error}");
     }

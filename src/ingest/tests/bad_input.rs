@@ -155,6 +155,10 @@ fn nesting_10_000_deep_is_refused() {
             "body.7.source_properties",
             "json",
         );
+        let faults = decoder("HeartRate")
+            .push(7, format!(r#"{{"mood":{deep}}}"#).as_bytes())
+            .unwrap_err();
+        assert_eq!(faults[0].message, "nested deeper than 127 levels");
         assert!(decoder("HeartRate").push(7, deep.as_bytes()).is_err());
         assert!(decoder("HeartRate").push(7, open.repeat(10_000).as_bytes()).is_err());
         assert!(unwrap_one(deep.as_bytes()).is_err());

@@ -9,7 +9,7 @@ use crate::upkeep::compact::{Limits, compact};
 use crate::upkeep::flush::flush;
 use crate::upkeep::scrub::Scrub;
 
-async fn flip_a_bit(bench: &Bench, path: &str) {
+fn flip_a_bit(bench: &Bench, path: &str) {
     let file = bench.directory.path().join("objects").join(path);
     let mut content = std::fs::read(&file).unwrap();
     let middle = content.len() / 3;
@@ -28,10 +28,10 @@ async fn a_scrub_finds_one_flipped_bit_and_takes_note_of_it() {
     assert_eq!((corrupt.get(), bench.stores.catalog.damages().await.unwrap()), (0, Vec::new()));
 
     let path = bench.paths().await.0[3].clone();
-    flip_a_bit(&bench, &path).await;
+    flip_a_bit(&bench, &path);
     Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
     assert_eq!(corrupt.get(), 0, "the next round begins in a week");
-    bench.pass(Duration::from_secs(7 * 24 * 3_600));
+    bench.pass(Duration::from_hours(168));
     Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
     let damages = bench.stores.catalog.damages().await.unwrap();
     assert_eq!((corrupt.get(), damages.len()), (1, 1));
@@ -46,7 +46,7 @@ async fn a_damaged_object_is_not_compacted() {
         bench.put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), true).await;
     }
     let (before, _) = bench.paths().await;
-    flip_a_bit(&bench, &before[0]).await;
+    flip_a_bit(&bench, &before[0]);
     let compacted = compact(&bench.stores, &bench.key, &Limits::default()).await;
     assert!(matches!(compacted, Err(StoreError::Corrupt { .. })), "{compacted:?}");
     assert_eq!(bench.paths().await.0, before);

@@ -176,7 +176,8 @@ async fn a_body_over_the_limit_is_413_before_memory_grows() {
         }
     }
     let grown = server.peak_memory() - before;
-    assert!(grown < 200, "memory grew by {grown} MiB");
+    // A few times the limit, which one body may well take up, and not what the body would have become.
+    assert!(grown < 300, "memory grew by {grown} MiB");
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }
 
@@ -196,7 +197,7 @@ async fn a_body_just_below_the_limit_is_accepted() {
 
 #[tokio::test]
 async fn a_million_lines_are_accepted_in_bounded_memory_and_all_come_back() {
-    const MEMORY_LIMIT: u64 = 700;
+    const MEMORY_LIMIT: u64 = 400;
     let server = Setup::default().start();
     let person = server.person();
     let mut body = String::with_capacity(60 << 20);

@@ -182,7 +182,7 @@ async fn the_type_may_be_named_with_an_encoded_slash() {
         .upload();
     person
         .record(
-            &own.to_lowercase().replace("event", "Event").to_owned(),
+            &own.to_lowercase().replace("event", "Event").clone(),
             &json!({"id": id(2), "start_time": at("10:01")}),
         )
         .await

@@ -1,0 +1,66 @@
+//! How far long work has come: a bar on a terminal, plain lines anywhere else. To standard error, so that output can be piped.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Without a terminal, one line for so many parts of the whole.
+const LINES: u64 = 10;
+
+pub struct Progress {
+    bar: ProgressBar,
+    what: &'static str,
+    plain: bool,
+    done: AtomicU64,
+}
+
+impl Progress {
+    /// `what` is counted, such as `objects`.
+    pub fn new(what: &'static str) -> Self {
+        let plain = !std::io::stderr().is_terminal();
+        let target = if plain {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self {
+            bar,
+            what,
+            plain,
+            done: AtomicU64::new(0),
+        }
+    }
+
+    pub fn expect(&self, total: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.bar.reset();
+        self.bar.set_length(total);
+    }
+
+    pub fn advance(&self) {
+        self.bar.inc(1);
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let total = self.bar.length().unwrap_or(0);
+        if self.plain && (done * LINES / total.max(1)) != ((done - 1) * LINES / total.max(1)) {
+            // Nobody is left to hear about a standard error that is closed.
+            let _written = writeln!(std::io::stderr().lock(), "{done} of {total} {}", self.what);
+        }
+    }
+
+    /// Does something that prints, without tearing the bar.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,181 @@
+//! Check: is everything that is stored what was stored? Looks at all of it, now, beside a running service.
+
+use std::collections::HashSet;
+
+use super::examine::{examine, examine_tail};
+use super::stores::{PartitionKey, UpkeepStores};
+use crate::catalog::CatalogError;
+use crate::catalog::records::{Partition, Piece, Place};
+use crate::model::ids::PersonId;
+use crate::store::StoreError;
+
+/// A partition that changes faster than it can be looked at is looked at so often.
+const ATTEMPTS: usize = 5;
+
+/// What whoever waits for a check is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// So many objects are to be looked at, more or less.
+    Objects(u64),
+    Object,
+    Wrong(String),
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    pub people: usize,
+    pub partitions: usize,
+    pub objects: usize,
+    pub tail_pieces: usize,
+    pub wrong: usize,
+}
+
+/// Looks at the catalogue and at everything that it names. An error says that the check could not be finished; damage is no error here.
+pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Result<Checked, StoreError> {
+    let mut check = Check {
+        stores,
+        tell,
+        noted: HashSet::new(),
+        checked: Checked::default(),
+    };
+    for complaint in stores.catalog.damaged_tables().await? {
+        check.wrong(complaint);
+    }
+    check.noted = sound(stores.catalog.damages().await)?
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    tell(Told::Objects(stores.catalog.object_totals().await?.objects.max(0).cast_unsigned()));
+    let Some(people) = sound(stores.catalog.people().await)? else {
+        check.wrong("people cannot be listed, so their records were not looked at".to_owned());
+        return Ok(check.checked);
+    };
+    for person in people {
+        check.person(person.id).await?;
+    }
+    Ok(check.checked)
+}
+
+struct Check<'a> {
+    stores: &'a UpkeepStores,
+    tell: &'a (dyn Fn(Told) + Sync),
+    /// Objects that were found damaged before.
+    noted: HashSet<String>,
+    checked: Checked,
+}
+
+impl Check<'_> {
+    fn wrong(&mut self, what: String) {
+        self.checked.wrong += 1;
+        (self.tell)(Told::Wrong(what));
+    }
+
+    async fn person(&mut self, person: PersonId) -> Result<(), StoreError> {
+        self.checked.people += 1;
+        for complaint in self.stores.catalog.damaged_partitions(person).await? {
+            self.wrong(complaint);
+        }
+        let Some(partitions) = sound(self.stores.catalog.partitions_of(person).await)? else {
+            return Ok(());
+        };
+        for summary in partitions {
+            self.partition(&PartitionKey {
+                person,
+                data_type: summary.data_type,
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn partition(&mut self, key: &PartitionKey) -> Result<(), StoreError> {
+        self.checked.partitions += 1;
+        for _ in 0..ATTEMPTS {
+            let Some(partition) = self.read(key).await? else { return Ok(()) };
+            let mut living = Some(0);
+            let mut complaints = Vec::new();
+            for piece in &partition.pieces {
+                match self.piece(key, piece).await {
+                    Ok(rows) => living = living.map(|living| living + rows),
+                    Err(StoreError::Corrupt { what }) => {
+                        living = None;
+                        complaints.push(what);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(living) = living.filter(|living| *living != partition.records) {
+                complaints.push(format!("{living} records are stored, not {}", partition.records));
+            }
+            // What was replaced while it was looked at may have been removed too.
+            if complaints.is_empty() || self.is_current(&partition).await? {
+                for complaint in complaints {
+                    self.wrong(format!("person {}, {}: {complaint}", key.person, key.data_type));
+                }
+                return Ok(());
+            }
+        }
+        self.wrong(format!(
+            "person {}, {}: damage was seen, and what it was in kept changing",
+            key.person, key.data_type
+        ));
+        Ok(())
+    }
+
+    /// The partition with the bytes of its tail, unless the catalogue's own damage, which was told already, prevents it.
+    async fn read(&mut self, key: &PartitionKey) -> Result<Option<Partition>, StoreError> {
+        match self
+            .stores
+            .catalog
+            .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| false)
+            .await
+        {
+            Ok(mut partitions) => Ok(partitions.pop()),
+            Err(CatalogError::Corrupt { what }) => {
+                self.wrong(format!("person {}, {}: {what}", key.person, key.data_type));
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The number of living rows of a piece.
+    async fn piece(&mut self, key: &PartitionKey, piece: &Piece) -> Result<i64, StoreError> {
+        match &piece.place {
+            Place::Tail { blob } => {
+                self.checked.tail_pieces += 1;
+                examine_tail(piece, blob.as_deref().unwrap_or_default())
+            }
+            Place::Object { path, footer } => {
+                self.checked.objects += 1;
+                (self.tell)(Told::Object);
+                let living = examine(self.stores, key, piece, path, *footer).await?;
+                if self.noted.remove(path) {
+                    // Put back from a copy, or the disk was at fault and no longer is.
+                    self.stores.catalog.forget_damage(path).await?;
+                }
+                Ok(living)
+            }
+        }
+    }
+
+    async fn is_current(&self, partition: &Partition) -> Result<bool, StoreError> {
+        let versions = self
+            .stores
+            .catalog
+            .versions(partition.person, std::slice::from_ref(&partition.data_type))
+            .await?;
+        Ok(versions == [partition.version])
+    }
+}
+
+/// `None` for damage.
+fn sound<T>(outcome: Result<T, CatalogError>) -> Result<Option<T>, StoreError> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(CatalogError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
