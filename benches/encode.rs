@@ -3,7 +3,7 @@
 //! Times are of the encoding thread's processor, where the system tells it, so that a busy machine does not change them. Bytes are
 //! dropped where a server would send them.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should say so at once")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot make its data should stop")]
 
 use std::hint::black_box;
 use std::sync::Arc;
