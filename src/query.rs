@@ -10,3 +10,5 @@ pub mod filter;
 pub mod records;
 pub mod scan;
 pub mod shape;
+mod stored;
+pub mod sweep;

@@ -98,9 +98,8 @@ impl Upkeep {
         let mut scrub = Scrub::default();
         while self.pause(super::scrub::PAUSE).await {
             let work = async {
-                self.leases
-                    .alone("scrub", &self.stop, scrub.step(&self.stores, &self.meters.store.corrupt))
-                    .await?;
+                let step = scrub.step(&self.stores, &self.meters.store.corrupt);
+                Box::pin(self.leases.alone("scrub", &self.stop, step)).await?;
                 Ok(())
             };
             Box::pin(self.attempt("scrub", work)).await;
@@ -141,7 +140,7 @@ impl Upkeep {
             }
             Ok(())
         };
-        self.leases.alone("flush", &self.stop, work).await.map(drop)
+        Box::pin(self.leases.alone("flush", &self.stop, work)).await.map(drop)
     }
 
     /// Compacts until there is nothing left to do.
@@ -175,7 +174,7 @@ impl Upkeep {
             }
             Ok(())
         };
-        self.leases.alone("compact", &self.stop, work).await.map(drop)
+        Box::pin(self.leases.alone("compact", &self.stop, work)).await.map(drop)
     }
 
     /// Removes retired objects whose grace is over.
@@ -185,7 +184,7 @@ impl Upkeep {
             return Ok(());
         }
         let work = collect::remove_retired(&self.stores, self.settings.grace_period);
-        let removed = self.leases.alone("collect", &self.stop, work).await?.unwrap_or(0);
+        let removed = Box::pin(self.leases.alone("collect", &self.stop, work)).await?.unwrap_or(0);
         self.meters.upkeep.collected_objects.inc_by(removed as u64);
         Ok(())
     }
@@ -196,7 +195,7 @@ impl Upkeep {
             collect::remove_remains(&self.stores).await?;
             collect::remove_orphans(&self.stores).await
         };
-        let removed = self.leases.alone("orphans", &self.stop, work).await?.unwrap_or(0);
+        let removed = Box::pin(self.leases.alone("orphans", &self.stop, work)).await?.unwrap_or(0);
         self.meters.upkeep.collected_objects.inc_by(removed as u64);
         Ok(())
     }
