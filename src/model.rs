@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod faults;
+pub mod geo;
 pub mod ids;
 pub mod meters;
 pub mod permit;

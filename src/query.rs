@@ -7,6 +7,7 @@ pub mod available;
 pub mod engine;
 pub mod files;
 pub mod filter;
+pub mod places;
 pub mod records;
 pub mod scan;
 pub mod shape;
