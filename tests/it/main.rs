@@ -23,6 +23,7 @@ mod ingest;
 mod input;
 mod model_based;
 mod preferences;
+mod places;
 mod running;
 mod streaming;
 mod types_round_trip;
