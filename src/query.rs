@@ -7,11 +7,8 @@ pub mod available;
 pub mod engine;
 pub mod files;
 pub mod filter;
-<<<<<<< HEAD
 mod in_turn;
-=======
 pub mod places;
->>>>>>> ready-places-1
 pub mod records;
 pub mod scan;
 pub mod shape;
