@@ -10,5 +10,6 @@ pub mod filter;
 pub mod records;
 pub mod scan;
 pub mod shape;
+pub mod sleep;
 mod stored;
 pub mod sweep;
