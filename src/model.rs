@@ -1,7 +1,9 @@
 //! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, no async, nothing that can block.
 
 pub mod clock;
+pub mod duration;
 pub mod faults;
+pub mod grid;
 pub mod ids;
 pub mod meters;
 pub mod permit;
@@ -10,3 +12,4 @@ pub mod sleep;
 pub mod sources;
 pub mod time;
 pub mod units;
+pub mod zone;

@@ -179,6 +179,18 @@ impl Session {
     }
 
     /// Runs a script of definitions written for SQLite, in the words of this database.
+    /// Whether there is a table of this name.
+    pub async fn has_table(&mut self, name: &str) -> Result<bool, CatalogError> {
+        let sql = match self {
+            Self::Sqlite(_) => "SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1",
+            Self::Postgres(_) => {
+                "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1"
+            }
+        };
+        let rows = self.fetch(sql.to_owned(), vec![Value::Text(name.to_owned())]).await?;
+        Ok(!rows.is_empty())
+    }
+
     pub async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => {

@@ -23,6 +23,9 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
     if found > known {
         return Err(CatalogError::TooNew { found, known });
     }
+    if found < 0 || (found == 0 && session.has_table("people").await?) {
+        return Err(CatalogError::corrupt("its schema version does not fit the tables there are"));
+    }
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;
         let applied = vec![Value::Int(*version), Value::Int(now.micros())];

@@ -30,6 +30,9 @@ pub(super) struct RowObjects {
     names: Names,
     /// The names that the spread columns gave to the row at hand. Kept only if several can.
     given: Option<Names>,
+    /// Values of the row at hand that stand in a spread column though there is a column of their name, which is null. Fields that were declared after
+    /// records had them are so.
+    older: Vec<(usize, String)>,
     /// How to write a row of the batch at hand: before each cell what stands between it and the one before, ...
     steps: Vec<Step>,
     /// ... and at the end what stands behind the last one, without the closing brace.
@@ -86,6 +89,7 @@ impl RowObjects {
             spread,
             names,
             given,
+            older: Vec::new(),
             steps: Vec::new(),
             tail: Vec::new(),
             next_row: 0,
@@ -116,16 +120,57 @@ impl RowObjects {
     }
 
     fn write_row(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        for step in &self.steps {
-            out.extend_from_slice(&step.before);
-            self.columns[step.column].cells.write_json(row, out);
+        if !self.spread.is_empty() {
+            self.find_older(row)?;
         }
-        out.extend_from_slice(&self.tail);
+        if self.older.is_empty() {
+            for step in &self.steps {
+                out.extend_from_slice(&step.before);
+                self.columns[step.column].cells.write_json(row, out);
+            }
+            out.extend_from_slice(&self.tail);
+        } else {
+            self.write_with_older(row, out);
+        }
         if !self.spread.is_empty() {
             self.write_spread(row, out)?;
         }
         out.push(b'}');
         Ok(())
+    }
+
+    fn find_older(&mut self, row: usize) -> Result<(), EncodeError> {
+        self.older.clear();
+        for spread in &self.spread {
+            let Some(json) = spread.cells.text(row) else { continue };
+            let each = |name: &str, value: &str| {
+                if !self.names.contain(name) {
+                    return;
+                }
+                let is_named = |column: &Column| column.name.strip_suffix(b":") == Some(name.as_bytes());
+                if let Some(position) = self.columns.iter().position(is_named)
+                    && self.columns[position].cells.is_null(row)
+                    && !self.older.iter().any(|(known, _)| *known == position)
+                {
+                    self.older.push((position, value.to_owned()));
+                }
+            };
+            for_each_member(json, each).map_err(|_| EncodeError::BrokenJson {
+                column: spread.title.clone(),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn write_with_older(&mut self, row: usize, out: &mut Vec<u8>) {
+        for (position, column) in self.columns.iter_mut().enumerate() {
+            out.push(if position == 0 { b'{' } else { b',' });
+            out.extend_from_slice(&column.name);
+            match self.older.iter().find(|(older, _)| *older == position) {
+                Some((_, value)) => out.extend_from_slice(value.as_bytes()),
+                None => column.cells.write_json(row, out),
+            }
+        }
     }
 
     fn write_spread(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {

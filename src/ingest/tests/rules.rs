@@ -255,9 +255,14 @@ fn rule_5_8_recorded_at_is_a_moment_or_a_span_or_now() {
     );
     refused(
         "MomentAnnotation",
-        r#"{"recorded_at":"2024-05-01","start_time":"2024-05-01"}"#,
+        r#"{"recorded_at":"2024-05-01","start_time":"2024-05-02"}"#,
         "body.7.recorded_at",
         "duplicate",
+    );
+    assert_eq!(
+        span(r#"{"recorded_at":"2024-05-01T10:00Z","start_time":"2024-05-01T10:00:00Z","end_time":"2024-05-01T10:00Z"}"#),
+        (expected.0.clone(), expected.0),
+        "what is said twice and agrees is accepted"
     );
 }
 
