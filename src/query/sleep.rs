@@ -45,7 +45,11 @@ impl<Authority> Archive<Authority> {
         names: Option<Arc<SourceNames>>,
     ) -> Result<Prepared, QueryError> {
         let snapshot = self.stages_snapshot(permit, source).await?;
-        let columns: &[&str] = if question.needs_sources() { &["value", "source"] } else { &["value"] };
+        let columns: &[&str] = if question.needs_sources() {
+            &["value", "source"]
+        } else {
+            &["value"]
+        };
         let input = self.stored(permit, source, &snapshot, columns)?;
         let plan = SleepExec::new(input, question, permit.windows(), Arc::clone(stages), names);
         Ok(Prepared {
@@ -57,7 +61,7 @@ impl<Authority> Archive<Authority> {
 
     /// What `permit` lets be seen of the stages of sleep, without conflicts: `start_time`, `end_time`, `stage`; sorted, disjoint, inside the permit's
     /// windows, neighbours of the same stage as one.
-    pub(super) fn resolved_stages(
+    pub fn resolved_stages(
         &self,
         permit: &ReadPermit<Authority>,
         source: &Source,

@@ -40,10 +40,18 @@ impl AggregateSpec {
         };
         let mut fields = vec![time("period_start_time"), Field::new("value", DataType::Int64, false)];
         fields.extend(self.functions.iter().map(|function| {
-            let kind = if *function == Function::Avg { DataType::Float64 } else { DataType::Int64 };
+            let kind = if *function == Function::Avg {
+                DataType::Float64
+            } else {
+                DataType::Int64
+            };
             Field::new(function.column(), kind, false)
         }));
-        fields.extend([time("min_start_time"), time("max_end_time"), Field::new("cycles", DataType::Int64, false)]);
+        fields.extend([
+            time("min_start_time"),
+            time("max_end_time"),
+            Field::new("cycles", DataType::Int64, false),
+        ]);
         Arc::new(Schema::new(fields))
     }
 }

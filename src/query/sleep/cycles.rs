@@ -71,7 +71,11 @@ impl CycleFinder {
     }
 
     pub fn push(&mut self, row: Row, sink: &mut impl CycleSink) {
-        if self.open.as_ref().is_some_and(|open| row.start.saturating_sub(open.end) >= self.gap) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| row.start.saturating_sub(open.end) >= self.gap)
+        {
             self.close(sink);
         }
         let makes = !self.gap_stages.contains(row.stage);

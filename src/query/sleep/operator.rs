@@ -13,7 +13,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
@@ -188,6 +188,10 @@ impl ExecutionPlan for SleepExec {
         }
     }
 
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let samples = self.input.execute(partition, context)?;
         let answer = answers(samples, self.machine());
@@ -279,7 +283,11 @@ trait Answer: CycleSink + Send {
 impl<S: Answer> Machine for Pipeline<S> {
     fn push(&mut self, samples: &RecordBatch) -> Result<()> {
         let Self {
-            rows, joiner, cycles, sink, ..
+            rows,
+            joiner,
+            cycles,
+            sink,
+            ..
         } = self;
         self.reader.read(samples, |sample| {
             sink.sample(&sample);
@@ -289,7 +297,11 @@ impl<S: Answer> Machine for Pipeline<S> {
 
     fn finish(&mut self) {
         let Self {
-            rows, joiner, cycles, sink, ..
+            rows,
+            joiner,
+            cycles,
+            sink,
+            ..
         } = self;
         rows.finish(&mut |row| joiner.push(row, &mut |row| cycles.push(row, sink)));
         joiner.finish(&mut |row| cycles.push(row, sink));

@@ -83,7 +83,9 @@ impl SampleReader {
             let stage = value as i64;
             let known = self.stages.get(stage).filter(|_| value.fract() == 0.0 && values.is_valid(row));
             let Some(known) = known else {
-                return Err(exec_datafusion_err!("a stored sample of sleep has a stage that is not in the table of stages: {value}"));
+                return Err(exec_datafusion_err!(
+                    "a stored sample of sleep has a stage that is not in the table of stages: {value}"
+                ));
             };
             each(Sample {
                 start,

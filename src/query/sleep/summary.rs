@@ -202,10 +202,17 @@ pub fn columns(cycles: &[Summary], stages: &StageTable) -> Result<Vec<ArrayRef>>
         moments(each(|cycle| cycle.end)),
         numbers(each(|cycle| milliseconds(cycle.start, cycle.end))),
         numbers(each(|cycle| cycle.asleep / 1000)),
-        Arc::new(cycles.iter().map(|cycle| cycle.latency.map(|latency| latency / 1000)).collect::<Int64Array>()),
+        Arc::new(
+            cycles
+                .iter()
+                .map(|cycle| cycle.latency.map(|latency| latency / 1000))
+                .collect::<Int64Array>(),
+        ),
         moments(each(in_bed_start)),
         moments(each(|cycle| cycle.in_bed.last().map_or(cycle.end, |last| last.1))),
-        numbers(each(|cycle| cycle.in_bed.iter().map(|(start, end)| end - start).sum::<i64>() / 1000)),
+        numbers(each(|cycle| {
+            cycle.in_bed.iter().map(|(start, end)| end - start).sum::<i64>() / 1000
+        })),
         numbers(each(|cycle| milliseconds(in_bed_start(cycle), cycle.start).max(0))),
         interval_lists(intervals)?,
         total_lists(cycles)?,
