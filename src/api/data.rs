@@ -5,6 +5,7 @@ pub mod listings;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
+pub mod sleep;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,6 +18,10 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))
         .routes(routes!(samples::metric_samples))
+        .routes(routes!(sleep::sleep_stages))
+        .routes(routes!(sleep::sleep_cycles))
+        .routes(routes!(sleep::sleep_agg))
+        .routes(routes!(sleep::sleep_stage_metadata))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
         .routes(routes!(catalog::catalog_schema))

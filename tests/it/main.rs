@@ -23,5 +23,6 @@ mod ingest;
 mod input;
 mod model_based;
 mod running;
+mod sleep;
 mod streaming;
 mod types_round_trip;

@@ -39,6 +39,11 @@ impl InBed {
         }
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
     /// The union of what touches a cycle: sorted, disjoint, not touching.
     #[must_use]
     pub fn block(&self, start: i64, end: i64) -> Vec<(i64, i64)> {

@@ -64,18 +64,16 @@ impl Chains {
         self.release(row.start, emit);
         let from = (row.start, row.stage, row.source, 0);
         let to = (row.start, row.stage, row.source, u64::MAX);
-        let number = match self.ends.range(from..=to).next().copied() {
-            Some(continued) => {
-                self.ends.remove(&continued);
-                if let Some(first) = self.waiting.get_mut((continued.3 - self.released) as usize) {
-                    first.end = row.end;
-                }
-                continued.3
+        let continued = self.ends.range(from..=to).next().copied();
+        let number = if let Some(continued) = continued {
+            self.ends.remove(&continued);
+            if let Some(first) = self.waiting.get_mut((continued.3 - self.released) as usize) {
+                first.end = row.end;
             }
-            None => {
-                self.waiting.push_back(row);
-                self.released + self.waiting.len() as u64 - 1
-            }
+            continued.3
+        } else {
+            self.waiting.push_back(row);
+            self.released + self.waiting.len() as u64 - 1
         };
         self.ends.insert((row.end, row.stage, row.source, number));
     }

@@ -7,7 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
@@ -76,7 +76,7 @@ impl SleepExec {
         }
     }
 
-    fn machine(&self) -> Box<dyn Machine> {
+    pub(super) fn machine(&self) -> Box<dyn Machine> {
         let reader = SampleReader::new(Arc::clone(&self.stages), self.question.needs_sources());
         let clip = |clips: bool| if clips { Clip::to(&self.windows) } else { Clip::nothing() };
         match &self.question {
@@ -179,13 +179,12 @@ impl ExecutionPlan for SleepExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self {
-                input,
-                ..Self::clone(&self)
-            })),
-            _ => internal_err!("sleep is computed from one input"),
-        }
+        let input = children.pop().filter(|_| children.is_empty());
+        let input = input.ok_or_else(|| internal_datafusion_err!("sleep is computed from one input"))?;
+        Ok(Arc::new(Self {
+            input,
+            ..Self::clone(&self)
+        }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -200,7 +199,7 @@ impl ExecutionPlan for SleepExec {
 }
 
 /// Samples in, batches of an answer out.
-trait Machine: Send {
+pub(super) trait Machine: Send {
     fn push(&mut self, samples: &RecordBatch) -> Result<()>;
     /// There are no more samples.
     fn finish(&mut self);
@@ -209,7 +208,7 @@ trait Machine: Send {
 }
 
 /// Runs a machine on a stream of samples.
-fn answers(samples: SendableRecordBatchStream, machine: Box<dyn Machine>) -> impl Stream<Item = Result<RecordBatch>> + Send {
+pub(super) fn answers(samples: SendableRecordBatchStream, machine: Box<dyn Machine>) -> impl Stream<Item = Result<RecordBatch>> + Send {
     futures::stream::try_unfold((samples, machine, false), |(mut samples, mut machine, mut ended)| async move {
         loop {
             if let Some(batch) = machine.take(ended)? {
@@ -218,12 +217,11 @@ fn answers(samples: SendableRecordBatchStream, machine: Box<dyn Machine>) -> imp
             if ended {
                 return Ok(None);
             }
-            match samples.next().await {
-                Some(batch) => machine.push(&batch?)?,
-                None => {
-                    machine.finish();
-                    ended = true;
-                }
+            if let Some(batch) = samples.next().await {
+                machine.push(&batch?)?;
+            } else {
+                machine.finish();
+                ended = true;
             }
         }
     })

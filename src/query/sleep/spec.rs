@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::model::time::TimeRange;
 
-use super::aggregate::AggregateSpec;
-use super::stages::StageSet;
+pub use super::aggregate::AggregateSpec;
+pub use super::stages::StageSet;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

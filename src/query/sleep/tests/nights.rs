@@ -10,7 +10,7 @@ use crate::query::sleep::aggregate::AggregateSpec;
 use crate::query::sleep::spec::{Function, Mode, StagesSpec};
 
 /// Nested, touching, equal, without length: places are few, so that all of it happens often.
-fn samples() -> impl Strategy<Value = Vec<Given>> {
+pub fn samples() -> impl Strategy<Value = Vec<Given>> {
     let sample = (0_i64..60, prop_oneof![Just(0_i64), 1_i64..6, 1_i64..40], 0_i64..6, 0_usize..4);
     prop::collection::vec(sample, 0..24).prop_map(|samples| {
         let sample = |(id, (start, length, stage, source)): (usize, (i64, i64, i64, usize))| Given {
@@ -24,7 +24,7 @@ fn samples() -> impl Strategy<Value = Vec<Given>> {
     })
 }
 
-fn asked_for() -> impl Strategy<Value = Asked> {
+pub fn asked_for() -> impl Strategy<Value = Asked> {
     let spans = prop::collection::vec((0_i64..95, 1_i64..60), 1..4);
     (spans, 1_i64..12, prop::collection::vec(0_i64..6, 0..3)).prop_map(|(spans, gap, gap_stages)| {
         let seen = windows(
@@ -47,7 +47,7 @@ fn asked_for() -> impl Strategy<Value = Asked> {
     })
 }
 
-fn spec_of(asked: &Asked, clip: bool) -> CyclesSpec {
+pub fn spec_of(asked: &Asked, clip: bool) -> CyclesSpec {
     CyclesSpec {
         range: range(asked.range.0, asked.range.1),
         clip,
@@ -100,6 +100,7 @@ proptest! {
             .zip(hypnogram(&found))
             .map(|(cycle, (start, end, stage))| (cycle, start, end, stage))
             .collect();
+        prop_assert!(rows.windows(2).all(|pair| pair[0].2 <= pair[1].1 && pair[0].0 <= pair[1].0), "cycles do not overlap: {rows:?}");
         prop_assert_eq!(rows, cycle_rows(&samples, &asked_for));
     }
 
