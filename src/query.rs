@@ -12,5 +12,6 @@ pub mod places;
 pub mod records;
 pub mod scan;
 pub mod shape;
+pub mod sleep;
 mod stored;
 pub mod sweep;
