@@ -9,6 +9,7 @@ pub mod files;
 pub mod filter;
 pub mod records;
 pub mod scan;
+pub mod series;
 pub mod shape;
 mod stored;
 pub mod sweep;

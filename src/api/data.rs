@@ -5,6 +5,7 @@ pub mod listings;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
+pub mod series;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,6 +18,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))
         .routes(routes!(samples::metric_samples))
+        .routes(routes!(series::metric_time_series))
+        .routes(routes!(series::time_series_grouped))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
         .routes(routes!(catalog::catalog_schema))
