@@ -3,7 +3,11 @@
 pub mod clock;
 pub mod duration;
 pub mod faults;
+<<<<<<< HEAD
 pub mod grid;
+=======
+pub mod geo;
+>>>>>>> ready-places-1
 pub mod ids;
 pub mod meters;
 pub mod permit;

@@ -22,6 +22,8 @@ mod full_disk;
 mod ingest;
 mod input;
 mod model_based;
+mod preferences;
+mod places;
 mod running;
 mod streaming;
 mod types_round_trip;
