@@ -3,11 +3,8 @@
 pub mod clock;
 pub mod duration;
 pub mod faults;
-<<<<<<< HEAD
-pub mod grid;
-=======
 pub mod geo;
->>>>>>> ready-places-1
+pub mod grid;
 pub mod ids;
 pub mod meters;
 pub mod permit;
