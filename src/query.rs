@@ -13,5 +13,6 @@ pub mod records;
 pub mod scan;
 pub mod series;
 pub mod shape;
+pub mod sleep;
 mod stored;
 pub mod sweep;

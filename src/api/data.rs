@@ -9,6 +9,7 @@ pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
 pub mod series;
+pub mod sleep;
 pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -32,6 +33,10 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(workouts::platform_workouts))
         .routes(routes!(calendars::calendars))
         .routes(routes!(calendars::calendar_events))
+        .routes(routes!(sleep::sleep_stages))
+        .routes(routes!(sleep::sleep_cycles))
+        .routes(routes!(sleep::sleep_agg))
+        .routes(routes!(sleep::sleep_stage_metadata))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
         .routes(routes!(catalog::catalog_schema))

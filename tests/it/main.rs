@@ -25,5 +25,6 @@ mod model_based;
 mod places;
 mod preferences;
 mod running;
+mod sleep;
 mod streaming;
 mod types_round_trip;

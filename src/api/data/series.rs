@@ -1,11 +1,13 @@
 //! Metrics on a regular grid: one with its statistics, or several side by side.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use uuid::Uuid;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
@@ -17,12 +19,14 @@ use crate::model::duration::SampleRate;
 use crate::model::faults::Fault;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
-use crate::model::registry::{Base, DataType, MetricKind, MetricTraits, TypeId};
+use crate::model::registry::{Base, DataType, MergePolicy, MetricKind, MetricTraits, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::output::OutputMethod;
+use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
-use crate::query::series::{Calculation, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::sleep::StageTable;
 
 use super::records::sources_of;
 
@@ -149,18 +153,21 @@ pub async fn metric_time_series(
     let named = app.types.find(owner, &query.metric).await?;
     let traits = series_traits(&named.data_type).map_err(|fault| ApiError::invalid_all(vec![fault]))?;
     refuse_calculations(&query, traits)?;
-    let spec = SeriesSpec {
+    let mut spec = SeriesSpec {
         column: traits.value_column.clone(),
         grid: windows.grid(),
         zone: windows.zone,
         measure: Measure::of(traits),
         calculations: query.calculations,
         gaps: query.gaps,
-        source_order: Vec::new(),
+        chosen_sources: Vec::new(),
     };
     refuse_too_many(&app, spec.cells())?;
     let ticket = app.queries.enter().await?;
-    let question = format!("{owner} series {} {:?}", question.unwrap_or_default(), spec.source_order);
+    if spec.measure.counting() == Counting::BestSource {
+        spec.chosen_sources = Preferences::of(&app.catalog, owner).await?.chosen_sources(&named.data_type.id);
+    }
+    let question = format!("{owner} series {} {:?}", question.unwrap_or_default(), spec.chosen_sources);
     let (sources, conditions) = sources_of(&app, owner, &named, Vec::new()).await?;
     let source = sources.first().ok_or_else(|| ApiError::internal("a metric without a partition"))?;
     let asked = SeriesSource {
@@ -168,6 +175,7 @@ pub async fn metric_time_series(
         source,
         conditions: &conditions,
         spec,
+        stages: stages(&app, traits),
     };
     let prepared = app.archive.series(asked).await?;
     let request = Request {
@@ -204,6 +212,7 @@ pub async fn time_series_grouped(
     let grid = windows.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
     let ticket = app.queries.enter().await?;
+    let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut meant = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {
         let (sources, conditions) = sources_of(&app, owner, named, Vec::new()).await?;
@@ -217,17 +226,18 @@ pub async fn time_series_grouped(
             measure: Measure::of(traits),
             calculations: Vec::new(),
             gaps: query.gaps,
-            source_order: Vec::new(),
+            chosen_sources: preferences.chosen_sources(&named.data_type.id),
         };
-        meant.push((source, conditions, spec));
+        meant.push((source, conditions, spec, stages(&app, traits)));
     }
-    let orders: Vec<&Vec<String>> = meant.iter().map(|(_, _, spec)| &spec.source_order).collect();
+    let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
     let question = format!("{owner} series {} {orders:?}", question.unwrap_or_default());
-    let asked = permits.iter().zip(&meant).map(|(permit, (source, conditions, spec))| SeriesSource {
+    let asked = permits.iter().zip(&meant).map(|(permit, (source, conditions, spec, stages))| SeriesSource {
         permit,
         source,
         conditions,
         spec: spec.clone(),
+        stages: stages.clone(),
     });
     let prepared = app.archive.series_grouped(asked.collect()).await?;
     let request = Request {
@@ -289,6 +299,12 @@ fn series_traits(data_type: &DataType) -> Result<&MetricTraits, Fault> {
         Some(traits) => Ok(traits),
         None => Err(fault(format!("{id} is no time series; /data/v0/metrics_catalog lists those there are"))),
     }
+}
+
+/// What stages of sleep mean, where the metric is one of them.
+fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
+    let is_sleep = traits.merge == MergePolicy::SleepPriority;
+    is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))
 }
 
 fn refuse_calculations(query: &SeriesQuery, traits: &MetricTraits) -> Result<(), ApiError> {

@@ -261,6 +261,7 @@ mod tests {
 
     #[test]
     fn rule_1_5c_statistics_of_points() {
+        let one = points(&[(4.0, 0, 0)]);
         let points = points(&[(4.0, 0, 0), (1.0, 1, 0), (2.0, 2, 0), (2.0, 3, 0), (7.0, 4, 0)]);
         close(points.number(Calculation::Max), 7.0);
         close(points.number(Calculation::Min), 1.0);
@@ -272,6 +273,6 @@ mod tests {
         close(points.number("p90".parse().unwrap()), 5.8);
         assert_eq!(points.distinct(), [1.0, 2.0, 4.0, 7.0]);
         assert_eq!(points.values(), [4.0, 1.0, 2.0, 2.0, 7.0]);
-        assert_eq!(super::tests::points(&[(4.0, 0, 0)]).number(Calculation::Std), None);
+        assert_eq!(one.number(Calculation::Std), None);
     }
 }

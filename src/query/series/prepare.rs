@@ -3,13 +3,20 @@
 use std::sync::Arc;
 
 use datafusion::common::DFSchema;
+use datafusion::common::Result as PlanResult;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
+use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::records::{Archive, Prepared, QueryError, Source};
+use crate::query::sleep::StageTable;
+use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::exec::SeriesExec;
@@ -25,6 +32,8 @@ pub struct SeriesSource<'a, Authority> {
     /// What of the source is meant.
     pub conditions: &'a [Condition],
     pub spec: SeriesSpec,
+    /// For stages of sleep: what they mean. The series is that of the stages without conflicts.
+    pub stages: Option<Arc<StageTable>>,
 }
 
 impl<Authority> Archive<Authority> {
@@ -43,16 +52,30 @@ impl<Authority> Archive<Authority> {
         Ok(prepared(Arc::new(GroupedExec::new(plans)), versions))
     }
 
-    /// The rows of `source` in `snapshot` that `permit` lets be seen as a series, for questions that go on from there.
+    /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
     pub(in crate::query) fn series_plan(
         &self,
-        permit: &ReadPermit<Authority>,
-        source: &Source,
+        asked: SeriesSource<'_, Authority>,
         snapshot: &Snapshot,
-        conditions: &[Condition],
-        spec: SeriesSpec,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let rows = match &asked.stages {
+            Some(stages) => levels_of(self.resolved_stages(asked.permit, asked.source, snapshot, stages)?)?,
+            None => self.samples(&asked, snapshot)?,
+        };
+        let windows = asked.permit.windows().clone();
+        Ok(Arc::new(SeriesExec::new(rows, Arc::new(asked.spec), windows, Arc::clone(ranking))))
+    }
+
+    /// The stored columns that the series needs.
+    fn samples(&self, asked: &SeriesSource<'_, Authority>, snapshot: &Snapshot) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let SeriesSource {
+            permit,
+            source,
+            conditions,
+            spec,
+            ..
+        } = asked;
         let mut columns = vec!["value"];
         if spec.measure.counting() == Counting::BestSource {
             columns.extend(["source", "source_class"]);
@@ -60,22 +83,15 @@ impl<Authority> Archive<Authority> {
         let condition = filter::bind(conditions, &source.data_type)?;
         let referred = condition.as_ref().map(|condition| condition.column_refs());
         columns.extend(referred.iter().flatten().map(|column| column.name.as_str()));
-        let mut rows = if spec.needs_ids() {
+        let rows = if spec.needs_ids() {
             self.stored(permit, source, snapshot, &columns)?
         } else {
             self.stored_without_ids(permit, source, snapshot, &columns)?
         };
-        if let Some(condition) = &condition {
-            let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
-            let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
-            rows = Arc::new(FilterExec::try_new(condition, rows)?);
-        }
-        Ok(Arc::new(SeriesExec::new(
-            rows,
-            Arc::new(spec),
-            permit.windows().clone(),
-            Arc::clone(ranking),
-        )))
+        let Some(condition) = &condition else { return Ok(rows) };
+        let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
+        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
+        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
     }
 
     async fn series_plans(
@@ -89,19 +105,34 @@ impl<Authority> Archive<Authority> {
         let ranked = asked.iter().any(|one| one.spec.measure.counting() == Counting::BestSource);
         let known = if ranked {
             // After the snapshot: a source is known before its first row is.
-            self.catalog.sources_of(owner).await.map_err(crate::store::StoreError::from)?
+            self.catalog.sources_of(owner).await.map_err(StoreError::from)?
         } else {
             Vec::new()
         };
         let mut plans = Vec::with_capacity(asked.len());
         let mut versions = Vec::with_capacity(asked.len());
         for (one, snapshot) in asked.into_iter().zip(snapshots) {
-            let ranking = Arc::new(Ranking::new(&one.spec.source_order, &known));
+            let order = SourceOrder::new(known.clone(), &one.spec.chosen_sources);
+            let ranking = Arc::new(Ranking::new(order));
             versions.push((one.source.partition.clone(), snapshot.version));
-            plans.push(self.series_plan(one.permit, one.source, &snapshot, one.conditions, one.spec, &ranking)?);
+            plans.push(self.series_plan(one, &snapshot, &ranking)?);
         }
         Ok((plans, versions))
     }
+}
+
+/// Stages as levels.
+fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
+    let schema = stages.schema();
+    let columns = [("start_time", "start_time"), ("end_time", "end_time"), ("stage", "value")].map(|(name, alias)| {
+        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name)?));
+        Ok(ProjectionExpr {
+            expr,
+            alias: alias.to_owned(),
+        })
+    });
+    let columns = columns.into_iter().collect::<PlanResult<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(columns, stages)?))
 }
 
 fn prepared(plan: Arc<dyn ExecutionPlan>, versions: Vec<(TypeId, i64)>) -> Prepared {

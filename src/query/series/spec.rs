@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
+use uuid::Uuid;
+
 use crate::model::grid::Grid;
 use crate::model::registry::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 use crate::model::zone::Zone;
@@ -22,8 +24,8 @@ pub struct SeriesSpec {
     /// Each at most once.
     pub calculations: Vec<Calculation>,
     pub gaps: Gaps,
-    /// Keys of sources that the person put before all others for this metric, best first.
-    pub source_order: Vec<String>,
+    /// Sources that the person put before all others for this metric, best first.
+    pub chosen_sources: Vec<Uuid>,
 }
 
 /// What the value of a bin is.
@@ -82,7 +84,8 @@ impl Measure {
         }
     }
 
-    pub(super) const fn counting(self) -> Counting {
+    #[must_use]
+    pub const fn counting(self) -> Counting {
         match self {
             Self::Amounts(counting) | Self::Levels { counting, .. } => counting,
         }

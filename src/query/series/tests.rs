@@ -24,6 +24,7 @@ use crate::model::permit::Windows;
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::{Instant, TimeRange, parse_instant};
 use crate::model::zone::Zone;
+use crate::people::preferences::SourceOrder;
 
 use super::{Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 
@@ -66,7 +67,7 @@ fn spec(measure: Measure, grid: Grid) -> SeriesSpec {
         measure,
         calculations: Vec::new(),
         gaps: Gaps::default(),
-        source_order: Vec::new(),
+        chosen_sources: Vec::new(),
     }
 }
 
@@ -118,7 +119,7 @@ async fn batches(samples: &[Sample], spec: &SeriesSpec, windows: &[TimeRange], s
         .step_by(step)
         .map(|from| rows.slice(from, step.min(rows.num_rows() - from)));
     let input = MemorySourceConfig::try_new_exec(&[parts.collect()], stored_schema(), None).unwrap();
-    let ranking = Arc::new(Ranking::new(&spec.source_order, &known_sources()));
+    let ranking = Arc::new(Ranking::new(SourceOrder::new(known_sources(), &spec.chosen_sources)));
     let plan = SeriesExec::new(input, Arc::new(spec.clone()), Windows::new(windows.iter().copied()), ranking);
     collect(Arc::new(plan), Arc::new(TaskContext::default())).await.unwrap()
 }

@@ -118,7 +118,7 @@ async fn rule_1_4e_the_persons_own_order_comes_first() {
     let (grid, range) = uniform("10:00:00", "10:10:00", 600);
     let mut spec = spec(BEST, grid);
     assert_eq!(numbers(&series(&both, &spec, &[range], 9).await, "value"), all(&[100.0]));
-    spec.source_order = vec!["beta".to_owned()];
+    spec.chosen_sources = vec![Uuid::from_u128(1)];
     assert_eq!(numbers(&series(&both, &spec, &[range], 9).await, "value"), all(&[40.0]));
 }
 

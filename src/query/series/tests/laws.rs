@@ -29,7 +29,10 @@ async fn total(samples: &[Sample], measure: Measure, asked: TimeRange, width: i6
 
 fn run<S: Strategy>(strategy: &S, check: impl AsyncFn(S::Value)) {
     let runtime = Runtime::new().unwrap();
-    let mut runner = TestRunner::new(Config::with_cases(300));
+    let mut runner = TestRunner::new(Config {
+        failure_persistence: None,
+        ..Config::with_cases(300)
+    });
     let outcome = runner.run(strategy, |case| {
         runtime.block_on(check(case));
         Ok(())

@@ -50,7 +50,10 @@ fn rule_1_4a_the_query_and_the_operator_agree() {
     let sample = (0_i64..400, prop_oneof![2 => Just(0_i64), 6 => 1_i64..60], 0_u8..9, 0_usize..4, 2_i8..7, any::<bool>());
     let strategy = (prop::collection::vec(sample, 0..40), 0_i64..200, 1_i64..300, 1_i64..120, any::<bool>());
     let runtime = Runtime::new().unwrap();
-    let mut runner = TestRunner::new(Config::with_cases(120));
+    let mut runner = TestRunner::new(Config {
+        failure_persistence: None,
+        ..Config::with_cases(120)
+    });
     let outcome = runner.run(&strategy, |(samples, start, length, width, long)| {
         let unit = if long { day / 4 } else { 1 };
         let sample = |(start, length, value, source, class, typed): (i64, i64, u8, usize, i8, bool)| Sample {
