@@ -11,6 +11,7 @@ mod in_turn;
 pub mod places;
 pub mod records;
 pub mod scan;
+pub mod series;
 pub mod shape;
 pub mod sleep;
 mod stored;

@@ -8,6 +8,7 @@ pub mod locations;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
+pub mod series;
 pub mod sleep;
 pub mod workouts;
 
@@ -22,6 +23,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))
         .routes(routes!(samples::metric_samples))
+        .routes(routes!(series::metric_time_series))
+        .routes(routes!(series::time_series_grouped))
         .routes(routes!(locations::platform_location_updates))
         .routes(routes!(locations::platform_location_visits))
         .routes(routes!(locations::maps_location_updates))
