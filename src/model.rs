@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod duration;
 pub mod faults;
+pub mod geo;
 pub mod grid;
 pub mod ids;
 pub mod meters;

@@ -8,6 +8,8 @@ pub mod available;
 pub mod engine;
 pub mod files;
 pub mod filter;
+mod in_turn;
+pub mod places;
 pub mod records;
 pub mod scan;
 pub mod shape;

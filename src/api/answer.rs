@@ -131,8 +131,7 @@ fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
 
 fn failed(app: &App, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
-        app.metrics.meters.store.corrupt.inc();
-        return ApiError::internal(what);
+        return ApiError::damaged(what);
     }
     if let Some(Excess::Groups) = excess(&error) {
         return invalid(["query", "group"], Excess::Groups.to_string());
@@ -206,7 +205,7 @@ impl From<TypesError> for ApiError {
             TypesError::Unknown(_) => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
             TypesError::Invalid(faults) => Self::invalid_all(faults),
-            TypesError::Damaged { .. } => Self::internal(error),
+            TypesError::Damaged { .. } => Self::damaged(error),
             TypesError::Catalog(error) => error.into(),
         }
     }
@@ -218,7 +217,7 @@ impl From<CommitError> for ApiError {
             CommitError::Busy => Self::too_many(error.to_string(), RETRY_AFTER),
             CommitError::KeyReused => invalid(["header", "idempotency-key"], error.to_string()),
             CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => Self::unavailable(error, RETRY_AFTER),
-            CommitError::Corrupt(_) => Self::internal(error),
+            CommitError::Corrupt(_) => Self::damaged(error),
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Reading: `/data/v0`, `/data/v1` and `/data/v1alpha1`.
 
 pub mod aggregates;
+mod asking;
+pub mod calendars;
 pub mod catalog;
 pub mod listings;
+pub mod locations;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
+pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,6 +22,14 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))
         .routes(routes!(samples::metric_samples))
+        .routes(routes!(locations::platform_location_updates))
+        .routes(routes!(locations::platform_location_visits))
+        .routes(routes!(locations::maps_location_updates))
+        .routes(routes!(locations::maps_location_bounds))
+        .routes(routes!(locations::location_updates))
+        .routes(routes!(workouts::platform_workouts))
+        .routes(routes!(calendars::calendars))
+        .routes(routes!(calendars::calendar_events))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
         .routes(routes!(catalog::catalog_schema))

@@ -63,6 +63,7 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
             Ok(Cell::Time(instant.micros()).into())
         }
         ColumnType::List(item) => list(raw, item),
+        ColumnType::Struct(members) if raw.starts_with('"') => alone(raw, members),
         ColumnType::Struct(members) => members_of(raw, members),
         other => Err(misfit("type", &format!("cannot be stored as {other}"))),
     }
@@ -146,6 +147,25 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
     })
 }
 
+/// A text where an object could stand, which only a schema that admits both lets through: the id of a contact, or else a name.
+fn alone<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> {
+    let text = json::text(raw).ok_or_else(|| misfit("type", "expected object"))?;
+    let name = if uuid::Uuid::try_parse(&text).is_ok() {
+        "contact_id"
+    } else {
+        "name"
+    };
+    let (position, _) = members
+        .find(name)
+        .or_else(|| members.find("name"))
+        .ok_or_else(|| misfit("type", "expected object"))?;
+    let mut cells = vec![Cell::Null; members.len()];
+    if let Some(cell) = cells.get_mut(position) {
+        *cell = Cell::Text(text);
+    }
+    Ok(Cell::Struct(cells).into())
+}
+
 fn misfit(kind: &'static str, message: &str) -> Misfit {
     Misfit {
         path: Vec::new(),
@@ -192,6 +212,22 @@ mod tests {
             Cell::Struct(vec![Cell::Struct(vec![Cell::Float(1.0)]), Cell::Float(2.0)])
         );
         assert_eq!(filled.rest.as_deref(), Some(r#"{"x":[1.10,2],"inner":{"y":null}}"#));
+    }
+
+    #[test]
+    fn a_text_in_place_of_a_participant_is_a_contact_or_a_name() {
+        let text = |name: &str| Field::new(name, ColumnType::Utf8, true);
+        let person = Field::new("person", ColumnType::Struct(vec![text("contact_id"), text("name")].into()), true);
+        let contact = "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e";
+        let filled = |raw: &str| fill(raw, &person).map(|filled| format!("{:?}", filled.cell));
+        let cell = |cells: Vec<Cell<'_>>| Ok(format!("{:?}", Cell::Struct(cells)));
+        assert_eq!(
+            filled(&format!("\"{contact}\"")),
+            cell(vec![Cell::Text(Cow::Borrowed(contact)), Cell::Null])
+        );
+        assert_eq!(filled("\"Ada\""), cell(vec![Cell::Null, Cell::Text(Cow::Borrowed("Ada"))]));
+        let nameless = Field::new("place", ColumnType::Struct(vec![text("title")].into()), true);
+        assert_eq!(fill("\"Ada\"", &nameless).unwrap_err().kind, "type");
     }
 
     #[test]

@@ -188,7 +188,8 @@ impl<'a> Haste<'_, '_, 'a> {
                     self.value = Some((number, column));
                     return Some(());
                 }
-                rule.allows_number(number.value).then_some(Cell::Float(number.value))?
+                let stored = self.compiled.plan.fields.get(field)?.stored(number.value);
+                rule.allows_number(number.value).then_some(Cell::Float(stored))?
             }
             ColumnType::Int64 => {
                 let number = self.number(rule)?;

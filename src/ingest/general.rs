@@ -286,6 +286,10 @@ impl<'c, 'a> Reading<'c, 'a> {
             };
             match filled {
                 Ok(Filled { cell, rest }) => {
+                    let cell = match cell {
+                        Cell::Float(value) => Cell::Float(known.stored(value)),
+                        other => other,
+                    };
                     match rest {
                         Some(rest) => self.keep_rest(&known.name, &rest),
                         None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => repeatable.push((position, given.raw)),

@@ -46,6 +46,18 @@ pub(super) struct KnownField {
     required: bool,
     /// What the schema asks of it, if that can be checked without the schema.
     pub rule: Option<ScalarRule>,
+    /// A longitude: east and west of Greenwich meet at 180 degrees, which is kept as -180.
+    is_longitude: bool,
+}
+
+impl KnownField {
+    /// The number that is stored for `value`.
+    pub fn stored(&self, value: f64) -> f64 {
+        if self.is_longitude && value.to_bits() == 180.0_f64.to_bits() {
+            return -180.0;
+        }
+        value
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -171,13 +183,16 @@ impl<'a> FieldList<'a> {
             .get("required")
             .and_then(Value::as_array)
             .is_some_and(|names| names.iter().any(|required| required == name));
-        let asked = self.property(name).map_or(Some(ScalarRule::ANYTHING), scalar::rule);
+        let property = self.property(name);
+        let asked = property.map_or(Some(ScalarRule::ANYTHING), scalar::rule);
+        let is_longitude = property.and_then(|property| property.get("x-longitude")) == Some(&Value::Bool(true));
         self.spellings.insert(name.to_owned(), self.list.len());
         self.list.push(KnownField {
             name: name.to_owned(),
             role,
             required,
             rule: asked,
+            is_longitude,
         });
     }
 

@@ -58,7 +58,7 @@ impl<Authority> Archive<Authority> {
         Ok(available)
     }
 
-    async fn inside(&self, snapshot: &Snapshot, window: TimeRange) -> Result<Summary, QueryError> {
+    pub(super) async fn inside(&self, snapshot: &Snapshot, window: TimeRange) -> Result<Summary, QueryError> {
         let whole = |piece: &&SnapshotPiece| {
             piece.dead.is_empty() && window.start() <= piece.bounds.min_start && piece.bounds.max_start < window.end()
         };

@@ -34,6 +34,7 @@ use crate::store::files::ObjectPlace;
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::files;
+use super::in_turn::InTurnExec;
 
 /// Columns every scan yields first, because order and identity need them.
 pub const KEY_COLUMNS: [&str; 3] = ["id", "start_time", "end_time"];
@@ -56,17 +57,18 @@ impl Scan<'_> {
         let schema = Arc::new(self.storage.project(&self.columns)?);
         let mut inputs = Vec::new();
         for chain in self.chains() {
-            inputs.push(self.objects(&chain, &schema, reader, objects)?);
+            let starts = chain.iter().map(|(piece, _)| Starts::of(piece.bounds)).reduce(Starts::and);
+            inputs.extend(starts.map(|starts| (starts, chain)));
         }
-        inputs.extend(self.tail(&schema)?);
-        match inputs.len() {
-            0 => Ok(Arc::new(EmptyExec::new(schema))),
-            1 => Ok(inputs.remove(0)),
-            _ => Ok(Arc::new(SortPreservingMergeExec::new(
-                key_order(&schema)?,
-                UnionExec::try_new(inputs)?,
-            ))),
+        let mut plans = Vec::with_capacity(inputs.len() + 1);
+        for (starts, chain) in inputs {
+            plans.push((starts, self.objects(&chain, &schema, reader, objects)?));
         }
+        plans.extend(self.tail(&schema)?);
+        if plans.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
+        in_order(plans, &schema)
     }
 
     /// Objects that may hold selected rows, in chains: inside a chain each begins after the one before ends.
@@ -132,20 +134,73 @@ impl Scan<'_> {
         }
     }
 
-    fn tail(&self, schema: &SchemaRef) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    fn tail(&self, schema: &SchemaRef) -> Result<Option<(Starts, Arc<dyn ExecutionPlan>)>> {
         let mut batches = Vec::new();
+        let mut starts = None;
         for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
             let Content::Tail(rows) = &piece.content else { continue };
+            let own = Starts::of(piece.bounds);
+            starts = Some(starts.map_or(own, |starts: Starts| starts.and(own)));
             let rows = with_columns(rows.batch(), schema).map_err(outside)?;
             batches.push(living(&rows, &piece.dead)?);
         }
-        if batches.is_empty() {
-            return Ok(None);
-        }
+        let Some(starts) = starts else { return Ok(None) };
         let rows = sort_rows(&concat_batches(schema, &batches)?).map_err(outside)?;
         let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(schema), None)?;
-        Ok(Some(Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?)))
+        let rows: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?);
+        Ok(Some((starts, rows)))
     }
+}
+
+/// Between which moments rows start.
+#[derive(Clone, Copy, Debug)]
+struct Starts {
+    first: Instant,
+    last: Instant,
+}
+
+impl Starts {
+    const fn of(bounds: Bounds) -> Self {
+        Self {
+            first: bounds.min_start,
+            last: bounds.max_start,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        }
+    }
+}
+
+/// Sorted inputs as one: those whose starts overlap are merged, the others follow each other.
+fn in_order(mut inputs: Vec<(Starts, Arc<dyn ExecutionPlan>)>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
+    inputs.sort_by_key(|(starts, _)| starts.first);
+    let mut groups: Vec<(Starts, Vec<Arc<dyn ExecutionPlan>>)> = Vec::new();
+    for (starts, plan) in inputs {
+        match groups.last_mut() {
+            Some((reached, plans)) if starts.first <= reached.last => {
+                *reached = reached.and(starts);
+                plans.push(plan);
+            }
+            _ => groups.push((starts, vec![plan])),
+        }
+    }
+    let mut plans = Vec::with_capacity(groups.len());
+    for (_, mut group) in groups {
+        plans.push(if group.len() == 1 {
+            group.remove(0)
+        } else {
+            Arc::new(SortPreservingMergeExec::new(key_order(schema)?, UnionExec::try_new(group)?))
+        });
+    }
+    Ok(if plans.len() == 1 {
+        plans.remove(0)
+    } else {
+        Arc::new(InTurnExec::try_new(plans, key_order(schema)?)?)
+    })
 }
 
 /// `rows` without those that are dead.

@@ -303,8 +303,6 @@ async fn rule_5_4_more_than_ten_thousand_groups_are_refused() {
     person.records(&own, &first).await;
     let may = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
     let asked = || by(&person, "event", &own, "day", may).with("group", "n");
-    let reply = asked().await;
-    if reply.status != 200 { panic!("{}", crate::harness::shared().log()); }
     assert_eq!(asked().await.must_be(200).rows().len(), 10_000);
     person.records(&own, &[record(10_000)]).await;
     let reply = asked().await;

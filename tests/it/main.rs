@@ -23,6 +23,7 @@ mod full_disk;
 mod ingest;
 mod input;
 mod model_based;
+mod places;
 mod preferences;
 mod running;
 mod streaming;

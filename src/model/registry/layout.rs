@@ -2,7 +2,8 @@
 //!
 //! The same derivation serves built-in types and those a person defines. Built-in schemas say with annotations what a property is to the product:
 //! `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`, `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values),
-//! `x-hidden` (stored, not part of an answer), `x-span` (read as start and end together).
+//! `x-hidden` (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among several choices decides the
+//! column, and a list of objects is a list of structs).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,8 +66,12 @@ pub(super) fn column(name: &str, property: &Value) -> Field {
 }
 
 fn column_at(name: &str, property: &Value, depth: usize) -> Field {
-    let Some(kind) = kind_of(property) else { return json_text(name) };
-    let is_dictionary = property.get("x-dictionary") == Some(&Value::Bool(true));
+    let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
+    let structs = flag("x-structs");
+    let Some(kind) = kind_of(property).or_else(|| object_choice(property).filter(|_| structs)) else {
+        return json_text(name);
+    };
+    let is_dictionary = flag("x-dictionary");
     let format = kind.schema.get("format").and_then(Value::as_str);
     let data_type = match kind.name {
         "string" if format == Some("date-time") => timestamp(),
@@ -75,10 +80,16 @@ fn column_at(name: &str, property: &Value, depth: usize) -> Field {
         "number" => ArrowType::Float64,
         "integer" => ArrowType::Int64,
         "boolean" => ArrowType::Boolean,
-        "array" => match kind.schema.get("items").and_then(scalar) {
-            Some(item) => ArrowType::List(Arc::new(Field::new("item", item, true))),
-            None => return json_text(name),
-        },
+        "array" => {
+            let items = kind.schema.get("items");
+            let item = items
+                .and_then(scalar)
+                .or_else(|| items.filter(|_| structs).and_then(|items| structure(items, depth)));
+            match item {
+                Some(item) => ArrowType::List(Arc::new(Field::new("item", item, true))),
+                None => return json_text(name),
+            }
+        }
         "object" if depth < DEEPEST_STRUCT => match kind.schema.get("properties").and_then(Value::as_object) {
             Some(members) if !members.is_empty() => ArrowType::Struct(
                 members
@@ -98,6 +109,22 @@ fn scalar(items: &Value) -> Option<ArrowType> {
     let item = column_at("item", items, DEEPEST_STRUCT);
     let is_plain = !is_json_text(&item) && !matches!(item.data_type(), ArrowType::List(_) | ArrowType::Struct(_));
     is_plain.then(|| item.data_type().clone())
+}
+
+/// The type of a list's items, if they can be objects with known members.
+fn structure(items: &Value, depth: usize) -> Option<ArrowType> {
+    let item = column_at("item", object_choice(items)?.schema, depth + 1);
+    matches!(item.data_type(), ArrowType::Struct(_)).then(|| item.data_type().clone())
+}
+
+/// The object that a schema admits, whatever else it admits.
+fn object_choice(property: &Value) -> Option<Kind<'_>> {
+    let is_object = |schema: &&Value| kind_of(schema).is_some_and(|kind| kind.name == "object");
+    let choices = ["anyOf", "oneOf"]
+        .into_iter()
+        .filter_map(|keyword| property.get(keyword)?.as_array());
+    let schema = std::iter::once(property).chain(choices.flatten()).find(is_object)?;
+    kind_of(schema)
 }
 
 /// A schema that admits one JSON type, null aside.

@@ -22,7 +22,15 @@ const MERGED: [&str; 8] = [
     "examples",
 ];
 /// Annotations by which built-in schemas speak to the product; a person's do not.
-const OURS: [&str; 5] = ["x-role", "x-aliases", "x-hidden", "x-span", "x-dictionary"];
+const OURS: [&str; 7] = [
+    "x-role",
+    "x-aliases",
+    "x-hidden",
+    "x-span",
+    "x-dictionary",
+    "x-structs",
+    "x-longitude",
+];
 /// Scales with more steps than this are bounded, but their steps are not checked.
 const MOST_LISTED_STEPS: i64 = 1000;
 

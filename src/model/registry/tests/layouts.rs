@@ -198,3 +198,45 @@ fn columns_follow_the_schema_of_their_property() {
         assert!(is_json_text(&column) && column.is_nullable(), "{property}");
     }
 }
+
+#[test]
+fn people_rules_and_places_of_calendar_events_are_structs() {
+    let registry = registry();
+    let storage = &registry.get("CalendarEvent").unwrap().layout.storage;
+    let members = |name: &str| {
+        let (ArrowType::Struct(members), is_list) = (match storage.field_with_name(name).unwrap().data_type() {
+            ArrowType::List(item) => (item.data_type().clone(), true),
+            other => (other.clone(), false),
+        }) else {
+            panic!("{name} is no struct")
+        };
+        let names: Vec<String> = members.iter().map(|member| member.name().clone()).collect();
+        (names.join(" "), is_list)
+    };
+    let participant = "contact_id is_current_user name participant_role participant_status participant_type url";
+    assert_eq!(members("organizer"), (participant.to_owned(), false));
+    assert_eq!(members("participants"), (participant.to_owned(), true));
+    assert_eq!(
+        members("recurrence_rules"),
+        (
+            "calendar_id recurrence_rule_id days_of_the_month days_of_the_week days_of_the_year months_of_the_year set_positions \
+             weeks_of_the_year first_day_of_the_week frequency interval"
+                .to_owned(),
+            true
+        )
+    );
+    assert_eq!(
+        members("geolocation"),
+        (
+            "altitude ellipsoidal_altitude floor horizontal_accuracy latitude longitude radius vertical_accuracy is_produced_by_accessory \
+             is_simulated_by_software location_timestamp title"
+                .to_owned(),
+            false
+        )
+    );
+    let unmarked = column(
+        "own",
+        &json!({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}),
+    );
+    assert!(is_json_text(&unmarked), "without the mark a list of objects stays text");
+}

@@ -1,0 +1,89 @@
+//! What reads of one person's places and plans have in common: who asks whom, what for, and how the answer goes out.
+
+use std::time::Instant as Moment;
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use axum::response::Response;
+
+use crate::api::admission::Ticket;
+use crate::api::answer::{Request, answer};
+use crate::api::app::Shared;
+use crate::api::extract::Owner;
+use crate::api::problem::ApiError;
+use crate::api::query_params::Params;
+use crate::auth::grants::Warden;
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::TimeRange;
+use crate::output::OutputMethod;
+use crate::query::places::Granted;
+use crate::query::records::{Prepared, Source};
+
+/// A request for data of the person in its path.
+#[derive(Debug)]
+pub struct Asking {
+    pub reader: Reader,
+    pub owner: PersonId,
+    pub headers: HeaderMap,
+    question: String,
+    begun: Moment,
+}
+
+impl FromRequestParts<Shared> for Asking {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, ApiError> {
+        let begun = Moment::now();
+        let reader = Reader::from_request_parts(parts, state).await?;
+        let Owner(owner) = Owner::from_request_parts(parts, state).await?;
+        Ok(Self {
+            reader,
+            owner,
+            headers: parts.headers.clone(),
+            question: format!("{} {}", parts.uri.path(), parts.uri.query().unwrap_or_default()),
+            begun,
+        })
+    }
+}
+
+impl Asking {
+    /// The permission to read a built-in type in `range`.
+    pub async fn granted(&self, app: &Shared, name: &str, range: TimeRange) -> Result<Granted<Warden>, ApiError> {
+        let partition = TypeId::new(name);
+        let permit = app.grants.windows(&self.reader, self.owner, &partition, range).await?;
+        let named = app.types.find(self.owner, name).await?;
+        let source = Source {
+            data_type: named.data_type,
+            partition,
+        };
+        Ok(Granted { permit, source })
+    }
+
+    /// The answer. `besides`: what shapes it and does not stand in the address.
+    pub async fn answer(
+        &self,
+        app: &Shared,
+        ticket: Ticket,
+        prepared: Prepared,
+        output: OutputMethod,
+        besides: &str,
+    ) -> Result<Response, ApiError> {
+        let question = format!("{} {} {besides}", self.owner, self.question);
+        let request = Request {
+            app,
+            headers: &self.headers,
+            question: &question,
+            begun: self.begun,
+            ticket,
+        };
+        answer(request, prepared, output).await
+    }
+}
+
+/// The form of the answer where the caller names none: an array of rows.
+pub fn output(params: &mut Params<'_>) -> OutputMethod {
+    params.choice("output").unwrap_or(OutputMethod::Jstable)
+}

@@ -1,0 +1,106 @@
+//! Calendars and the events in them.
+
+use axum::extract::State;
+use axum::response::Response;
+use uuid::Uuid;
+
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::model::time::{Instant, TimeRange};
+use crate::output::OutputMethod;
+use crate::query::places::calendar::{CALENDAR_COLUMNS, CALENDAR_DEFAULTS, DAY_MARGIN, EVENT_COLUMNS};
+use crate::query::places::raw::{OneOf, RawSpec};
+use crate::query::places::{CALENDAR_EVENTS, CALENDARS, widened};
+
+use super::asking::{Asking, output};
+use super::records::id_form;
+
+/// Which calendars.
+#[derive(Debug)]
+pub struct CalendarsQuery {
+    identifiers: Vec<String>,
+    output: OutputMethod,
+}
+
+impl FromParams for CalendarsQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            identifiers: params.list("vendor_ids"),
+            output: output(params),
+        })
+    }
+}
+
+/// A person's calendars, in the order in which they were uploaded first.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/calendars", tag = "calendars",
+    params(("svc_userid" = String, Path), ("vendor_ids" = Option<Vec<String>>, Query, description = "Only the calendars with these values of `calendar_identifier`"),
+        ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Calendars"), (status = 403), (status = 422)))]
+pub async fn calendars(State(app): State<Shared>, asking: Asking, Checked(query): Checked<CalendarsQuery>) -> Result<Response, ApiError> {
+    let always = TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time has an end before its start"))?;
+    let granted = asking.granted(&app, CALENDARS, always).await?;
+    let ticket = app.queries.enter().await?;
+    let spec = RawSpec {
+        columns: CALENDAR_COLUMNS,
+        only: one_of(&["calendar_identifier"], query.identifiers),
+        ids: id_form(query.output),
+    };
+    let prepared = app.archive.completed(&granted, &spec, CALENDAR_DEFAULTS).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+/// Which events.
+#[derive(Debug)]
+pub struct EventsQuery {
+    range: TimeRange,
+    calendars: Vec<String>,
+    output: OutputMethod,
+}
+
+impl FromParams for EventsQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let range = params.range();
+        let mut calendars = Vec::new();
+        for text in params.list("calendar_ids") {
+            match Uuid::try_parse(&text) {
+                // Ids are kept as they were sent, which may be in capitals.
+                Ok(id) => calendars.extend([id.to_string(), id.to_string().to_uppercase()]),
+                Err(_) => params.fault("calendar_ids", "uuid_parsing", format!("{text:?} is not a uuid")),
+            }
+        }
+        let output = output(params);
+        Some(Self {
+            range: range?,
+            calendars,
+            output,
+        })
+    }
+}
+
+/// The events that take place in the range. An event that lasts all day takes place on whole days of its own time zone (UTC where it names none); dates that are midnights in UTC mean these days in that zone.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/calendar_events", tag = "calendars",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
+        ("calendar_ids" = Option<Vec<String>>, Query, description = "Only events of these calendars"), ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Events"), (status = 403), (status = 422)))]
+pub async fn calendar_events(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<EventsQuery>,
+) -> Result<Response, ApiError> {
+    let margin = if query.range.is_empty() { 0 } else { DAY_MARGIN };
+    let granted = asking.granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin)).await?;
+    let ticket = app.queries.enter().await?;
+    let spec = RawSpec {
+        columns: EVENT_COLUMNS,
+        only: one_of(&["calendar_id"], query.calendars),
+        ids: id_form(query.output),
+    };
+    let prepared = app.archive.calendar_events(&granted, &spec, query.range).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+fn one_of(columns: &'static [&'static str], values: Vec<String>) -> Option<OneOf> {
+    (!values.is_empty()).then_some(OneOf { columns, values })
+}

@@ -1,0 +1,242 @@
+//! Locations as they were recorded: updates of the device and of a maps provider, visits, and the bounds of what there is.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::grants::Warden;
+use crate::model::ids::PersonId;
+use crate::model::time::{Instant, TimeRange};
+use crate::output::OutputMethod;
+use crate::query::places::raw::{OneOf, RawSpec};
+use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, Updates};
+use crate::query::places::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, PLATFORM_VISITS};
+
+use super::asking::{Asking, output};
+use super::records::id_form;
+
+/// The columns of a visit.
+const VISIT_COLUMNS: &[&str] = &[
+    "uuid",
+    "latitude_degrees",
+    "longitude_degrees",
+    "horizontal_accuracy_meters",
+    "arrival_date",
+    "departure_date",
+];
+
+/// A range of time.
+#[derive(Debug)]
+pub struct RangeQuery {
+    range: TimeRange,
+    output: OutputMethod,
+}
+
+impl FromParams for RangeQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, output) = (params.range(), output(params));
+        Some(Self { range: range?, output })
+    }
+}
+
+/// Positions that a device told, as it told them.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_location_updates", tag = "locations",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Updates"), (status = 403), (status = 422)))]
+pub async fn platform_location_updates(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<RangeQuery>,
+) -> Result<Response, ApiError> {
+    let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
+    let ticket = app.queries.enter().await?;
+    let spec = RawSpec {
+        columns: UPDATE_COLUMNS,
+        only: None,
+        ids: id_form(query.output),
+    };
+    let prepared = app.archive.raw(&granted, &spec).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+/// Stays at places that share time with the range. An arrival in year 1 and a departure in year 4001 are unknown.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_location_visits", tag = "locations",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Visits"), (status = 403), (status = 422)))]
+pub async fn platform_location_visits(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<RangeQuery>,
+) -> Result<Response, ApiError> {
+    let granted = asking.granted(&app, PLATFORM_VISITS, query.range).await?;
+    let ticket = app.queries.enter().await?;
+    let spec = RawSpec {
+        columns: VISIT_COLUMNS,
+        only: None,
+        ids: id_form(query.output),
+    };
+    let prepared = app.archive.raw(&granted, &spec).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+/// A range of time of one source.
+#[derive(Debug)]
+pub struct MapsQuery {
+    range: TimeRange,
+    source: Option<String>,
+    output: OutputMethod,
+}
+
+impl FromParams for MapsQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, source, output) = (params.range(), params.text("svc_source_id"), output(params));
+        Some(Self {
+            range: range?,
+            source,
+            output,
+        })
+    }
+}
+
+/// Positions that a maps provider told, as it told them.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/maps_location_updates", tag = "locations",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
+        ("svc_source_id" = Option<String>, Query, description = "Only updates of this source: its id, its vendor's id, or the `source_id` of the updates"),
+        ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Updates"), (status = 403), (status = 422)))]
+pub async fn maps_location_updates(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<MapsQuery>,
+) -> Result<Response, ApiError> {
+    let granted = asking.granted(&app, MAPS_UPDATES, query.range).await?;
+    let ticket = app.queries.enter().await?;
+    let spec = RawSpec {
+        columns: MAPS_COLUMNS,
+        only: of_source(&app, asking.owner, query.source).await?,
+        ids: id_form(query.output),
+    };
+    let prepared = app.archive.raw(&granted, &spec).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+/// One source, or all.
+#[derive(Debug)]
+pub struct BoundsQuery {
+    source: Option<String>,
+}
+
+impl FromParams for BoundsQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            source: params.text("source"),
+        })
+    }
+}
+
+/// When the first and the last position of a maps provider were, both null when there is none.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/maps_location_updates/bounds", tag = "locations",
+    params(("svc_userid" = String, Path), ("source" = Option<String>, Query, description = "Only updates of this source, named as in `svc_source_id`")),
+    responses((status = 200, description = "Bounds", body = Object), (status = 403)))]
+pub async fn maps_location_bounds(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<BoundsQuery>,
+) -> Result<Response, ApiError> {
+    let always = TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time has an end before its start"))?;
+    let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
+    let _ticket = app.queries.enter().await?;
+    let only = of_source(&app, asking.owner, query.source).await?;
+    let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
+    let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
+    listing(
+        &asking.headers,
+        &json!({"start_date": time(bounds.first_start), "end_date": time(bounds.last_end)}),
+    )
+}
+
+/// A range of time, and whom to believe.
+#[derive(Debug)]
+pub struct UpdatesQuery {
+    range: TimeRange,
+    sources: Vec<LocationSource>,
+    output: OutputMethod,
+}
+
+impl FromParams for UpdatesQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, sources, output) = (params.range(), location_sources(params), output(params));
+        Some(Self {
+            range: range?,
+            sources: sources?,
+            output,
+        })
+    }
+}
+
+/// Positions of both kinds of sources in one shape, by time; `location_source` says what each row is.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/location_updates", tag = "locations",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
+        ("location_sources" = Option<Vec<String>>, Query, description = "mobile_os, maps; both if not given"), ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Updates"), (status = 403), (status = 422)))]
+pub async fn location_updates(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<UpdatesQuery>,
+) -> Result<Response, ApiError> {
+    let updates = updates_of(&app, &asking, &query.sources, query.range).await?;
+    let ticket = app.queries.enter().await?;
+    let prepared = app.archive.location_updates(&updates, id_form(query.output)).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+/// `location_sources`, each once; none named means that none is preferred. `Some` unless one of them is unknown.
+pub(super) fn location_sources(params: &mut Params<'_>) -> Option<Vec<LocationSource>> {
+    let mut sources: Vec<LocationSource> = params.choices("location_sources")?;
+    sources.sort_unstable();
+    sources.dedup();
+    Some(sources)
+}
+
+/// The permissions to read the updates of `sources`. Where none is named, those that the reader may see, if there are any.
+pub(super) async fn updates_of(
+    app: &Shared,
+    asking: &Asking,
+    sources: &[LocationSource],
+    range: TimeRange,
+) -> Result<Vec<Updates<Warden>>, ApiError> {
+    let wanted = if sources.is_empty() { &LocationSource::ALL } else { sources };
+    let mut updates = Vec::with_capacity(wanted.len());
+    let mut refusal = None;
+    for source in wanted {
+        match asking.granted(app, source.updates(), range).await {
+            Ok(granted) => updates.push(Updates { source: *source, granted }),
+            Err(refused) => refusal = Some(refused),
+        }
+    }
+    match refusal {
+        Some(refused) if updates.is_empty() || !sources.is_empty() => Err(refused),
+        _ => Ok(updates),
+    }
+}
+
+/// The rows of the source that `text` names: by the id that sources are listed with, by its vendor's id, or as its rows name it.
+async fn of_source(app: &Shared, owner: PersonId, text: Option<String>) -> Result<Option<OneOf>, ApiError> {
+    let Some(text) = text else { return Ok(None) };
+    let mut values = Vec::new();
+    if let Ok(id) = Uuid::try_parse(&text) {
+        let sources = app.catalog.sources_of(owner).await?;
+        values.extend(sources.into_iter().filter(|source| source.id == id).map(|source| source.key));
+    }
+    values.push(text);
+    Ok(Some(OneOf {
+        columns: &["source_id", "source"],
+        values,
+    }))
+}

@@ -1,0 +1,51 @@
+//! Workouts.
+
+use axum::extract::State;
+use axum::response::Response;
+
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::model::time::TimeRange;
+use crate::output::OutputMethod;
+use crate::query::places::WORKOUTS;
+use crate::query::places::raw::RawSpec;
+use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_DEFAULTS};
+
+use super::asking::{Asking, output};
+use super::records::id_form;
+
+/// Which workouts.
+#[derive(Debug)]
+pub struct WorkoutsQuery {
+    range: TimeRange,
+    output: OutputMethod,
+}
+
+impl FromParams for WorkoutsQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, output) = (params.range(), output(params));
+        Some(Self { range: range?, output })
+    }
+}
+
+/// The workouts that share time with the range.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_workouts", tag = "workouts",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Workouts"), (status = 403), (status = 422)))]
+pub async fn platform_workouts(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<WorkoutsQuery>,
+) -> Result<Response, ApiError> {
+    let granted = asking.granted(&app, WORKOUTS, query.range).await?;
+    let ticket = app.queries.enter().await?;
+    let spec = RawSpec {
+        columns: WORKOUT_COLUMNS,
+        only: None,
+        ids: id_form(query.output),
+    };
+    let prepared = app.archive.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}

@@ -1,0 +1,203 @@
+//! Where somebody was, and when they meant to be somewhere: locations, visits, calendars, workouts.
+//!
+//! Two sources tell positions: the device (`mobile_os`), which also tells visits, and a maps provider (`maps`). Raw reads give rows as they were recorded, in
+//! the shape that clients know; derived ones (where at a time, a series of places, stays) use only fixes that can be believed. Everything is read through
+//! permits; nothing here knows HTTP.
+
+//pub mod at_time;
+pub mod bounds;
+pub mod calendar;
+//mod fixes;
+//pub mod geocoder;
+mod operator;
+pub mod raw;
+//pub mod series;
+//pub mod stays;
+pub mod updates;
+//mod visits;
+pub mod workouts;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::model::permit::ReadPermit;
+use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
+use crate::store::snapshot::Snapshot;
+
+use super::records::{Archive, QueryError, Source};
+use super::scan::{KEY_COLUMNS, Scan};
+
+pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
+pub const PLATFORM_VISITS: &str = "PlatformLocationVisit";
+pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
+pub const WORKOUTS: &str = "PlatformWorkout";
+pub const CALENDARS: &str = "Calendar";
+pub const CALENDAR_EVENTS: &str = "CalendarEvent";
+
+/// Who says where somebody was. What comes first is believed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LocationSource {
+    MobileOs,
+    Maps,
+}
+
+impl LocationSource {
+    pub const ALL: [Self; 2] = [Self::MobileOs, Self::Maps];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MobileOs => "mobile_os",
+            Self::Maps => "maps",
+        }
+    }
+
+    /// The type of its updates.
+    #[must_use]
+    pub const fn updates(self) -> &'static str {
+        match self {
+            Self::MobileOs => PLATFORM_UPDATES,
+            Self::Maps => MAPS_UPDATES,
+        }
+    }
+
+    /// What a row that is one of its updates says of its kind.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::MobileOs => "platform_location_update",
+            Self::Maps => "maps_location_update",
+        }
+    }
+}
+
+/// A name that is no source of locations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no source of locations; expected mobile_os or maps")]
+pub struct UnknownSource(String);
+
+impl FromStr for LocationSource {
+    type Err = UnknownSource;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSource> {
+        Self::ALL
+            .into_iter()
+            .find(|source| source.name() == text)
+            .ok_or_else(|| UnknownSource(text.to_owned()))
+    }
+}
+
+impl fmt::Display for LocationSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A type of one person that may be read.
+#[derive(Debug)]
+pub struct Granted<Authority> {
+    pub permit: ReadPermit<Authority>,
+    pub source: Source,
+}
+
+/// The same with what is stored of it now.
+struct Pinned<'a, Authority> {
+    granted: &'a Granted<Authority>,
+    snapshot: Arc<Snapshot>,
+}
+
+impl<Authority> Clone for Pinned<'_, Authority> {
+    fn clone(&self) -> Self {
+        Self {
+            granted: self.granted,
+            snapshot: Arc::clone(&self.snapshot),
+        }
+    }
+}
+
+impl<Authority> Pinned<'_, Authority> {
+    /// What may be seen of `wanted`.
+    fn windows(&self, wanted: Option<TimeRange>) -> Vec<TimeRange> {
+        let all = self.granted.permit.windows().as_slice();
+        match wanted {
+            None => all.to_vec(),
+            Some(wanted) => all.iter().filter_map(|window| overlap(*window, wanted)).collect(),
+        }
+    }
+
+    fn version(&self) -> (TypeId, i64) {
+        (self.granted.source.partition.clone(), self.snapshot.version)
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// Several types of one person, all as of one moment.
+    async fn pinned<'a>(&self, granted: &[&'a Granted<Authority>]) -> Result<Vec<Pinned<'a, Authority>>, QueryError> {
+        let Some(first) = granted.first() else { return Ok(Vec::new()) };
+        let partitions: Vec<TypeId> = granted.iter().map(|granted| granted.source.partition.clone()).collect();
+        let snapshots = self.snapshots.get(first.permit.owner(), &partitions).await?;
+        Ok(granted
+            .iter()
+            .zip(snapshots)
+            .map(|(granted, snapshot)| Pinned { granted, snapshot })
+            .collect())
+    }
+
+    async fn pinned_one<'a>(&self, granted: &'a Granted<Authority>) -> Result<Pinned<'a, Authority>, QueryError> {
+        let mut pinned = self.pinned(&[granted]).await?;
+        pinned
+            .pop()
+            .ok_or_else(|| crate::store::StoreError::corrupt(format!("partition {} was not read", granted.source.partition)).into())
+    }
+
+    /// The rows inside `windows`: the key columns and those of `columns` (indices into the stored ones), in one partition, sorted by (start, end, id).
+    fn rows_within(
+        &self,
+        pinned: &Pinned<'_, Authority>,
+        columns: impl IntoIterator<Item = usize>,
+        windows: &[TimeRange],
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let storage = &pinned.granted.source.data_type.layout.storage;
+        let keys = KEY_COLUMNS.iter().filter_map(|name| storage.index_of(name).ok());
+        let mut wanted: Vec<usize> = keys.chain(columns).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let scan = Scan {
+            snapshot: &pinned.snapshot,
+            storage,
+            columns: wanted,
+            windows,
+        };
+        Ok(scan.plan(&self.reader, &self.objects)?)
+    }
+}
+
+fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {
+    TimeRange::new(one.start().max(other.start()), one.end().min(other.end())).filter(|range| !range.is_empty())
+}
+
+/// From `before` microseconds before the range to `after` behind it, as far as there is time.
+#[must_use]
+pub fn widened(range: TimeRange, before: i64, after: i64) -> TimeRange {
+    let start = Instant::from_micros(range.start().micros().saturating_sub(before));
+    let end = Instant::from_micros(range.end().micros().saturating_add(after));
+    TimeRange::new(start, end).unwrap_or(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_4_5_sources_have_two_names_and_no_others() {
+        assert_eq!("mobile_os".parse(), Ok(LocationSource::MobileOs));
+        assert_eq!("maps".parse(), Ok(LocationSource::Maps));
+        for other in ["", "Maps", "platform", "gps"] {
+            assert!(other.parse::<LocationSource>().is_err(), "{other}");
+        }
+    }
+}

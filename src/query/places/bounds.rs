@@ -1,0 +1,29 @@
+//! From when to when a source tells positions.
+
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use std::sync::Arc;
+
+use crate::query::records::{Archive, QueryError, Summary, summarise};
+
+use super::Granted;
+use super::raw::OneOf;
+
+impl<Authority> Archive<Authority> {
+    /// First and last moment of what may be seen: from the catalogue where it knows whole pieces, from the rows otherwise.
+    pub async fn location_bounds(&self, granted: &Granted<Authority>, only: Option<&OneOf>) -> Result<Summary, QueryError> {
+        let pinned = self.pinned_one(granted).await?;
+        let Some(only) = only else {
+            let mut summary = Summary::default();
+            for window in pinned.windows(None) {
+                summary = summary.and(self.inside(&pinned.snapshot, window).await?);
+            }
+            return Ok(summary);
+        };
+        let storage = &granted.source.data_type.layout.storage;
+        let asked = only.columns.iter().filter_map(|name| storage.index_of(name).ok());
+        let rows = self.rows_within(&pinned, asked, &pinned.windows(None))?;
+        let chosen: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(only.condition(&rows.schema())?, rows)?);
+        Ok(summarise(&self.engine, chosen).await?)
+    }
+}

@@ -1,0 +1,175 @@
+//! Updates of both sources in one shape: that of the device's, with a column that says what each row is.
+
+use std::sync::Arc;
+
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
+use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+
+use crate::model::registry::timestamp;
+use crate::model::time::TimeRange;
+use crate::query::records::{Archive, Prepared, QueryError};
+use crate::query::shape::IdForm;
+
+use super::raw::RawSpec;
+use super::{Granted, LocationSource, Pinned};
+
+/// The columns of an update of the device.
+pub const UPDATE_COLUMNS: &[&str] = &[
+    "uuid",
+    "timestamp",
+    "latitude_degrees",
+    "longitude_degrees",
+    "horizontal_accuracy_meters",
+    "vertical_accuracy_meters",
+    "altitude_meters",
+    "ellipsoidal_altitude_meters",
+    "speed",
+    "speed_accuracy_meters",
+    "course_heading_degrees",
+    "course_heading_accuracy_degrees",
+    "floor",
+    "source_is_simulated_by_software",
+    "source_is_produced_by_accessory",
+];
+
+/// The columns of an update of a maps provider.
+pub const MAPS_COLUMNS: &[&str] = &[
+    "uuid",
+    "timestamp",
+    "latitude_degrees",
+    "longitude_degrees",
+    "horizontal_accuracy_meters",
+    "source_id",
+    "extras",
+];
+
+pub(super) const LOCATION_SOURCE: &str = "location_source";
+
+/// The columns of an update by their types, which an update of another source does not have of its own.
+fn kinds() -> impl Iterator<Item = (&'static str, ArrowType)> {
+    UPDATE_COLUMNS.iter().map(|name| {
+        let kind = match *name {
+            "floor" => ArrowType::Int64,
+            "source_is_simulated_by_software" | "source_is_produced_by_accessory" => ArrowType::Boolean,
+            "timestamp" => timestamp(),
+            "uuid" => ArrowType::Utf8,
+            _ => ArrowType::Float64,
+        };
+        (*name, kind)
+    })
+}
+
+/// One source with its updates.
+#[derive(Debug)]
+pub struct Updates<Authority> {
+    pub source: LocationSource,
+    pub granted: Granted<Authority>,
+}
+
+impl<Authority> Archive<Authority> {
+    /// The updates of all `sources`, by time.
+    pub async fn location_updates(&self, sources: &[Updates<Authority>], ids: IdForm) -> Result<Prepared, QueryError> {
+        let pinned = self.pinned_updates(sources).await?;
+        let plan = self.update_rows(&pinned, ids, None)?;
+        Ok(Prepared {
+            schema: plan.schema(),
+            plan,
+            versions: pinned.iter().map(|(_, pinned)| pinned.version()).collect(),
+        })
+    }
+
+    pub(super) async fn pinned_updates<'a>(
+        &self,
+        sources: &'a [Updates<Authority>],
+    ) -> Result<Vec<(LocationSource, Pinned<'a, Authority>)>, QueryError> {
+        let granted: Vec<&Granted<Authority>> = sources.iter().map(|updates| &updates.granted).collect();
+        let pinned = self.pinned(&granted).await?;
+        Ok(sources.iter().map(|updates| updates.source).zip(pinned).collect())
+    }
+
+    pub(super) fn update_rows(
+        &self,
+        sources: &[(LocationSource, Pinned<'_, Authority>)],
+        ids: IdForm,
+        wanted: Option<TimeRange>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let mut plans = sources
+            .iter()
+            .map(|(source, pinned)| {
+                let columns = match source {
+                    LocationSource::MobileOs => UPDATE_COLUMNS,
+                    LocationSource::Maps => MAPS_COLUMNS,
+                };
+                let spec = RawSpec { columns, only: None, ids };
+                Ok(in_one_shape(self.shown(pinned, &spec, wanted)?, source.kind())?)
+            })
+            .collect::<Result<Vec<_>, QueryError>>()?;
+        if plans.len() == 1 {
+            return Ok(plans.remove(0));
+        }
+        let union = UnionExec::try_new(plans)?;
+        let order = by_time(&union.schema())?;
+        Ok(Arc::new(SortPreservingMergeExec::new(order, union)))
+    }
+}
+
+/// `rows` with the columns of a device's update, null where they have none, and what kind of row it is.
+pub(super) fn in_one_shape(rows: Arc<dyn ExecutionPlan>, kind: &str) -> Result<Arc<dyn ExecutionPlan>> {
+    let own = rows.schema();
+    let mut expressions = Vec::with_capacity(UPDATE_COLUMNS.len() + 1);
+    for (name, holds) in kinds() {
+        let expr: Arc<dyn PhysicalExpr> = match own.column_with_name(name) {
+            Some((index, _)) => Arc::new(Column::new(name, index)),
+            None => Arc::new(Literal::new(ScalarValue::try_from(&holds)?)),
+        };
+        expressions.push(ProjectionExpr {
+            expr,
+            alias: name.to_owned(),
+        });
+    }
+    let text = ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(ScalarValue::from(kind)));
+    expressions.push(ProjectionExpr {
+        expr: Arc::new(Literal::new(text)),
+        alias: LOCATION_SOURCE.to_owned(),
+    });
+    Ok(Arc::new(ProjectionExec::try_new(expressions, rows)?))
+}
+
+fn by_time(schema: &SchemaRef) -> Result<LexOrdering> {
+    let ascending = SortOptions {
+        descending: false,
+        nulls_first: false,
+    };
+    let keys = ["timestamp", "uuid"]
+        .into_iter()
+        .map(|name| {
+            Ok(PhysicalSortExpr::new(
+                Arc::new(Column::new(name, schema.index_of(name)?)),
+                ascending,
+            ))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    LexOrdering::new(keys).ok_or_else(|| internal_datafusion_err!("an order has keys"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::registry::Registry;
+
+    #[test]
+    fn rule_4_5_the_one_shape_is_that_of_the_devices_updates() {
+        let registry = Registry::builtin().unwrap();
+        let storage = &registry.get(super::super::PLATFORM_UPDATES).unwrap().layout.storage;
+        for (name, kind) in kinds().filter(|(name, _)| !["uuid", "timestamp"].contains(name)) {
+            assert_eq!(storage.field_with_name(name).unwrap().data_type(), &kind, "{name}");
+        }
+    }
+}

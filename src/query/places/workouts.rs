@@ -1,0 +1,176 @@
+//! Rows whose published shape promises a value where the record that was sent has none.
+//!
+//! What is missing is filled with what says nothing: an empty object, an empty list, an empty text, `false`. A workout without a duration lasted from its
+//! start to its end.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, ListArray, RecordBatch, Scalar, StringArray, new_empty_array,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::compute::{cast, is_not_null};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Float64Type, SchemaRef, TimestampMicrosecondType};
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use crate::query::records::{Archive, Prepared, QueryError};
+
+use super::Granted;
+use super::operator::{Operator, Step};
+use super::raw::RawSpec;
+
+/// What stands in a column where a record has nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// This text, or this JSON in a column of JSON.
+    Text(&'static str),
+    False,
+    NoItems,
+    /// Seconds from `start_date` to `end_date`.
+    Length,
+}
+
+/// The columns of a workout.
+pub const WORKOUT_COLUMNS: &[&str] = &[
+    "platform_workout_id",
+    "all_statistics",
+    "device",
+    "duration",
+    "start_date",
+    "end_date",
+    "extras",
+    "has_undetermined_duration",
+    "source_revision",
+    "workout_activities",
+    "workout_activity_type",
+    "workout_events",
+];
+
+/// Those that a workout always has.
+pub const WORKOUT_DEFAULTS: &[(&str, Otherwise)] = &[
+    ("all_statistics", Otherwise::Text("{}")),
+    ("duration", Otherwise::Length),
+    ("has_undetermined_duration", Otherwise::False),
+    ("source_revision", Otherwise::Text("{}")),
+    ("workout_activities", Otherwise::NoItems),
+    ("workout_events", Otherwise::Text("[]")),
+];
+
+impl<Authority> Archive<Authority> {
+    /// The rows that the permit lets be seen, with `defaults` where they have nothing.
+    pub async fn completed(
+        &self,
+        granted: &Granted<Authority>,
+        spec: &RawSpec,
+        defaults: &'static [(&'static str, Otherwise)],
+    ) -> Result<Prepared, QueryError> {
+        let prepared = self.raw(granted, spec).await?;
+        let step = Completed {
+            schema: Arc::clone(&prepared.schema),
+            defaults,
+        };
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![prepared.plan]));
+        Ok(Prepared { plan, ..prepared })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Completed {
+    schema: SchemaRef,
+    defaults: &'static [(&'static str, Otherwise)],
+}
+
+impl Step for Completed {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
+        let rows = futures::stream::iter(inputs).flatten();
+        rows.map(move |batch| self.complete(&batch?)).boxed()
+    }
+}
+
+impl Completed {
+    fn complete(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        for (name, otherwise) in self.defaults {
+            let index = self.schema.index_of(name)?;
+            if let Some(column) = columns.get_mut(index)
+                && column.null_count() > 0
+            {
+                *column = filled(column, *otherwise, batch)?;
+            }
+        }
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+fn filled(column: &ArrayRef, otherwise: Otherwise, batch: &RecordBatch) -> Result<ArrayRef> {
+    let given = is_not_null(column)?;
+    let one: ArrayRef = match otherwise {
+        Otherwise::Text(text) => cast(&StringArray::from(vec![text]), column.data_type())?,
+        Otherwise::False => Arc::new(BooleanArray::from(vec![false])),
+        Otherwise::NoItems => no_items(column.data_type())?,
+        Otherwise::Length => return Ok(Arc::new(lengths(column, batch)?)),
+    };
+    Ok(zip(&given, column, &Scalar::new(one))?)
+}
+
+fn no_items(list: &ArrowType) -> Result<ArrayRef> {
+    let ArrowType::List(item) = list else {
+        return internal_err!("{list} is no list");
+    };
+    Ok(Arc::new(ListArray::try_new(
+        Arc::clone(item),
+        OffsetBuffer::from_lengths([0]),
+        new_empty_array(item.data_type()),
+        None,
+    )?))
+}
+
+fn lengths(column: &ArrayRef, batch: &RecordBatch) -> Result<Float64Array> {
+    let times = |name: &str| {
+        batch
+            .column_by_name(name)
+            .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>())
+            .ok_or_else(|| DataFusionError::Internal(format!("{name} holds no times")))
+    };
+    let (starts, ends) = (times("start_date")?, times("end_date")?);
+    let Some(given) = column.as_primitive_opt::<Float64Type>() else {
+        return internal_err!("a duration is no number");
+    };
+    Ok((0..given.len())
+        .map(|row| {
+            if given.is_valid(row) {
+                given.value(row)
+            } else {
+                ends.value(row).saturating_sub(starts.value(row)) as f64 / 1e6
+            }
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::new_null_array;
+    use datafusion::arrow::datatypes::{Field, Schema};
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_becomes_empty_and_what_is_given_stays() {
+        let batch = RecordBatch::new_empty(Arc::new(Schema::empty()));
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("{\"a\":1}"), None]));
+        let full = filled(&texts, Otherwise::Text("{}"), &batch).unwrap();
+        assert_eq!(full.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["{\"a\":1}", "{}"]);
+        let list = ArrowType::List(Arc::new(Field::new("item", ArrowType::Int64, true)));
+        let full = filled(&new_null_array(&list, 2), Otherwise::NoItems, &batch).unwrap();
+        assert!(full.null_count() == 0 && full.as_list::<i32>().value_length(1) == 0);
+    }
+}
