@@ -14,7 +14,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::duration::Truncation;
-use crate::model::registry::{RecordClass, TypeId};
+use crate::model::registry::{MetricKind, RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::output::RowFormat;
@@ -200,6 +200,18 @@ async fn aggregate(
                 named.data_type.id
             ),
         ));
+    }
+    let sums = matches!(&measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum));
+    let amounts = named
+        .data_type
+        .metric
+        .as_ref()
+        .is_some_and(|traits| traits.kind == Some(MetricKind::Cumulative));
+    if sums && amounts {
+        return Err(ApiError::not_available(format!(
+            "sums of {} are not available yet; use avg, min or max",
+            named.data_type.id
+        )));
     }
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(app, owner, &named, query.selection.conditions).await?;
