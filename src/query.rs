@@ -9,6 +9,7 @@ pub mod engine;
 pub mod files;
 pub mod filter;
 mod in_turn;
+mod partials;
 pub mod places;
 pub mod records;
 pub mod scan;

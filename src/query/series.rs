@@ -26,6 +26,8 @@ mod tests;
 pub use calculation::{Calculation, UnknownCalculation};
 pub use exec::SeriesExec;
 pub use grouped::GroupedExec;
+pub(in crate::query) use points::Summary;
 pub use prepare::SeriesSource;
 pub use ranking::Ranking;
+pub(in crate::query) use resolve::LONG;
 pub use spec::{Base, Counting, Gaps, Measure, SeriesSpec};

@@ -149,7 +149,10 @@ pub async fn metric_time_series(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let windows = &query.windows;
-    let permit = app.grants.windows(&reader, owner, &TypeId::new(&query.metric), windows.range).await?;
+    let permit = app
+        .grants
+        .windows(&reader, owner, &TypeId::new(&query.metric), windows.range)
+        .await?;
     let named = app.types.find(owner, &query.metric).await?;
     let traits = series_traits(&named.data_type).map_err(|fault| ApiError::invalid_all(vec![fault]))?;
     refuse_calculations(&query, traits)?;
@@ -232,13 +235,16 @@ pub async fn time_series_grouped(
     }
     let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
     let question = format!("{owner} series {} {orders:?}", question.unwrap_or_default());
-    let asked = permits.iter().zip(&meant).map(|(permit, (source, conditions, spec, stages))| SeriesSource {
-        permit,
-        source,
-        conditions,
-        spec: spec.clone(),
-        stages: stages.clone(),
-    });
+    let asked = permits
+        .iter()
+        .zip(&meant)
+        .map(|(permit, (source, conditions, spec, stages))| SeriesSource {
+            permit,
+            source,
+            conditions,
+            spec: spec.clone(),
+            stages: stages.clone(),
+        });
     let prepared = app.archive.series_grouped(asked.collect()).await?;
     let request = Request {
         app: &app,
@@ -297,7 +303,9 @@ fn series_traits(data_type: &DataType) -> Result<&MetricTraits, Fault> {
     match &data_type.metric {
         Some(_) if Base::named(id.as_str()).is_some() => Err(fault(format!("{id} is the base of metrics; name one of them, {id}/<uuid>"))),
         Some(traits) => Ok(traits),
-        None => Err(fault(format!("{id} is no time series; /data/v0/metrics_catalog lists those there are"))),
+        None => Err(fault(format!(
+            "{id} is no time series; /data/v0/metrics_catalog lists those there are"
+        ))),
     }
 }
 
@@ -313,7 +321,10 @@ fn refuse_calculations(query: &SeriesQuery, traits: &MetricTraits) -> Result<(),
         None => Ok(()),
         Some(refused) => Err(invalid(
             ["query", "calculations"],
-            format!("{refused} is not supported on cumulative metrics such as {}; count is", query.metric),
+            format!(
+                "{refused} is not supported on cumulative metrics such as {}; count is",
+                query.metric
+            ),
         )),
     }
 }

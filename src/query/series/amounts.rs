@@ -3,7 +3,7 @@
 use super::bins::Place;
 use super::clip::Clip;
 use super::output::{Cell, Output};
-use super::resolve::{Resolver, Sample};
+use super::resolve::{LONG_RANK, Resolver, Sample};
 use super::rows::Rows;
 use super::spec::Counting;
 use super::sum::Sum;
@@ -47,11 +47,15 @@ impl Amounts {
         let nexts = rows.starts.iter().skip(1).chain(rows.starts.last());
         let times = rows.starts.iter().zip(rows.ends.iter()).zip(nexts);
         for (row, (((start, end), next), value)) in times.zip(rows.values.iter()).enumerate() {
+            let mut standing = rows.standing(row);
+            if rows.is_part_of_long(row) {
+                standing.rank |= LONG_RANK;
+            }
             let sample = Sample {
                 start: *start,
                 end: *end,
                 value: *value,
-                standing: rows.standing(row),
+                standing,
             };
             self.resolver.push(sample, *next);
         }

@@ -14,6 +14,7 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
+use crate::query::partials::Patchwork;
 use crate::query::records::{Archive, Prepared, QueryError, Source};
 use crate::query::sleep::StageTable;
 use crate::store::StoreError;
@@ -98,7 +99,9 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: Vec<SeriesSource<'_, Authority>>,
     ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<(TypeId, i64)>), QueryError> {
-        let Some(first) = asked.first() else { return Ok((Vec::new(), Vec::new())) };
+        let Some(first) = asked.first() else {
+            return Ok((Vec::new(), Vec::new()));
+        };
         let owner = first.permit.owner();
         let partitions: Vec<TypeId> = asked.iter().map(|one| one.source.partition.clone()).collect();
         let snapshots = self.snapshots.get(owner, &partitions).await?;
@@ -115,9 +118,38 @@ impl<Authority> Archive<Authority> {
             let order = SourceOrder::new(known.clone(), &one.spec.chosen_sources);
             let ranking = Arc::new(Ranking::new(order));
             versions.push((one.source.partition.clone(), snapshot.version));
-            plans.push(self.series_plan(one, &snapshot, &ranking)?);
+            plans.push(match self.from_cells(&one, &snapshot, &ranking).await? {
+                Some(rows) => Arc::new(SeriesExec::new(rows, Arc::new(one.spec), one.permit.windows().clone(), ranking)),
+                None => self.series_plan(one, &snapshot, &ranking)?,
+            });
         }
         Ok((plans, versions))
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// Cells in the place of rows, where they give the same series.
+    async fn from_cells(
+        &self,
+        asked: &SeriesSource<'_, Authority>,
+        snapshot: &Snapshot,
+        ranking: &Arc<Ranking>,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        if asked.stages.is_some() || !asked.conditions.is_empty() {
+            return Ok(None);
+        }
+        let Some((step, kind)) = asked.spec.cells_that_serve(|| ranking.fingerprint()) else {
+            return Ok(None);
+        };
+        let patchwork = Patchwork {
+            source: asked.source,
+            snapshot,
+            windows: asked.permit.windows(),
+            step,
+            kind,
+            ranking,
+        };
+        self.patchwork(&patchwork).await
     }
 }
 

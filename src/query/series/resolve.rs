@@ -13,8 +13,8 @@ use super::ranking::Standing;
 use super::spec::Counting;
 
 /// Amounts over a longer time come after all others, whoever measured them: they say little about a day.
-const LONG: i64 = 7 * 86_400_000_000;
-const LONG_RANK: u64 = 1 << 63;
+pub(in crate::query) const LONG: i64 = 7 * 86_400_000_000;
+pub(super) const LONG_RANK: u64 = 1 << 63;
 /// So many samples may be open before those that have ended are looked for.
 const FIRST_CROWD: usize = 64;
 
@@ -256,7 +256,9 @@ impl Resolver {
         let mut second: Option<Standing> = None;
         for standing in present {
             match best {
-                Some(leader) if leader.source == standing.source => best = Some(if standing.rank < leader.rank { standing } else { leader }),
+                Some(leader) if leader.source == standing.source => {
+                    best = Some(if standing.rank < leader.rank { standing } else { leader })
+                }
                 Some(leader) if standing.rank < leader.rank => (best, second) = (Some(standing), best),
                 Some(_) if second.is_none_or(|runner_up| standing.rank < runner_up.rank) => second = Some(standing),
                 Some(_) => {}

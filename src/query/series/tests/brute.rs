@@ -51,11 +51,15 @@ impl Case {
         let covering = self.samples.iter().enumerate();
         let covering: Vec<(usize, &Sample)> = covering.filter(|(_, sample)| sample.start <= cell && cell < sample.end).collect();
         let key = |sample: &Sample| (sample.end - sample.start > LONG, self.rank(sample));
-        let Some((_, best)) = covering.iter().min_by_key(|(_, sample)| key(sample)) else { return vec![] };
-        let counts = |sample: &Sample| {
-            counting == Counting::Everything || (sample.source == best.source && key(sample).0 == key(best).0)
+        let Some((_, best)) = covering.iter().min_by_key(|(_, sample)| key(sample)) else {
+            return vec![];
         };
-        covering.iter().filter(|(_, sample)| counts(sample)).map(|(number, _)| *number).collect()
+        let counts = |sample: &Sample| counting == Counting::Everything || (sample.source == best.source && key(sample).0 == key(best).0);
+        covering
+            .iter()
+            .filter(|(_, sample)| counts(sample))
+            .map(|(number, _)| *number)
+            .collect()
     }
 
     fn instant_counts(&self, counting: Counting, instant: &Sample) -> bool {
@@ -109,7 +113,10 @@ impl Case {
         for sample in order {
             let mut cells = vec![0.0; bins.len()];
             let mut touched = vec![false; bins.len()];
-            for moment in (0..CELLS).map(|cell| self.origin + cell * self.unit).filter(|moment| self.sees(*moment)) {
+            for moment in (0..CELLS)
+                .map(|cell| self.origin + cell * self.unit)
+                .filter(|moment| self.sees(*moment))
+            {
                 if sample.start <= moment && moment < sample.end {
                     cells[self.bin(moment)] += 1.0;
                     touched[self.bin(moment)] = true;
@@ -123,7 +130,10 @@ impl Case {
             }
         }
         for points in &mut bins {
-            let best = points.iter().min_by_key(|(sample, _)| self.rank(sample)).map(|(sample, _)| sample.source);
+            let best = points
+                .iter()
+                .min_by_key(|(sample, _)| self.rank(sample))
+                .map(|(sample, _)| sample.source);
             if counting == Counting::BestSource {
                 points.retain(|(sample, _)| Some(sample.source) == best);
             }
@@ -133,7 +143,13 @@ impl Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let sample = (0_i64..CELLS - 1, prop_oneof![3 => Just(0_i64), 5 => 1_i64..6, 2 => 6_i64..50], 0_u8..6, 0_usize..4, 2_i8..7);
+    let sample = (
+        0_i64..CELLS - 1,
+        prop_oneof![3 => Just(0_i64), 5 => 1_i64..6, 2 => 6_i64..50],
+        0_u8..6,
+        0_usize..4,
+        2_i8..7,
+    );
     let bins = prop_oneof![(1_i64..20).prop_map(Bins::Width), (0_usize..4).prop_map(Bins::Calendar)];
     let windows = prop::collection::vec((0_i64..CELLS, 1_i64..40), 1..4);
     (
@@ -281,7 +297,10 @@ fn rule_1_5_levels_agree_with_a_look_at_every_moment() {
             let expected = each(&|points| {
                 let lasting = points.iter().any(|(_, cells)| *cells > 0.0);
                 let weight = |cells: f64| if lasting { cells } else { 1.0 };
-                let energy: f64 = points.iter().map(|(sample, cells)| weight(*cells) * 10_f64.powf(sample.value / 10.0)).sum();
+                let energy: f64 = points
+                    .iter()
+                    .map(|(sample, cells)| weight(*cells) * 10_f64.powf(sample.value / 10.0))
+                    .sum();
                 10.0 * (energy / points.iter().map(|(_, cells)| weight(*cells)).sum::<f64>()).log10()
             });
             assert_close(&numbers(&sound, "value"), &expected, &(counting, case));
