@@ -20,3 +20,4 @@ pub mod query_params;
 pub mod routes;
 pub mod serve;
 pub mod settings;
+pub mod user;

@@ -1,8 +1,10 @@
 //! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, no async, nothing that can block.
 
 pub mod clock;
+pub mod duration;
 pub mod faults;
 pub mod geo;
+pub mod grid;
 pub mod ids;
 pub mod meters;
 pub mod permit;
@@ -11,3 +13,4 @@ pub mod sleep;
 pub mod sources;
 pub mod time;
 pub mod units;
+pub mod zone;

@@ -87,8 +87,15 @@ class Almanac:
 
     def post(self, person, data_type, body, content_type=JSONL):
         connection, headers = self.connection(person)
-        connection.request("POST", f"/ingest/v1/record/{data_type}", body, headers | {"Content-Type": content_type})
-        answer = connection.getresponse()
+        headers = headers | {"Content-Type": content_type}
+        try:
+            connection.request("POST", f"/ingest/v1/record/{data_type}", body, headers)
+            answer = connection.getresponse()
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # Idle while the others had their turn, as below. Records have ids, so a second attempt changes nothing.
+            connection.close()
+            connection.request("POST", f"/ingest/v1/record/{data_type}", body, headers)
+            answer = connection.getresponse()
         text = answer.read()
         if answer.status != 201:
             raise SystemExit(f"almanac answers {answer.status} to a body of {data_type}: {text[:500]!r}")

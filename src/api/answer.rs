@@ -130,8 +130,7 @@ fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
 
 fn failed(app: &App, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
-        app.metrics.meters.store.corrupt.inc();
-        return ApiError::internal(what);
+        return ApiError::damaged(what);
     }
     match error {
         Broken::Late => {
@@ -188,7 +187,7 @@ impl From<TypesError> for ApiError {
             TypesError::Unknown(_) => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
             TypesError::Invalid(faults) => Self::invalid_all(faults),
-            TypesError::Damaged { .. } => Self::internal(error),
+            TypesError::Damaged { .. } => Self::damaged(error),
             TypesError::Catalog(error) => error.into(),
         }
     }
@@ -200,7 +199,7 @@ impl From<CommitError> for ApiError {
             CommitError::Busy => Self::too_many(error.to_string(), RETRY_AFTER),
             CommitError::KeyReused => crate::api::problem::invalid(["header", "idempotency-key"], error.to_string()),
             CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => Self::unavailable(error, RETRY_AFTER),
-            CommitError::Corrupt(_) => Self::internal(error),
+            CommitError::Corrupt(_) => Self::damaged(error),
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct Failure {
     status: StatusCode,
     /// For the log only.
     pub reason: String,
+    /// What is stored is not what was written.
+    pub damage: bool,
     retry_after: Option<Duration>,
 }
 
@@ -115,6 +117,7 @@ impl ApiError {
         Self(Box::new(Inner::Failure(Failure {
             status,
             reason: reason.to_string(),
+            damage: false,
             retry_after,
         })))
     }
@@ -215,6 +218,15 @@ impl ApiError {
         Self::failure(StatusCode::INTERNAL_SERVER_ERROR, &reason, None)
     }
 
+    /// 500 because what is stored is damaged, which is counted. `reason` is for the log.
+    pub fn damaged(reason: impl Display) -> Self {
+        let mut error = Self::internal(reason);
+        if let Inner::Failure(failure) = &mut *error.0 {
+            failure.damage = true;
+        }
+        error
+    }
+
     /// 501, for what the interface names and this service cannot do.
     pub fn not_available(detail: impl Into<String>) -> Self {
         Self::refusal(StatusCode::NOT_IMPLEMENTED, detail)
@@ -274,6 +286,7 @@ impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
         match error {
             CatalogError::Unavailable { .. } | CatalogError::Full { .. } => Self::unavailable(error, TRY_LATER),
+            CatalogError::Corrupt { .. } => Self::damaged(error),
             other => Self::internal(other),
         }
     }
@@ -284,6 +297,7 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Unavailable { .. } | StoreError::Full { .. } => Self::unavailable(error, TRY_LATER),
             StoreError::Catalog(error) => error.into(),
+            StoreError::Corrupt { .. } => Self::damaged(error),
             other => Self::internal(other),
         }
     }

@@ -12,7 +12,7 @@ use crate::api::app::Shared;
 use crate::api::layers::{arrival, compression, cors, frame, wall};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
-use crate::api::{data, docs, health, ingest, input, metrics};
+use crate::api::{data, docs, health, ingest, input, metrics, user};
 
 /// The routes that need no token: for the machines that run the service.
 fn open_routes() -> OpenApiRouter<Shared> {
@@ -24,7 +24,7 @@ fn open_routes() -> OpenApiRouter<Shared> {
 
 /// The interface's own routes, one list per prefix.
 pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
-    data::routes().merge(ingest::routes()).merge(input::routes())
+    data::routes().merge(ingest::routes()).merge(input::routes()).merge(user::routes())
 }
 
 /// The whole service as one router.

@@ -49,8 +49,8 @@ impl Catalog {
             .collect()
     }
 
-    /// Stores a person's preferences: JSON text that replaces what was there.
-    pub async fn set_preferences(&self, person: PersonId, preferences: &str) -> Result<(), CatalogError> {
+    /// Puts a person's preferences, JSON text, in the place of `before`; `false` if something else is there.
+    pub async fn swap_preferences(&self, person: PersonId, before: Option<&str>, preferences: &str) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(person.0)]).await?.pop() else {
@@ -58,12 +58,17 @@ impl Catalog {
                 what: format!("person {person}"),
             });
         };
+        if found.optional_text(2) != before {
+            session.rollback().await?;
+            return Ok(false);
+        }
         let mut row = found.into_values();
         if let Some(value) = row.get_mut(2) {
             *value = text(preferences);
         }
         session.insert(&PEOPLE, vec![row], Existing::Replace).await?;
-        session.commit().await
+        session.commit().await?;
+        Ok(true)
     }
 
     /// The sources that a person's records came from, oldest first.

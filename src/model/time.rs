@@ -114,7 +114,7 @@ impl WrittenInstant {
 }
 
 /// Days since 1970 of a date of the proleptic Gregorian calendar. Years begin in March here, so that the leap day comes last.
-const fn days_of(year: i64, month: i64, day: i64) -> i64 {
+pub(super) const fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -123,7 +123,7 @@ const fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The date that is so many days after 1970-01-01; the reverse of `days_of`.
-const fn date_of(days: i64) -> (i64, i64, i64) {
+pub(super) const fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

@@ -19,8 +19,10 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Batches wait for a slow reader at most this many deep.
-const READ_AHEAD: usize = 2;
+/// What is ready crosses to the reader's runtime together, up to so many items: crossing costs more than encoding a small item.
+const BURST: usize = 8;
+/// So many bursts wait for a slow reader.
+const READ_AHEAD: usize = 1;
 
 /// What the operator decides about running questions.
 #[derive(Clone, Debug)]
@@ -89,6 +91,8 @@ impl Engine {
 
     /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].
     pub fn start(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream> {
+        // Some operators begin to read ahead as soon as they are asked for their stream, on the runtime that they are asked on.
+        let _on_its_runtime = self.runtime.enter();
         execute_stream(plan, Arc::clone(&self.task))
     }
 
@@ -101,22 +105,22 @@ impl Engine {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let deadline = tokio::time::Instant::now() + self.deadline;
         self.runtime.spawn(async move {
-            let mut stream = std::pin::pin!(stream);
+            let mut stream = std::pin::pin!(stream.ready_chunks(BURST));
             loop {
                 let next = tokio::select! {
                     next = tokio::time::timeout_at(deadline, stream.next()) => next,
                     () = sender.closed() => return,
                 };
-                let (item, last) = match next {
-                    Ok(Some(item)) => (item, false),
+                let (items, last) = match next {
+                    Ok(Some(items)) => (items, false),
                     Ok(None) => return,
-                    Err(_) => (late(), true),
+                    Err(_) => (vec![late()], true),
                 };
-                if sender.send(item).await.is_err() || last {
+                if sender.send(items).await.is_err() || last {
                     return;
                 }
             }
         });
-        ReceiverStream::new(receiver)
+        ReceiverStream::new(receiver).flat_map(futures::stream::iter)
     }
 }

@@ -34,6 +34,7 @@ use crate::store::files::ObjectPlace;
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::files;
+use super::in_turn::InTurnExec;
 
 /// Columns every scan yields first, because order and identity need them.
 pub const KEY_COLUMNS: [&str; 3] = ["id", "start_time", "end_time"];
@@ -44,7 +45,8 @@ pub struct Scan<'a> {
     pub snapshot: &'a Snapshot,
     /// The stored columns of the type, as it is now.
     pub storage: &'a SchemaRef,
-    /// Indices into `storage`, ascending, the key columns among them.
+    /// Indices into `storage`, ascending, the key columns among them. The id may be left out where no row is dead; rows that start and end together then
+    /// come in any order.
     pub columns: Vec<usize>,
     /// Rows are selected that intersect one of these.
     pub windows: &'a [TimeRange],
@@ -56,17 +58,18 @@ impl Scan<'_> {
         let schema = Arc::new(self.storage.project(&self.columns)?);
         let mut inputs = Vec::new();
         for chain in self.chains() {
-            inputs.push(self.objects(&chain, &schema, reader, objects)?);
+            let starts = chain.iter().map(|(piece, _)| Starts::of(piece.bounds)).reduce(Starts::and);
+            inputs.extend(starts.map(|starts| (starts, chain)));
         }
-        inputs.extend(self.tail(&schema)?);
-        match inputs.len() {
-            0 => Ok(Arc::new(EmptyExec::new(schema))),
-            1 => Ok(inputs.remove(0)),
-            _ => Ok(Arc::new(SortPreservingMergeExec::new(
-                key_order(&schema)?,
-                UnionExec::try_new(inputs)?,
-            ))),
+        let mut plans = Vec::with_capacity(inputs.len() + 1);
+        for (starts, chain) in inputs {
+            plans.push((starts, self.objects(&chain, &schema, reader, objects)?));
         }
+        plans.extend(self.tail(&schema)?);
+        if plans.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
+        in_order(plans, &schema)
     }
 
     /// Objects that may hold selected rows, in chains: inside a chain each begins after the one before ends.
@@ -132,20 +135,80 @@ impl Scan<'_> {
         }
     }
 
-    fn tail(&self, schema: &SchemaRef) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    fn tail(&self, schema: &SchemaRef) -> Result<Option<(Starts, Arc<dyn ExecutionPlan>)>> {
+        // Sorted by all of the key, whatever is wanted of it.
+        let mut columns: Vec<usize> = self.columns.clone();
+        columns.extend(KEY_COLUMNS.iter().filter_map(|name| self.storage.index_of(name).ok()));
+        columns.sort_unstable();
+        columns.dedup();
+        let whole = Arc::new(self.storage.project(&columns)?);
         let mut batches = Vec::new();
+        let mut starts = None;
         for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
             let Content::Tail(rows) = &piece.content else { continue };
-            let rows = with_columns(rows.batch(), schema).map_err(outside)?;
+            let own = Starts::of(piece.bounds);
+            starts = Some(starts.map_or(own, |starts: Starts| starts.and(own)));
+            let rows = with_columns(rows.batch(), &whole).map_err(outside)?;
             batches.push(living(&rows, &piece.dead)?);
         }
-        if batches.is_empty() {
-            return Ok(None);
-        }
-        let rows = sort_rows(&concat_batches(schema, &batches)?).map_err(outside)?;
+        let Some(starts) = starts else { return Ok(None) };
+        let rows = sort_rows(&concat_batches(&whole, &batches)?).map_err(outside)?;
+        let rows = with_columns(&rows, schema).map_err(outside)?;
         let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(schema), None)?;
-        Ok(Some(Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?)))
+        let rows: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?);
+        Ok(Some((starts, rows)))
     }
+}
+
+/// Between which moments rows start.
+#[derive(Clone, Copy, Debug)]
+struct Starts {
+    first: Instant,
+    last: Instant,
+}
+
+impl Starts {
+    const fn of(bounds: Bounds) -> Self {
+        Self {
+            first: bounds.min_start,
+            last: bounds.max_start,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        }
+    }
+}
+
+/// Sorted inputs as one: those whose starts overlap are merged, the others follow each other.
+fn in_order(mut inputs: Vec<(Starts, Arc<dyn ExecutionPlan>)>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
+    inputs.sort_by_key(|(starts, _)| starts.first);
+    let mut groups: Vec<(Starts, Vec<Arc<dyn ExecutionPlan>>)> = Vec::new();
+    for (starts, plan) in inputs {
+        match groups.last_mut() {
+            Some((reached, plans)) if starts.first <= reached.last => {
+                *reached = reached.and(starts);
+                plans.push(plan);
+            }
+            _ => groups.push((starts, vec![plan])),
+        }
+    }
+    let mut plans = Vec::with_capacity(groups.len());
+    for (_, mut group) in groups {
+        plans.push(if group.len() == 1 {
+            group.remove(0)
+        } else {
+            Arc::new(SortPreservingMergeExec::new(key_order(schema)?, UnionExec::try_new(group)?))
+        });
+    }
+    Ok(if plans.len() == 1 {
+        plans.remove(0)
+    } else {
+        Arc::new(InTurnExec::try_new(plans, key_order(schema)?)?)
+    })
 }
 
 /// `rows` without those that are dead.
@@ -175,7 +238,7 @@ pub fn key_schema() -> SchemaRef {
     ]))
 }
 
-/// The order of rows that is part of every answer.
+/// The order of rows that is part of every answer, as far as its columns are there.
 pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
     let ascending = SortOptions {
         descending: false,
@@ -183,13 +246,8 @@ pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
     };
     let keys = ["start_time", "end_time", "id"]
         .into_iter()
-        .map(|name| {
-            Ok(PhysicalSortExpr::new(
-                Arc::new(Column::new(name, schema.index_of(name)?)),
-                ascending,
-            ))
-        })
-        .collect::<Result<Vec<_>>>()?;
+        .filter_map(|name| Some((name, schema.index_of(name).ok()?)))
+        .map(|(name, index)| PhysicalSortExpr::new(Arc::new(Column::new(name, index)), ascending));
     LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }
 

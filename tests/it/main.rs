@@ -23,6 +23,8 @@ mod ingest;
 mod input;
 mod model_based;
 mod places;
+mod preferences;
 mod running;
+mod sleep;
 mod streaming;
 mod types_round_trip;

@@ -21,7 +21,7 @@ use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 
-use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+use super::{Submission, broke_off, commit, content_length, decode_context, deleting, idempotency_key, recordable};
 
 /// One wrapped record.
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest", params(("content-length" = u64, Header)), request_body = Object,
@@ -58,7 +58,8 @@ async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiE
     let encoding =
         encoding.map_err(|unknown| ApiError::unsupported_media_type(format!("content-encoding {:?} is not known", unknown.0)))?;
     let limit = app.settings.body_limit;
-    let sent = axum::body::to_bytes(body, limit).await.map_err(|_| ApiError::too_large(limit))?;
+    // The announced length is within the limit, so what fails here is the connection.
+    let sent = axum::body::to_bytes(body, limit).await.map_err(|error| broke_off(&error))?;
     if encoding == ContentEncoding::Identity {
         return Ok(sent);
     }

@@ -17,7 +17,7 @@ use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::upload::{IdempotencyKey, Work};
 
-use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+use super::{Submission, broke_off, commit, content_length, decode_context, deleting, idempotency_key, recordable};
 
 /// Which version of the type is meant.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub async fn record(
                 }
                 acceptance.feed(&mut reading, &chunk).await.map_err(ApiError::from)
             }
-            Err(_) => Err(ApiError::bad_request("the body broke off before its announced length")),
+            Err(error) => Err(broke_off(&error)),
         };
         if let Err(error) = fed {
             acceptance.abandon().await;

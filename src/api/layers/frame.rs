@@ -47,6 +47,9 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
         span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
+        if failure.damage {
+            app.metrics.meters.store.corrupt.inc();
+        }
         response = failure.response(Some(&id.0));
     }
     if has_body && refuses_unread(response.status()) {

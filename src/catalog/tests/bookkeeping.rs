@@ -59,12 +59,20 @@ async fn preferences_and_meta_are_kept() {
     for bench in Bench::all().await {
         let person = person();
         assert!(matches!(
-            bench.catalog.set_preferences(person, "{}").await,
+            bench.catalog.swap_preferences(person, None, "{}").await,
             Err(CatalogError::Missing { .. })
         ));
         assert!(bench.catalog.ensure_person(person, Some("Ada")).await.unwrap());
         assert!(!bench.catalog.ensure_person(person, Some("Bob")).await.unwrap());
-        bench.catalog.set_preferences(person, "{\"zone\":\"UTC\"}").await.unwrap();
+        assert!(bench.catalog.swap_preferences(person, None, "{}").await.unwrap());
+        assert!(!bench.catalog.swap_preferences(person, None, "{\"zone\":\"lost\"}").await.unwrap());
+        assert!(
+            bench
+                .catalog
+                .swap_preferences(person, Some("{}"), "{\"zone\":\"UTC\"}")
+                .await
+                .unwrap()
+        );
         let known = bench.catalog.person(person).await.unwrap().unwrap();
         assert_eq!(
             (known.name.as_deref(), known.preferences.as_deref()),

@@ -170,6 +170,30 @@ fn spread_members_join_the_row_unless_the_name_is_taken() {
 }
 
 #[test]
+fn a_member_declared_later_is_shown_in_the_place_of_its_empty_column() {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Utf8, true),
+        Field::new("steeps", DataType::Int64, true),
+        json_field("extras", true),
+    ]));
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(vec!["1", "2", "3"])),
+        Arc::new(Int64Array::from(vec![None, Some(4), None])),
+        Arc::new(StringArray::from(vec![
+            Some(r#"{"steeps":3,"mood":"x"}"#),
+            Some(r#"{"steeps":5}"#),
+            None,
+        ])),
+    ];
+    let batches = [RecordBatch::try_new(schema.clone(), columns).unwrap()];
+    insta::assert_snapshot!(text(OutputMethod::Ndjson, &schema, &batches), @r#"
+    {"id":"1","steeps":3,"mood":"x"}
+    {"id":"2","steeps":4}
+    {"id":"3","steeps":null}
+    "#);
+}
+
+#[test]
 fn broken_stored_json_ends_a_spread_answer() {
     let schema = Arc::new(Schema::new(vec![json_field("extras", true)]));
     let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(StringArray::from(vec!["{\"a\":"])) as ArrayRef]).unwrap();

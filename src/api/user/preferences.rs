@@ -1,0 +1,54 @@
+//! What the caller prefers: `/user/v1alpha1/preferences`.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::Value;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::NoParams;
+use crate::auth::tokens::Reader;
+use crate::people::preferences::{Preferences, PreferencesError};
+
+/// What the caller prefers. A preference that was never set, or was cleared, is left out.
+#[utoipa::path(get, path = "/user/v1alpha1/preferences", tag = "people",
+    responses((status = 200, description = "Preferences", body = Object)))]
+pub async fn preferences(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let preferences = Preferences::of(&app.catalog, reader.person()).await?;
+    listing(&headers, preferences.members())
+}
+
+/// Changes the preferences that are sent, clears those sent as null, and leaves the others alone.
+#[utoipa::path(post, path = "/user/v1alpha1/preferences", tag = "people", request_body = Object,
+    responses((status = 200, description = "The preferences as they are then", body = Object), (status = 409), (status = 422)))]
+pub async fn change_preferences(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let body: Value = serde_json::from_slice(&body).map_err(|error| invalid(["body"], format!("the body is no JSON: {error}")))?;
+    let preferences = Preferences::change(&app.catalog, &app.types, reader.person(), &body).await?;
+    listing(&HeaderMap::new(), preferences.members())
+}
+
+impl From<PreferencesError> for ApiError {
+    fn from(error: PreferencesError) -> Self {
+        match error {
+            PreferencesError::Invalid(faults) => Self::invalid_all(faults),
+            PreferencesError::Overtaken => Self::conflict(error.to_string()),
+            PreferencesError::Damaged { .. } => Self::internal(error),
+            PreferencesError::Types(error) => error.into(),
+            PreferencesError::Catalog(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the periods of a calendar begin in a zone.
+//!
+//! A boundary is a time of the wall clock, and becomes the first instant at which that clock shows it or, when it is skipped, has passed it. Where the
+//! clock is set back, days and longer periods go on as if nothing had happened, while periods of fixed length begin again with the hour that comes twice.
+
+use super::{Edges, Grid};
+use crate::model::duration::{Every, MICROS_PER_DAY, Truncation};
+use crate::model::time::{Instant, TimeRange, date_of, days_of};
+use crate::model::zone::{Stretch, Zone};
+
+/// Monday 1970-01-05, where weeks are counted from.
+const FIRST_MONDAY: i64 = 4;
+/// No clock was ever moved by more than a day.
+const LARGEST_JUMP: i64 = MICROS_PER_DAY;
+
+impl Truncation {
+    /// The bins that cover a range. The first begins at the last boundary that is not after the start of the range.
+    #[must_use]
+    pub fn grid(&self, zone: &Zone, range: TimeRange) -> Grid {
+        let (start, end) = (range.start().micros(), range.end().micros());
+        if range.is_empty() {
+            return Edges::default().into_grid(start, end);
+        }
+        let lattice = Lattice::of(self);
+        // Whatever the clock did, a period begins within this time; and no jump before it reaches into the range.
+        let before = lattice.longest().saturating_add(3 * LARGEST_JUMP);
+        let stretches = zone.stretches(start.saturating_sub(before), end);
+        lattice.edges(&stretches).into_grid(start, end)
+    }
+
+    /// The greatest boundary that is not after `instant`.
+    #[must_use]
+    pub fn trunc(&self, zone: &Zone, instant: Instant) -> Instant {
+        let next = Instant::from_micros(instant.micros().saturating_add(1));
+        TimeRange::new(instant, next).map_or(instant, |range| self.grid(zone, range).edge(0))
+    }
+}
+
+/// Boundaries as times of the wall clock, in microseconds since its 1970-01-01T00:00.
+#[derive(Clone, Copy, Debug)]
+enum Lattice {
+    /// Every `width` microseconds, one of them at `origin`.
+    Even { origin: i64, width: i64, again: bool },
+    /// The first of every so many months, one of them being month number `origin` since January 1970, each moved by so many microseconds.
+    Months { origin: i64, months: i64, moved: i64 },
+}
+
+impl Lattice {
+    fn of(truncation: &Truncation) -> Self {
+        let (months, moved) = (truncation.offset.months, truncation.offset.micros);
+        let even = |first_day: i64, width: i64, again: bool| {
+            // Months move the day from which is counted.
+            let (_, _, day) = date_of(first_day);
+            let origin_day = first_of_month(months) + day - 1;
+            Self::Even {
+                origin: (origin_day.saturating_mul(MICROS_PER_DAY).rem_euclid(width)).saturating_add(moved.rem_euclid(width)),
+                width,
+                again,
+            }
+        };
+        match truncation.every {
+            Every::Fixed(width) => even(0, width, true),
+            Every::Days(days) => even(0, days.saturating_mul(MICROS_PER_DAY), false),
+            Every::Weeks(weeks) => even(FIRST_MONDAY, weeks.saturating_mul(7 * MICROS_PER_DAY), false),
+            Every::Months(every) => Self::Months {
+                origin: months.rem_euclid(every),
+                months: every,
+                moved,
+            },
+        }
+    }
+
+    /// No two boundaries lie further apart on the wall clock.
+    const fn longest(self) -> i64 {
+        match self {
+            Self::Even { width, .. } => width,
+            Self::Months { months, .. } => months.saturating_mul(31 * MICROS_PER_DAY),
+        }
+    }
+
+    /// Whether a boundary that the clock shows twice counts twice.
+    const fn again(self) -> bool {
+        matches!(self, Self::Even { again: true, .. })
+    }
+
+    /// The first boundary at or after a time of the wall clock.
+    fn at_or_after(self, local: i64) -> i64 {
+        match self {
+            Self::Even { origin, width, .. } => local.saturating_add(origin.saturating_sub(local).rem_euclid(width)),
+            Self::Months { .. } => {
+                let mut month = self.month_before(local);
+                while self.month_start(month) < local {
+                    month += 1;
+                }
+                self.month_start(month)
+            }
+        }
+    }
+
+    fn edges(self, stretches: &[Stretch]) -> Edges {
+        let mut edges = Edges::default();
+        let mut shown = i64::MIN;
+        for stretch in stretches {
+            let (from, to) = (stretch.local_start(), stretch.local_end());
+            // What the clock had shown before, in this stretch or in an earlier one.
+            let passed = if shown == i64::MIN || (self.again() && from < shown) {
+                from
+            } else {
+                shown
+            };
+            if self.at_or_after(passed) <= from {
+                edges.push(stretch.start, 1, 1);
+            }
+            self.push_between(passed.max(from.saturating_add(1)), to, stretch.offset, &mut edges);
+            shown = if self.again() { to } else { shown.max(to) };
+        }
+        edges
+    }
+
+    /// Takes the boundaries in `[from, to)` of the wall clock, where that is ahead by `offset`.
+    fn push_between(self, from: i64, to: i64, offset: i64, edges: &mut Edges) {
+        match self {
+            Self::Even { width, .. } => {
+                let first = self.at_or_after(from);
+                if first < to {
+                    edges.push(first - offset, width, ((to - first) as u64).div_ceil(width as u64));
+                }
+            }
+            Self::Months { .. } => {
+                let mut month = self.month_before(from);
+                loop {
+                    let start = self.month_start(month);
+                    if start >= to {
+                        return;
+                    }
+                    if start >= from {
+                        edges.push(start - offset, 1, 1);
+                    }
+                    month += 1;
+                }
+            }
+        }
+    }
+
+    /// The number of a period whose start is not after `local`, and not long before it.
+    fn month_before(self, local: i64) -> i64 {
+        let Self::Months { origin, months, moved } = self else { return 0 };
+        let (year, month, _) = date_of(local.saturating_sub(moved).div_euclid(MICROS_PER_DAY));
+        ((year - 1970) * 12 + month - 1 - origin).div_euclid(months)
+    }
+
+    fn month_start(self, number: i64) -> i64 {
+        let Self::Months { origin, months, moved } = self else { return 0 };
+        let first = first_of_month(number.saturating_mul(months).saturating_add(origin));
+        first.saturating_mul(MICROS_PER_DAY).saturating_add(moved)
+    }
+}
+
+/// The first day of a month, both counted from January 1970.
+fn first_of_month(month: i64) -> i64 {
+    days_of(1970 + month.div_euclid(12), month.rem_euclid(12) + 1, 1)
+}

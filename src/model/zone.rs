@@ -1,0 +1,195 @@
+//! Time zones: a name that somebody gave, and where the wall clock of that place jumps.
+//!
+//! The database is compiled in, so that every node knows the same zones. A zone is a few bytes to copy. Knows no period and no output.
+
+use chrono::{DateTime, NaiveDateTime, Offset as _, TimeZone as _};
+use chrono_tz::Tz;
+
+use super::duration::MICROS_PER_SECOND;
+
+/// Before 1800 no clock had ever been set back or forward, and no rule is known after 2200.
+const FIRST_CHANGE: i64 = -5_364_662_400;
+const LAST_CHANGE: i64 = 7_258_118_400;
+/// No clock was ever changed twice within this time; the shortest summer on record lasted a week.
+const STEP: i64 = 5 * 86_400;
+
+/// Names that the compiled database lacks.
+const ELSEWHERE: [(&str, Tz); 2] = [("localtime", Tz::UTC), ("Factory", Tz::UTC)];
+
+/// A time zone as somebody named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Zone {
+    tz: Tz,
+    name: &'static str,
+}
+
+impl Zone {
+    pub const UTC: Self = Self { tz: Tz::UTC, name: "UTC" };
+
+    /// The zone called `name`: an IANA name or alias in its exact spelling, or `localtime`, which is UTC on a server.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        if let Some((name, tz)) = ELSEWHERE.iter().find(|(known, _)| *known == name) {
+            return Some(Self { tz: *tz, name });
+        }
+        let tz: Tz = name.parse().ok()?;
+        Some(Self { tz, name: tz.name() })
+    }
+
+    /// The name as it was asked for.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    #[must_use]
+    pub const fn tz(&self) -> Tz {
+        self.tz
+    }
+
+    /// The name under which columns of this zone are written: one that every reader of the database knows.
+    #[must_use]
+    pub fn written(&self) -> &'static str {
+        match self.tz {
+            Tz::Etc__UTC | Tz::Etc__UCT | Tz::Etc__Universal | Tz::Etc__Zulu | Tz::UCT | Tz::Universal | Tz::Zulu => "UTC",
+            tz => tz.name(),
+        }
+    }
+
+    /// Seconds that the wall clock is ahead of UTC at a second since 1970.
+    fn offset(&self, second: i64) -> i64 {
+        let extreme = if second < 0 { NaiveDateTime::MIN } else { NaiveDateTime::MAX };
+        let instant = DateTime::from_timestamp(second, 0).map_or(extreme, |instant| instant.naive_utc());
+        i64::from(self.tz.offset_from_utc_datetime(&instant).fix().local_minus_utc())
+    }
+
+    /// The parts of `[from, to)`, in microseconds, in each of which the wall clock runs without a jump. In order, without gaps.
+    pub(super) fn stretches(&self, from: i64, to: i64) -> Vec<Stretch> {
+        let mut stretches = Vec::new();
+        if from >= to {
+            return stretches;
+        }
+        let last = to.div_euclid(MICROS_PER_SECOND).clamp(FIRST_CHANGE, LAST_CHANGE);
+        let mut at = from.div_euclid(MICROS_PER_SECOND).clamp(FIRST_CHANGE, LAST_CHANGE);
+        let mut offset = self.offset(at);
+        let mut start = from;
+        while at < last && !self.is_constant() {
+            let next = (at + STEP).min(last);
+            let after = self.offset(next);
+            if after != offset {
+                let change = self.change(at, next, offset) * MICROS_PER_SECOND;
+                if change >= to {
+                    break;
+                }
+                stretches.push(Stretch {
+                    start,
+                    end: change,
+                    offset: offset * MICROS_PER_SECOND,
+                });
+                (start, offset) = (change, after);
+            }
+            at = next;
+        }
+        stretches.push(Stretch {
+            start,
+            end: to,
+            offset: offset * MICROS_PER_SECOND,
+        });
+        stretches
+    }
+
+    fn is_constant(&self) -> bool {
+        self.tz == Tz::UTC
+    }
+
+    /// The second in `(low, high]` at which the offset ceases to be `before`.
+    fn change(&self, mut low: i64, mut high: i64, before: i64) -> i64 {
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.offset(middle) == before {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+}
+
+/// A part of time in which a wall clock runs without a jump, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// What the wall clock is ahead of UTC.
+    pub(super) offset: i64,
+}
+
+impl Stretch {
+    pub(super) const fn local_start(self) -> i64 {
+        self.start.saturating_add(self.offset)
+    }
+
+    pub(super) const fn local_end(self) -> i64 {
+        self.end.saturating_add(self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_2_2_every_name_of_the_database_and_localtime_are_zones() {
+        for tz in chrono_tz::TZ_VARIANTS {
+            let zone = Zone::parse(tz.name()).unwrap();
+            assert_eq!((zone.name(), zone.tz()), (tz.name(), tz));
+            assert!(Zone::parse(zone.written()).is_some(), "{}", tz.name());
+        }
+        let local = Zone::parse("localtime").unwrap();
+        assert_eq!((local.name(), local.tz(), local.written()), ("localtime", Tz::UTC, "UTC"));
+        assert_eq!(Zone::parse("Etc/GMT+5").unwrap().offset(0), -5 * 3600);
+        for unknown in [
+            "",
+            "utc+1",
+            "Mars/Olympus",
+            "america/new_york",
+            "+05:45",
+            "EST5EDT4",
+            " UTC",
+            "UTC ",
+        ] {
+            assert_eq!(Zone::parse(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn rule_2_2_stretches_hold_the_offset_of_each_second_at_which_it_changes() {
+        const DAY: i64 = 86_400;
+        for tz in chrono_tz::TZ_VARIANTS {
+            let zone = Zone::parse(tz.name()).unwrap();
+            let (from, to) = (-1_000_000_000_000_000_000, 1_000_000_000_000_000_000);
+            let stretches = zone.stretches(from, to);
+            assert_eq!((stretches[0].start, stretches[stretches.len() - 1].end), (from, to));
+            for pair in stretches.windows(2) {
+                let [before, after] = pair else { unreachable!() };
+                assert_eq!(before.end, after.start);
+                let change = after.start / MICROS_PER_SECOND;
+                let offsets = [change - DAY, change - 1, change, change + DAY].map(|second| zone.offset(second) * MICROS_PER_SECOND);
+                assert_eq!(
+                    offsets,
+                    [before.offset, before.offset, after.offset, after.offset],
+                    "{} at {change}",
+                    tz.name()
+                );
+            }
+            // With smaller steps nothing more is found, and beyond what is searched nothing changes.
+            let changes = (FIRST_CHANGE / DAY / 3..LAST_CHANGE / DAY / 3)
+                .filter(|step| zone.offset(step * 3 * DAY) != zone.offset((step + 1) * 3 * DAY))
+                .count();
+            assert_eq!(changes + 1, stretches.len(), "{}", tz.name());
+            assert_eq!(zone.offset(FIRST_CHANGE), zone.offset(-60_000_000_000), "{}", tz.name());
+            assert_eq!(zone.offset(LAST_CHANGE), zone.offset(250_000_000_000), "{}", tz.name());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a person prefers: their zone, what they pinned, and which of their sources they trust most.
+//!
+//! Kept as one JSON object in the catalogue. A change names what it changes; the rest stays. Whatever is kept has been checked, so readers need not check
+//! again. Knows the catalogue and the types; knows nothing of HTTP.
+
+mod fields;
+mod order;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::faults::{Fault, LocPart};
+use crate::model::ids::PersonId;
+use crate::model::registry::{RecordClass, TypeId};
+use crate::model::zone::Zone;
+
+use super::types::{Types, TypesError};
+
+pub use order::{SourceOrder, SourcePlace};
+
+/// More text than this is no preference.
+const MOST_BYTES: usize = 256 * 1024;
+/// How often a change is tried again that another one overtook.
+const TRIES: usize = 16;
+
+const TIME_ZONE: &str = "timezone";
+const SELECTED_METRICS: &str = "selected_metrics";
+const SOURCE_ORDER: &str = "source_order";
+
+/// Why preferences cannot be had or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PreferencesError {
+    #[error("the preferences are not valid")]
+    Invalid(Vec<Fault>),
+    #[error("other changes came first; look at the preferences and try again")]
+    Overtaken,
+    #[error("the stored preferences of {person} cannot be read: {reason}")]
+    Damaged { person: PersonId, reason: String },
+    #[error(transparent)]
+    Types(#[from] TypesError),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// The preferences of one person, as they were when they were read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preferences(Map<String, Value>);
+
+impl Preferences {
+    /// What `person` prefers; nothing, if they never said.
+    pub async fn of(catalog: &Catalog, person: PersonId) -> Result<Self, PreferencesError> {
+        let stored = catalog.person(person).await?.and_then(|known| known.preferences);
+        stored.map_or_else(|| Ok(Self::default()), |text| Self::read(person, &text))
+    }
+
+    /// Changes what `body` names: a value replaces what was there, null clears it, and what is not named stays. Returns what is then preferred.
+    pub async fn change(catalog: &Catalog, types: &Types, person: PersonId, body: &Value) -> Result<Self, PreferencesError> {
+        let changes = checked(types, person, body).await?;
+        catalog.ensure_person(person, None).await?;
+        for _ in 0..TRIES {
+            let before = catalog.person(person).await?.and_then(|known| known.preferences);
+            let held = before
+                .as_deref()
+                .map_or_else(|| Ok(Self::default()), |text| Self::read(person, text))?;
+            let after = held.with(&changes);
+            let text = Value::Object(after.0.clone()).to_string();
+            if text.len() > MOST_BYTES {
+                let message = format!("preferences may be {MOST_BYTES} bytes long, these would be {}", text.len());
+                return Err(PreferencesError::Invalid(vec![Fault::new(["body"], "too_long", message)]));
+            }
+            if catalog.swap_preferences(person, before.as_deref(), &text).await? {
+                return Ok(after);
+            }
+        }
+        Err(PreferencesError::Overtaken)
+    }
+
+    /// Only what is preferred, by its names on the wire.
+    #[must_use]
+    pub const fn members(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn time_zone(&self) -> Option<Zone> {
+        self.0.get(TIME_ZONE).and_then(Value::as_str).and_then(Zone::parse)
+    }
+
+    /// The sources of a metric that the person put in order, best first.
+    #[must_use]
+    pub fn chosen_sources(&self, metric: &TypeId) -> Vec<Uuid> {
+        let listed = self.0.get(SOURCE_ORDER).and_then(|orders| orders.get(metric.as_str()));
+        let ids = listed.and_then(Value::as_array).into_iter().flatten();
+        ids.filter_map(|id| Uuid::parse_str(id.as_str()?).ok()).collect()
+    }
+
+    fn read(person: PersonId, text: &str) -> Result<Self, PreferencesError> {
+        serde_json::from_str(text).map(Self).map_err(|error| PreferencesError::Damaged {
+            person,
+            reason: error.to_string(),
+        })
+    }
+
+    fn with(mut self, changes: &Map<String, Value>) -> Self {
+        for (name, value) in changes {
+            if value.is_null() {
+                self.0.shift_remove(name);
+            } else {
+                self.0.insert(name.clone(), value.clone());
+            }
+        }
+        self
+    }
+}
+
+/// The members of `body` if all of them can be kept, with the types they name called by their ids.
+async fn checked(types: &Types, person: PersonId, body: &Value) -> Result<Map<String, Value>, PreferencesError> {
+    let Value::Object(members) = body else {
+        let fault = Fault::new(["body"], "dict_type", "preferences are a JSON object");
+        return Err(PreferencesError::Invalid(vec![fault]));
+    };
+    let mut faults = fields::faults_of(members);
+    let mut changes = members.clone();
+    if faults.is_empty() {
+        if let Some(Value::Array(names)) = members.get(SELECTED_METRICS) {
+            for (place, name) in names.iter().enumerate() {
+                let loc = ["body".into(), SELECTED_METRICS.into(), LocPart::from(place)];
+                faults.extend(type_named(types, person, name.as_str().unwrap_or_default(), loc).await?.err());
+            }
+        }
+        if let Some(Value::Object(orders)) = members.get(SOURCE_ORDER) {
+            let mut by_id = Map::new();
+            for (name, sources) in orders {
+                let loc = ["body".into(), SOURCE_ORDER.into(), LocPart::from(name.as_str())];
+                match type_named(types, person, name, loc.clone()).await? {
+                    Ok((id, RecordClass::Metric)) if by_id.contains_key(id.as_str()) => {
+                        faults.push(Fault::new(loc, "value_error", format!("{id} is ordered twice")));
+                    }
+                    Ok((id, RecordClass::Metric)) => {
+                        by_id.insert(id.as_str().to_owned(), sources.clone());
+                    }
+                    Ok((id, _)) => faults.push(Fault::new(
+                        loc,
+                        "value_error",
+                        format!("{id} is no metric; only metrics have an order of sources"),
+                    )),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+            changes.insert(SOURCE_ORDER.to_owned(), Value::Object(by_id));
+        }
+    }
+    if faults.is_empty() {
+        Ok(changes)
+    } else {
+        Err(PreferencesError::Invalid(faults))
+    }
+}
+
+async fn type_named(
+    types: &Types,
+    person: PersonId,
+    name: &str,
+    loc: [LocPart; 3],
+) -> Result<Result<(TypeId, RecordClass), Fault>, PreferencesError> {
+    match types.find(person, name).await {
+        Ok(named) => Ok(Ok((named.data_type.id.clone(), named.data_type.class))),
+        Err(TypesError::Unknown(name)) => {
+            let message = format!("{name:?} is no data type; /data/v1/catalog lists those that there are");
+            Ok(Err(Fault::new(loc, "value_error", message)))
+        }
+        Err(other) => Err(other.into()),
+    }
+}

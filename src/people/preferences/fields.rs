@@ -1,0 +1,241 @@
+//! The form of each preference: a table of names, and what a value of each kind must look like.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::model::faults::{Fault, LocPart};
+use crate::model::zone::Zone;
+
+/// What a preference holds.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Texts,
+    Zone,
+    Periods,
+    /// An object whose values are of one form.
+    Each(Form),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Texts,
+    Integer,
+    /// Ids, none of them twice.
+    Ids,
+}
+
+const FIELDS: [(&str, Kind); 10] = [
+    ("calendar_events_data_track_filter_map", Kind::Each(Form::Texts)),
+    ("calendars", Kind::Texts),
+    ("location_resolution", Kind::Each(Form::Integer)),
+    ("periods_of_day", Kind::Periods),
+    ("pinned_metrics_count_map", Kind::Each(Form::Integer)),
+    ("selected_calendar_vendor_ids", Kind::Texts),
+    (super::SELECTED_METRICS, Kind::Texts),
+    ("selected_metrics_map", Kind::Each(Form::Texts)),
+    (super::SOURCE_ORDER, Kind::Each(Form::Ids)),
+    (super::TIME_ZONE, Kind::Zone),
+];
+
+const PERIODS: [&str; 4] = ["morning", "afternoon", "evening", "end_of_day"];
+
+/// Everything that is wrong with the form of some preferences.
+pub(super) fn faults_of(members: &Map<String, Value>) -> Vec<Fault> {
+    let mut check = Check { faults: Vec::new() };
+    for (name, value) in members {
+        let place = Place(vec!["body".into(), name.as_str().into()]);
+        match FIELDS.iter().find(|(known, _)| known == name) {
+            None => {
+                let known: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
+                let message = format!("there is no such preference; there are {}", known.join(", "));
+                check.fault(&place, "extra_forbidden", message);
+            }
+            // Null clears whatever it is.
+            Some(_) if value.is_null() => {}
+            Some((_, kind)) => check.kind(&place, *kind, value),
+        }
+    }
+    check.faults
+}
+
+struct Place(Vec<LocPart>);
+
+impl Place {
+    fn at(&self, part: impl Into<LocPart>) -> Self {
+        let mut parts = self.0.clone();
+        parts.push(part.into());
+        Self(parts)
+    }
+}
+
+struct Check {
+    faults: Vec<Fault>,
+}
+
+impl Check {
+    fn fault(&mut self, place: &Place, kind: &'static str, message: impl Into<String>) {
+        self.faults.push(Fault::new(place.0.clone(), kind, message));
+    }
+
+    fn kind(&mut self, place: &Place, kind: Kind, value: &Value) {
+        match kind {
+            Kind::Texts => self.texts(place, value),
+            Kind::Zone => self.zone(place, value),
+            Kind::Periods => self.periods(place, value),
+            Kind::Each(form) => {
+                let Some(members) = value.as_object() else {
+                    return self.fault(place, "dict_type", "expected an object or null");
+                };
+                for (name, value) in members {
+                    self.form(&place.at(name.as_str()), form, value);
+                }
+            }
+        }
+    }
+
+    fn form(&mut self, place: &Place, form: Form, value: &Value) {
+        match form {
+            Form::Texts => self.texts(place, value),
+            Form::Integer if !value.is_i64() => self.fault(place, "int_type", "expected a whole number"),
+            Form::Integer => {}
+            Form::Ids => self.ids(place, value),
+        }
+    }
+
+    fn texts(&mut self, place: &Place, value: &Value) {
+        let Some(items) = value.as_array() else {
+            return self.fault(place, "list_type", "expected a list of strings");
+        };
+        for (index, item) in items.iter().enumerate() {
+            if !item.is_string() {
+                self.fault(&place.at(index), "string_type", "expected a string");
+            }
+        }
+    }
+
+    fn ids(&mut self, place: &Place, value: &Value) {
+        let Some(items) = value.as_array() else {
+            return self.fault(place, "list_type", "expected a list of the ids of sources, best first");
+        };
+        let mut seen = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            match item.as_str().and_then(|text| Uuid::parse_str(text).ok()) {
+                None => self.fault(
+                    &place.at(index),
+                    "uuid_parsing",
+                    "expected the uuid of a source, as /data/v1alpha1/data_sources lists them",
+                ),
+                Some(id) if seen.contains(&id) => self.fault(&place.at(index), "value_error", format!("the source {id} is named twice")),
+                Some(id) => seen.push(id),
+            }
+        }
+    }
+
+    fn zone(&mut self, place: &Place, value: &Value) {
+        if value.as_str().and_then(Zone::parse).is_none() {
+            self.fault(
+                place,
+                "value_error",
+                "expected the name of a time zone, such as Europe/Berlin, America/New_York or UTC",
+            );
+        }
+    }
+
+    fn periods(&mut self, place: &Place, value: &Value) {
+        let Some(members) = value.as_object() else {
+            return self.fault(place, "dict_type", "expected an object or null");
+        };
+        for (name, value) in members {
+            let place = place.at(name.as_str());
+            if !PERIODS.contains(&name.as_str()) {
+                let message = format!("there is no such period of the day; there are {}", PERIODS.join(", "));
+                self.fault(&place, "extra_forbidden", message);
+            } else if !value.as_str().is_some_and(is_time_of_day) {
+                self.fault(&place, "time_parsing", "expected a time of the form HH:MM:SS, such as 18:30:00");
+            }
+        }
+    }
+}
+
+/// `HH:MM:SS`, from midnight to the last second before the next.
+fn is_time_of_day(text: &str) -> bool {
+    let parts: Vec<Option<u8>> = text
+        .split(':')
+        .map(|part| (part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok())?)
+        .collect();
+    matches!(parts[..], [Some(hour), Some(minute), Some(second)] if hour < 24 && minute < 60 && second < 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn places(body: &Value) -> Vec<String> {
+        let found = faults_of(body.as_object().unwrap());
+        let mut places: Vec<String> = found
+            .iter()
+            .map(|fault| {
+                let parts = serde_json::to_value(&fault.loc).unwrap();
+                let parts = parts.as_array().unwrap().iter().map(|part| part.as_str().unwrap().to_owned());
+                parts.collect::<Vec<_>>().join(".")
+            })
+            .collect();
+        places.sort();
+        places
+    }
+
+    #[test]
+    fn every_field_of_the_interface_is_known() {
+        let all = json!({
+            "calendar_events_data_track_filter_map": {"work": ["a"]},
+            "calendars": ["a", "b"],
+            "location_resolution": {"maps": 5},
+            "periods_of_day": {"morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "23:59:59"},
+            "pinned_metrics_count_map": {"home": 3},
+            "selected_calendar_vendor_ids": [],
+            "selected_metrics": ["HeartRate"],
+            "selected_metrics_map": {"home": ["HeartRate"]},
+            "source_order": {"StepCount": ["0193b5a2-0000-7000-8000-000000000001"]},
+            "timezone": "localtime",
+        });
+        assert_eq!(places(&all), Vec::<String>::new());
+        let cleared: Map<String, Value> = all.as_object().unwrap().keys().map(|name| (name.clone(), Value::Null)).collect();
+        assert_eq!(cleared.len(), FIELDS.len());
+        assert_eq!(places(&Value::Object(cleared)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_fault_is_told_with_its_place() {
+        let id = "0193b5a2-0000-7000-8000-000000000001";
+        let wrong = json!({
+            "colour": "red",
+            "calendars": "a",
+            "selected_metrics": ["HeartRate", 5],
+            "location_resolution": {"maps": 1.5},
+            "periods_of_day": {"noon": "12:00:00", "morning": "6:00", "evening": "24:00:00", "end_of_day": "23:59:60"},
+            "selected_metrics_map": {"home": null},
+            "source_order": {"StepCount": [id, "x", id], "HeartRate": {}},
+            "timezone": "Mars/Olympus",
+        });
+        assert_eq!(
+            places(&wrong),
+            [
+                "body.calendars",
+                "body.colour",
+                "body.location_resolution.maps",
+                "body.periods_of_day.end_of_day",
+                "body.periods_of_day.evening",
+                "body.periods_of_day.morning",
+                "body.periods_of_day.noon",
+                "body.selected_metrics.1",
+                "body.selected_metrics_map.home",
+                "body.source_order.HeartRate",
+                "body.source_order.StepCount.1",
+                "body.source_order.StepCount.2",
+                "body.timezone",
+            ]
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Sorted inputs that follow each other, read one after the other.
+//!
+//! What the newest records add to years of older ones begins where those end; merging would compare every row of all of them. Knows plans and order only.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{StreamExt as _, TryStreamExt as _};
+
+/// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before it.
+#[derive(Debug)]
+pub struct InTurnExec {
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    order: LexOrdering,
+    properties: Arc<PlanProperties>,
+}
+
+impl InTurnExec {
+    /// `order`: what every input is sorted by.
+    pub fn try_new(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
+        let Some(first) = inputs.first() else {
+            return internal_err!("inputs that follow each other are at least one");
+        };
+        let schema = first.schema();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(schema, [order.clone()]),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Self {
+            inputs,
+            order,
+            properties: Arc::new(properties),
+        })
+    }
+}
+
+impl DisplayAs for InTurnExec {
+    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "InTurnExec: inputs={}", self.inputs.len())
+    }
+}
+
+impl ExecutionPlan for InTurnExec {
+    fn name(&self) -> &'static str {
+        "InTurnExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.inputs.iter().collect()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true; self.inputs.len()]
+    }
+
+    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::try_new(children, self.order.clone())?))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("inputs in turn are one partition, not {partition}");
+        }
+        let inputs = self.inputs.clone();
+        // The next input is opened when the one before is over, so that only one is read at a time.
+        let rows = futures::stream::iter(inputs)
+            .map(move |input| input.execute(0, Arc::clone(&context)))
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+}

@@ -1,0 +1,108 @@
+//! `/user/v1alpha1/preferences`: what a person prefers, and the order of their sources (rule 1.4e).
+
+use serde_json::{Value, json};
+
+use crate::harness::{Person, id, person, steps};
+
+const PATH: &str = "/user/v1alpha1/preferences";
+
+async fn of(person: &Person) -> Value {
+    person.get(PATH).await.must_be(200).json()
+}
+
+async fn change(person: &Person, body: &Value) -> Value {
+    person.post(PATH, body).await.must_be(200).json()
+}
+
+#[tokio::test]
+async fn nothing_is_preferred_at_first() {
+    assert_eq!(of(&person()).await, json!({}));
+}
+
+#[tokio::test]
+async fn what_is_sent_replaces_what_is_absent_stays_and_null_clears() {
+    let person = person();
+    let first = json!({
+        "timezone": "America/New_York",
+        "calendars": ["home"],
+        "location_resolution": {"maps": 10},
+        "periods_of_day": {"morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "22:30:00"},
+        "selected_metrics": ["HeartRate", "StepCount"],
+    });
+    assert_eq!(change(&person, &first).await, first);
+    let second = json!({"timezone": "Asia/Kathmandu", "location_resolution": null, "pinned_metrics_count_map": {"home": 3}});
+    let expected = json!({
+        "timezone": "Asia/Kathmandu",
+        "calendars": ["home"],
+        "periods_of_day": {"morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "22:30:00"},
+        "selected_metrics": ["HeartRate", "StepCount"],
+        "pinned_metrics_count_map": {"home": 3},
+    });
+    assert_eq!(change(&person, &second).await, expected);
+    assert_eq!(of(&person).await, expected);
+    assert_eq!(change(&person, &json!({})).await, expected);
+}
+
+#[tokio::test]
+async fn rule_1_4e_an_order_of_sources_names_metrics_and_sources() {
+    let person = person();
+    person
+        .records("StepCount", &[steps(id(1), "2024-05-01T10:00:00Z", "2024-05-01T10:05:00Z", 10)])
+        .await;
+    let sources = person.get("/data/v1alpha1/data_sources").await.must_be(200).rows();
+    let source = sources[0]["id"].clone();
+    let order = json!({"source_order": {"StepCount": [source, id(7)], "HeartRate": []}});
+    assert_eq!(change(&person, &order).await, order);
+    assert_eq!(of(&person).await, order);
+    let own = person
+        .define("Metric", &json!({"name": "Cups", "record_spec": {"unit": "1"}}))
+        .await;
+    let order = json!({"source_order": {(own.as_str()): [source]}, "selected_metrics": [own]});
+    assert_eq!(change(&person, &order).await, order);
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_refused_with_its_place_and_changes_nothing() {
+    let person = person();
+    change(&person, &json!({"timezone": "UTC"})).await;
+    let cases = [
+        (json!([]), "body"),
+        (json!({"timezone": "Mars/Olympus"}), "body.timezone"),
+        (json!({"timezone": 5}), "body.timezone"),
+        (json!({"nosuch": 1}), "body.nosuch"),
+        (json!({"calendars": [1]}), "body.calendars.0"),
+        (json!({"periods_of_day": {"morning": "6:00"}}), "body.periods_of_day.morning"),
+        (json!({"selected_metrics": ["HeartRate", "Nosuch"]}), "body.selected_metrics.1"),
+        (json!({"source_order": {"Nosuch": []}}), "body.source_order.Nosuch"),
+        (json!({"source_order": {"Event": []}}), "body.source_order.Event"),
+        (json!({"source_order": {"StepCount": ["x"]}}), "body.source_order.StepCount.0"),
+        (json!({"calendars": ["x".repeat(300_000)]}), "body"),
+    ];
+    for (body, place) in cases {
+        let mut body = body;
+        if let Some(members) = body.as_object_mut() {
+            members.insert("pinned_metrics_count_map".to_owned(), json!({"home": 1}));
+        }
+        assert_eq!(person.post(PATH, &body).await.faults(), [place]);
+    }
+    assert_eq!(of(&person).await, json!({"timezone": "UTC"}));
+    person.post(PATH, &json!({"timezone": "UTC"})).body("{").await.must_be(422);
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_are_all_kept() {
+    let person = person();
+    let names = ["calendars", "selected_calendar_vendor_ids", "selected_metrics"];
+    let bodies = names.map(|name| json!({name: ["HeartRate"]}));
+    let calls = bodies.iter().map(|body| async { person.post(PATH, body).await.must_be(200) });
+    futures::future::join_all(calls).await;
+    let kept = of(&person).await;
+    assert_eq!(kept.as_object().unwrap().len(), names.len(), "{kept}");
+}
+
+#[tokio::test]
+async fn preferences_are_each_persons_own() {
+    let (one, other) = (person(), person());
+    change(&one, &json!({"timezone": "UTC"})).await;
+    assert_eq!(of(&other).await, json!({}));
+}
