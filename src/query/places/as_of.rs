@@ -122,21 +122,31 @@ pub(super) struct Changes {
     last: Option<Position>,
 }
 
+/// A row of a series, compared with the last one that was included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Change {
+    First,
+    /// So many metres away.
+    Moved(f64),
+    /// Not included.
+    TooNear,
+}
+
 impl Changes {
     pub const fn new(least: Option<f64>) -> Self {
         Self { least, last: None }
     }
 
-    /// `None`: too near to the last row that was included. Otherwise the distance from that one, which the first row does not have.
-    pub fn include(&mut self, position: Position) -> Option<Option<f64>> {
-        let distance = self.last.map(|last| last.distance_to(position));
-        if let (Some(distance), Some(least)) = (distance, self.least)
+    /// Includes the position unless it is too near to the last one.
+    pub fn include(&mut self, position: Position) -> Change {
+        let change = self.last.map_or(Change::First, |last| Change::Moved(last.distance_to(position)));
+        if let (Change::Moved(distance), Some(least)) = (change, self.least)
             && distance < least
         {
-            return None;
+            return Change::TooNear;
         }
         self.last = Some(position);
-        Some(distance)
+        change
     }
 }
 
@@ -262,10 +272,10 @@ mod tests {
             let mut changes = Changes::new(Some(f64::from(least)));
             let mut last: Option<Position> = None;
             for place in places {
-                let far = last.is_none_or(|last| last.distance_to(place) >= f64::from(least));
-                let included = changes.include(place);
-                prop_assert_eq!(included.is_some(), far);
-                prop_assert_eq!(included, far.then(|| last.map(|last| last.distance_to(place))));
+                let moved = last.map(|last| last.distance_to(place));
+                let far = moved.is_none_or(|moved| moved >= f64::from(least));
+                let expected = if far { moved.map_or(Change::First, Change::Moved) } else { Change::TooNear };
+                prop_assert_eq!(changes.include(place), expected);
                 if far {
                     last = Some(place);
                 }

@@ -141,9 +141,12 @@ impl<Authority> Archive<Authority> {
     }
 }
 
+/// How well an update answers, the least best: how far away it is, how unsure, whether a maps provider tells it.
+type Merit = ((i64, bool), u64, bool);
+
 /// The row that answers best; the rows come by time and id.
 async fn nearest(mut rows: SendableRecordBatchStream, spec: &AtTimeSpec) -> Result<Option<RecordBatch>> {
-    let mut best: Option<(((i64, bool), u64, bool), RecordBatch)> = None;
+    let mut best: Option<(Merit, RecordBatch)> = None;
     while let Some(batch) = rows.next().await {
         let batch = batch?;
         let (moments, places) = (times(&batch, "timestamp")?, Places::of(&batch)?);

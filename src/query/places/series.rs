@@ -14,7 +14,7 @@ use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::TimeRange;
 use crate::query::records::{Archive, Prepared, QueryError};
 
-use super::as_of::{AsOf, Changes, Placed, Slots};
+use super::as_of::{AsOf, Change, Changes, Placed, Slots};
 use super::fixes::Fixes;
 use super::operator::{Operator, Step};
 use super::updates::{LOCATION_SOURCE, Updates};
@@ -177,13 +177,10 @@ impl Walk {
     async fn look_ahead(&mut self) -> Result<()> {
         while self.batch.as_ref().is_none_or(|batch| self.row >= batch.len()) {
             self.row = 0;
-            self.batch = match self.fixes.next().await {
-                Some(batch) => Some(Fixes::of(&batch?)?),
-                None => {
-                    self.batch = None;
-                    return Ok(());
-                }
-            };
+            self.batch = self.fixes.next().await.transpose()?.as_ref().map(Fixes::of).transpose()?;
+            if self.batch.is_none() {
+                break;
+            }
         }
         Ok(())
     }
@@ -221,8 +218,10 @@ impl Rows {
     }
 
     fn add(&mut self, placed: Placed) {
-        let Some(distance) = self.changes.include(placed.position) else {
-            return;
+        let distance = match self.changes.include(placed.position) {
+            Change::First => None,
+            Change::Moved(distance) => Some(distance),
+            Change::TooNear => return,
         };
         self.slots.append_value(placed.slot);
         self.latitudes.append_value(placed.position.latitude);
