@@ -9,6 +9,7 @@ pub mod locations;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
+pub mod whereabouts;
 pub mod series;
 pub mod sleep;
 pub mod workouts;
@@ -31,6 +32,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(locations::maps_location_updates))
         .routes(routes!(locations::maps_location_bounds))
         .routes(routes!(locations::location_updates))
+        .routes(routes!(whereabouts::location_at_time))
+        .routes(routes!(whereabouts::location_time_series))
         .routes(routes!(workouts::platform_workouts))
         .routes(routes!(calendars::calendars))
         .routes(routes!(calendars::calendar_events))
