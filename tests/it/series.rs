@@ -55,7 +55,10 @@ fn assert_close(found: &[Option<f64>], expected: &[Option<f64>]) {
 
 /// A sample that shows where it comes from: a watch (0), a phone (1) or anything else.
 fn sample(record: Uuid, source: u64, start: &str, end: &str, value: f64) -> Value {
-    let product = ["Watch6,1", "iPhone15,2", "Scale1,1"].get(source as usize).copied().unwrap_or("Box1,1");
+    let product = ["Watch6,1", "iPhone15,2", "Scale1,1"]
+        .get(source as usize)
+        .copied()
+        .unwrap_or("Box1,1");
     json!({
         "uuid": record, "start_date": start, "end_date": end, "value": value,
         "source_properties": {"name": product, "productType": product, "sourceBundleIdentifier": "com.example.health"},

@@ -49,7 +49,11 @@ async fn rule_1_6_every_method_shows_the_same_rows() {
         assert_eq!(frame.rows.len(), 4, "{method}");
         if matches!(method, "csv" | "quotecsv") {
             let cells: Vec<&str> = frame.rows[0].as_object().unwrap().values().filter_map(Value::as_str).collect();
-            assert_eq!(cells[1..8], ["65.0", "70.0", "60.0", "10.0", "65.0", "[60.0,70.0]", "[60.0,70.0]"], "{method}");
+            assert_eq!(
+                cells[1..8],
+                ["65.0", "70.0", "60.0", "10.0", "65.0", "[60.0,70.0]", "[60.0,70.0]"],
+                "{method}"
+            );
             continue;
         }
         assert_eq!(texts(&frame.rows, "time"), expected, "{method}");
@@ -92,7 +96,10 @@ async fn rule_1_6_the_zone_changes_labels_and_calendar_bins_and_nothing_else() {
     let person = with_heart_rates().await;
     let call = || series(&person, "HeartRate", &at("09:50"), &at("10:20")).with("tz", "Asia/Kathmandu");
     let plain = rows(call().with("samprate", "600")).await;
-    assert_eq!(texts(&plain, "time"), ["15:35", "15:45", "15:55"].map(|time| format!("2024-05-01T{time}:00+05:45")));
+    assert_eq!(
+        texts(&plain, "time"),
+        ["15:35", "15:45", "15:55"].map(|time| format!("2024-05-01T{time}:00+05:45"))
+    );
     let hours = rows(call().with("samprate", "1h")).await;
     assert_eq!(texts(&hours, "time"), ["2024-05-01T15:00:00+05:45", "2024-05-01T16:00:00+05:45"]);
     let reply = call().with("output", "arrow").await.must_be(200);
@@ -122,9 +129,17 @@ async fn rule_1_2a_windows_below_a_second_and_a_default_of_a_minute() {
 #[tokio::test]
 async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
     let person = with_heart_rates().await;
-    person.records("StepCount", &[steps(id(1), &at("10:00:30"), &at("10:02:30"), 120)]).await;
+    person
+        .records("StepCount", &[steps(id(1), &at("10:00:30"), &at("10:02:30"), 120)])
+        .await;
     let call = || grouped(&person, &at("10:00"), &at("10:04"));
-    let found = rows(call().with("metrics", "StepCount").with("metrics", "HeartRate").with("metrics", "Weight")).await;
+    let found = rows(
+        call()
+            .with("metrics", "StepCount")
+            .with("metrics", "HeartRate")
+            .with("metrics", "Weight"),
+    )
+    .await;
     let columns: Vec<&String> = found[0].as_object().unwrap().keys().collect();
     assert_eq!(columns, ["time", "step_count", "heart_rate", "weight"]);
     assert_eq!(column(&found, "step_count"), [Some(30.0), Some(60.0), Some(30.0), None]);
@@ -136,7 +151,11 @@ async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
     let own = call().with("metrics", "HeartRate").with("svc_userid", &person.id.to_string());
     assert_eq!(rows(own).await.len(), 4);
     for method in METHODS {
-        let reply = call().with("metrics", "HeartRate,StepCount").with("output", method).await.must_be(200);
+        let reply = call()
+            .with("metrics", "HeartRate,StepCount")
+            .with("output", method)
+            .await
+            .must_be(200);
         assert_eq!(Frame::read(method, &reply.body).rows.len(), 4, "{method}");
     }
 }
@@ -159,7 +178,9 @@ async fn own_metrics_have_series_by_their_aggregation() {
     assert_eq!(column(&found, "value"), [Some(2.0), Some(3.0), None]);
     let found = rows(series(&person, &level, &at("10:00"), &at("10:03"))).await;
     assert_eq!(column(&found, "value"), [Some(4.0), Some(2.5), None]);
-    let both = grouped(&person, &at("10:00"), &at("10:03")).with("metrics", &added).with("metrics", &level);
+    let both = grouped(&person, &at("10:00"), &at("10:03"))
+        .with("metrics", &added)
+        .with("metrics", &level);
     let found = rows(both).await;
     assert_eq!(column(&found, "value"), [Some(2.0), Some(3.0), None]);
     assert_eq!(column(&found, &level), [Some(4.0), Some(2.5), None]);
@@ -183,10 +204,16 @@ async fn rule_1_5e_the_series_of_sleep_is_that_of_the_resolved_stages() {
 #[tokio::test]
 async fn a_walk_test_is_never_prorated() {
     let person = person();
-    let tests = [sample(id(1), 0, &at("10:00"), &at("10:06"), 480.0), sample(id(2), 1, &at("10:04"), &at("10:10"), 500.0)];
+    let tests = [
+        sample(id(1), 0, &at("10:00"), &at("10:06"), 480.0),
+        sample(id(2), 1, &at("10:04"), &at("10:10"), 500.0),
+    ];
     person.records("SixMinuteWalkDistance", &tests).await;
     let found = rows(series(&person, "SixMinuteWalkDistance", &at("10:00"), &at("10:12")).with("samprate", "180")).await;
-    assert_eq!(column(&found, "six_minute_walk_distance"), [Some(480.0), Some(500.0), Some(500.0), Some(500.0)]);
+    assert_eq!(
+        column(&found, "six_minute_walk_distance"),
+        [Some(480.0), Some(500.0), Some(500.0), Some(500.0)]
+    );
 }
 
 #[tokio::test]

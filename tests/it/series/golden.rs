@@ -48,7 +48,13 @@ async fn check(name: &str, metric: &str, value_column: &str) {
     let expected = case["expected"].as_array().expect("rows");
     assert_eq!(texts(&found, "time"), texts(expected, "time"), "{name}");
     assert_close_to_digits(&column(&found, value_column), &column(expected, "value"));
-    for (calculation, prefix) in [("max", "max"), ("min", "min"), ("delta", "delta"), ("mean", "mean"), ("rollingmean", "rollingmean")] {
+    for (calculation, prefix) in [
+        ("max", "max"),
+        ("min", "min"),
+        ("delta", "delta"),
+        ("mean", "mean"),
+        ("rollingmean", "rollingmean"),
+    ] {
         if expected[0].get(format!("value_{calculation}")).is_some() {
             let found = column(&found, &format!("{prefix}_{value_column}"));
             assert_close(&found, &column(expected, &format!("value_{calculation}")));
@@ -140,7 +146,12 @@ async fn rule_1_2_b12_numbers_count_from_the_start_and_durations_follow_the_cale
     let (case, person) = (case("B12"), person());
     for (rate, expected) in [("3600", "numeric"), ("1h", "string")] {
         let call = series(&person, "HeartRate", "2024-05-01T00:10:00Z", "2024-05-01T02:30:00Z").with("samprate", rate);
-        let labels: Vec<&str> = case[expected].as_array().expect("labels").iter().filter_map(Value::as_str).collect();
+        let labels: Vec<&str> = case[expected]
+            .as_array()
+            .expect("labels")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         assert_eq!(texts(&rows(call).await, "time"), labels);
     }
 }

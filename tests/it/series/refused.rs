@@ -29,19 +29,31 @@ async fn rule_1_2a_widths_that_are_none() {
 #[tokio::test]
 async fn rule_1_2c_more_cells_than_the_limit() {
     let person = person();
-    let reply = series(&person, "HeartRate", "2000-01-01", "2024-01-01").with("samprate", "1").with("output", "ndjson").await;
+    let reply = series(&person, "HeartRate", "2000-01-01", "2024-01-01")
+        .with("samprate", "1")
+        .with("output", "ndjson")
+        .await;
     let (place, message) = fault(&reply);
     assert_eq!(place, "query.samprate");
     assert!(message.contains("757382400 cells exceed the limit of 50000000"), "{message}");
     let whole = ("0001-01-01T00:00:00Z", "9999-12-31T00:00:00Z");
     for rate in ["0.000001", "1us", "60"] {
-        let reply = series(&person, "HeartRate", whole.0, whole.1).with("samprate", rate).with("output", "ndjson").await;
+        let reply = series(&person, "HeartRate", whole.0, whole.1)
+            .with("samprate", rate)
+            .with("output", "ndjson")
+            .await;
         assert_eq!(fault(&reply).0, "query.samprate", "{rate}");
     }
     // A year of seconds has 31.6 million bins: with one column it is allowed, with two it is not.
-    let year = || series(&person, "HeartRate", "2024-01-01", "2025-01-01").with("samprate", "1").with("output", "arrow");
+    let year = || {
+        series(&person, "HeartRate", "2024-01-01", "2025-01-01")
+            .with("samprate", "1")
+            .with("output", "arrow")
+    };
     assert_eq!(year().with("calculations", "max").await.faults(), ["query.samprate"]);
-    let metrics = grouped(&person, "2024-01-01", "2025-01-01").with("samprate", "1").with("output", "arrow");
+    let metrics = grouped(&person, "2024-01-01", "2025-01-01")
+        .with("samprate", "1")
+        .with("output", "arrow");
     assert_eq!(metrics.with("metrics", "HeartRate,StepCount").await.faults(), ["query.samprate"]);
 }
 
@@ -63,8 +75,16 @@ async fn rule_1_6_grouped_names_each_metric_that_cannot_be_had() {
     let call = || grouped(&person, &at("00:00"), &at("01:00")).with("output", "ndjson");
     assert_eq!(call().await.faults(), ["query.metrics"]);
     assert_eq!(call().with("metrics", "").await.faults(), ["query.metrics"]);
-    let reply = call().with("metrics", "HeartRate,Nonsense,PlatformWorkout").with("metrics", "HeartRate").await;
-    let values: Vec<Value> = reply.json()["detail"].as_array().unwrap().iter().map(|fault| fault["value"].clone()).collect();
+    let reply = call()
+        .with("metrics", "HeartRate,Nonsense,PlatformWorkout")
+        .with("metrics", "HeartRate")
+        .await;
+    let values: Vec<Value> = reply.json()["detail"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| fault["value"].clone())
+        .collect();
     assert_eq!(reply.faults(), ["query.metrics"; 3]);
     assert_eq!(values, [json!("Nonsense"), json!("PlatformWorkout"), json!("HeartRate")]);
 }
@@ -74,7 +94,10 @@ async fn rule_1_5c_calculations_that_do_not_fit() {
     let person = person();
     let (place, message) = fault(&day(&person, "HeartRate").with("calculations", "variance").await);
     assert_eq!(place, "query.calculations");
-    assert!(message.contains("'variance'") && message.contains("max, min, delta, mean, uniques, allpoints, rollingmean"), "{message}");
+    assert!(
+        message.contains("'variance'") && message.contains("max, min, delta, mean, uniques, allpoints, rollingmean"),
+        "{message}"
+    );
     for metric in ["StepCount", "CaloriesConsumed", "SixMinuteWalkDistance"] {
         let (place, message) = fault(&day(&person, metric).with("calculations", "count").with("calculations", "max").await);
         assert_eq!(place, "query.calculations");
@@ -126,8 +149,13 @@ async fn another_persons_series_is_refused_whatever_it_is_of() {
             .must_be(200 + 204 * u16::from(metric == "NoSuchMetric"));
         let path = format!("/data/v0/{}/metric_time_series", other.id);
         let call = person.get(&path).with("metric", metric).with("output", "csv");
-        call.with("start_time", &at("10:00")).with("end_time", &at("11:00")).await.problem(403);
-        let call = grouped(&person, &at("10:00"), &at("11:00")).with("metrics", metric).with("output", "csv");
+        call.with("start_time", &at("10:00"))
+            .with("end_time", &at("11:00"))
+            .await
+            .problem(403);
+        let call = grouped(&person, &at("10:00"), &at("11:00"))
+            .with("metrics", metric)
+            .with("output", "csv");
         call.with("svc_userid", &other.id.to_string()).await.problem(403);
     }
 }

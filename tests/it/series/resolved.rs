@@ -53,7 +53,13 @@ async fn late_changed_and_deleted_samples_leave_no_trace() {
     let samples: Vec<Value> = (0..400)
         .map(|n| {
             let start = n * 97 % 40_000;
-            sample(id(n), u64::from(n % 2), &instant(start), &instant(start + 60 + n % 7 * 100), f64::from(n % 50))
+            sample(
+                id(n),
+                u64::from(n % 2),
+                &instant(start),
+                &instant(start + 60 + n % 7 * 100),
+                f64::from(n % 50),
+            )
         })
         .collect();
     orderly.records("StepCount", &samples).await;
@@ -73,7 +79,11 @@ async fn late_changed_and_deleted_samples_leave_no_trace() {
     messy.records("StepCount", &samples[..20]).await;
     for (rate, zone) in [("60", "UTC"), ("0.7", "UTC"), ("1h", "America/New_York"), ("1d", "Asia/Kolkata")] {
         let end = instant(if rate == "0.7" { 2000 } else { 50_000 });
-        let ask = |person: &Person| series(person, "StepCount", &instant(0), &end).with("samprate", rate).with("tz", zone);
+        let ask = |person: &Person| {
+            series(person, "StepCount", &instant(0), &end)
+                .with("samprate", rate)
+                .with("tz", zone)
+        };
         let (one, other) = (rows(ask(&orderly)).await, rows(ask(&messy)).await);
         assert_close(&column(&one, "step_count"), &column(&other, "step_count"));
         assert!(column(&one, "step_count").iter().flatten().sum::<f64>() > 0.0);

@@ -25,7 +25,9 @@ async fn rule_1_2c_a_year_of_seconds_streams_in_flat_memory() {
     person.records("Weight", &samples).await;
     for metric in ["StepCount", "Weight"] {
         server.forget_peak();
-        let call = series(&person, metric, "2024-01-01", "2025-01-01").with("samprate", "1").with("output", "arrowraw");
+        let call = series(&person, metric, "2024-01-01", "2025-01-01")
+            .with("samprate", "1")
+            .with("output", "arrowraw");
         let began = Instant::now();
         let response = call.open().await.unwrap();
         assert_eq!(response.status().as_u16(), 200);
@@ -36,7 +38,10 @@ async fn rule_1_2c_a_year_of_seconds_streams_in_flat_memory() {
             bytes += chunk.expect("an answer that goes on").len();
         }
         let peak = server.peak_memory();
-        println!("{metric}: {bytes} bytes in {:?}, the first after {first_byte:?}, peak {peak} MiB", began.elapsed());
+        println!(
+            "{metric}: {bytes} bytes in {:?}, the first after {first_byte:?}, peak {peak} MiB",
+            began.elapsed()
+        );
         assert!(bytes > 31_622_400, "{bytes} bytes are no year of seconds");
         assert!(peak < MEMORY_LIMIT, "{metric}: {peak} MiB");
         assert!(first_byte < Duration::from_secs(5), "the first byte came after {first_byte:?}");
