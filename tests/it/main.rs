@@ -10,6 +10,7 @@
 
 mod harness;
 
+mod aggregates;
 mod auth;
 mod commandline;
 mod corruption;
