@@ -26,6 +26,7 @@ mod model_based;
 mod places;
 mod preferences;
 mod running;
+mod series;
 mod sleep;
 mod streaming;
 mod types_round_trip;

@@ -218,10 +218,14 @@ fn quantile(values: &[f64], fraction: f64) -> Option<f64> {
 fn deviation(values: &[f64]) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let mut sum = Sum::default();
-    values.iter().for_each(|value| sum.add(*value));
+    for value in values {
+        sum.add(*value);
+    }
     let mean = sum.value() / values.len() as f64;
     let mut squares = Sum::default();
-    values.iter().for_each(|value| squares.add((value - mean) * (value - mean)));
+    for value in values {
+        squares.add((value - mean) * (value - mean));
+    }
     Some((squares.value() / degrees as f64).sqrt())
 }
 
