@@ -12,6 +12,7 @@ mod in_turn;
 pub mod places;
 pub mod records;
 pub mod scan;
+pub mod selector;
 pub mod shape;
 mod stored;
 pub mod sweep;

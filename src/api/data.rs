@@ -9,6 +9,7 @@ pub mod locations;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
+pub mod selector;
 pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -41,6 +42,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(records::latest_event))
         .routes(routes!(records::event_summary))
         .routes(routes!(records::metric))
+        .routes(routes!(selector::selected_records))
         .routes(routes!(aggregates::event_aggregate))
         .routes(routes!(aggregates::metric_aggregate))
 }

@@ -26,5 +26,6 @@ mod model_based;
 mod places;
 mod preferences;
 mod running;
+mod selector;
 mod streaming;
 mod types_round_trip;
