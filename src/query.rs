@@ -14,6 +14,7 @@ pub mod places;
 pub mod records;
 pub mod scan;
 pub mod series;
+pub mod selector;
 pub mod shape;
 pub mod sleep;
 mod stored;

@@ -12,6 +12,7 @@ pub mod samples;
 pub mod whereabouts;
 pub mod series;
 pub mod sleep;
+pub mod selector;
 pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -52,6 +53,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(records::latest_event))
         .routes(routes!(records::event_summary))
         .routes(routes!(records::metric))
+        .routes(routes!(selector::selected_records))
         .routes(routes!(aggregates::event_aggregate))
         .routes(routes!(aggregates::metric_aggregate))
 }

@@ -156,6 +156,18 @@ impl<Authority> Archive<Authority> {
         Ok(summary)
     }
 
+    /// Plans of the rows that are asked for, one for each source that can have some.
+    pub(super) async fn plans(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        conditions: &[Condition],
+        columns: Columns<'_>,
+    ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
+        let selected = self.select(permit, sources, conditions, columns).await?;
+        Ok(selected.into_iter().map(|one| one.plan).collect())
+    }
+
     /// For each source the rows that are asked for, with stored columns.
     async fn select<'a>(
         &self,

@@ -28,5 +28,6 @@ mod preferences;
 mod running;
 mod series;
 mod sleep;
+mod selector;
 mod streaming;
 mod types_round_trip;
