@@ -347,12 +347,12 @@ async fn cells_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() {
         let bench = Bench::new(&metric).await;
         let spec = spec(&metric, grid(2), &[]);
         let all = Windows::new([TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap()]);
-        bench.put(&device(0, 3000, MINUTE, length, 0, true)).await;
+        bench.put(&device(0, 3000, MINUTE, length, 1, true)).await;
         let (with, without, has_cells) = bench.both(&spec, &all).await;
         assert!(has_cells, "{name}");
         assert_same(&with, &without);
 
-        // Late data of a better source in the middle, in the tail.
+        // Late data of a better source (worn before phone) in the middle, in the tail.
         bench.put(&device(DAY, 50, 2 * MINUTE + 3, length, 2, false)).await;
         let (after, without, has_cells) = bench.both(&spec, &all).await;
         assert!(has_cells, "{name}");
@@ -360,7 +360,7 @@ async fn cells_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() {
         assert_ne!(after, with, "{name}: late data makes a difference");
 
         // A row replaced: the piece has a dead row, and rows are read instead.
-        bench.put(&device(0, 1, MINUTE, length, 0, false)).await;
+        bench.put(&device(0, 1, MINUTE, length, 1, false)).await;
         let (_, _, has_cells) = bench.both(&spec, &all).await;
         assert!(!has_cells, "{name}");
     }
