@@ -16,12 +16,13 @@ use serde::Serialize;
 
 use crate::api::admission::Ticket;
 use crate::api::app::App;
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::registry::TypeId;
 use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
+use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::records::{Prepared, QueryError};
 use crate::store::StoreError;
 
@@ -132,6 +133,9 @@ fn failed(app: &App, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
         return ApiError::damaged(what);
     }
+    if let Some(Excess::Groups) = excess(&error) {
+        return invalid(["query", "group"], Excess::Groups.to_string());
+    }
     match error {
         Broken::Late => {
             app.metrics.meters.queries.deadlines_passed.inc();
@@ -140,6 +144,18 @@ fn failed(app: &App, error: Broken) -> ApiError {
         Broken::Plan(error) if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
         other => ApiError::internal(other),
     }
+}
+
+/// What turned out to be too much, if that is what an error comes from.
+fn excess(error: &Broken) -> Option<Excess> {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = source {
+        if let Some(excess) = current.downcast_ref() {
+            return Some(*excess);
+        }
+        source = current.source();
+    }
+    None
 }
 
 /// The damage behind an error, if that is what it comes from, however deep.
@@ -174,7 +190,9 @@ fn is_scarce(error: &DataFusionError) -> bool {
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         match error {
-            QueryError::Filter(error) => crate::api::problem::invalid(["query", "filter"], error.to_string()),
+            QueryError::Filter(error) => invalid(["query", "filter"], error.to_string()),
+            QueryError::Aggregate(error @ AggregateError::NoValue(_)) => invalid(["path", "data_type"], error.to_string()),
+            QueryError::Aggregate(error) => invalid(["query", "group"], error.to_string()),
             QueryError::Store(error) => error.into(),
             QueryError::Plan(error) => Self::internal(error),
         }
@@ -197,7 +215,7 @@ impl From<CommitError> for ApiError {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Busy => Self::too_many(error.to_string(), RETRY_AFTER),
-            CommitError::KeyReused => crate::api::problem::invalid(["header", "idempotency-key"], error.to_string()),
+            CommitError::KeyReused => invalid(["header", "idempotency-key"], error.to_string()),
             CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => Self::unavailable(error, RETRY_AFTER),
             CommitError::Corrupt(_) => Self::damaged(error),
         }

@@ -1,5 +1,6 @@
 //! Reading: `/data/v0`, `/data/v1` and `/data/v1alpha1`.
 
+pub mod aggregates;
 mod asking;
 pub mod calendars;
 pub mod catalog;
@@ -49,4 +50,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(records::latest_event))
         .routes(routes!(records::event_summary))
         .routes(routes!(records::metric))
+        .routes(routes!(aggregates::event_aggregate))
+        .routes(routes!(aggregates::metric_aggregate))
 }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, col, lit};
 use datafusion::prelude::not;
 use uuid::Uuid;
 
-use crate::model::registry::{DataType, ReadFrom};
+use crate::model::registry::{DataType, ReadFrom, is_json_text};
 use crate::model::time::parse_instant_in_query;
 
 /// More conditions than this are refused.
@@ -182,6 +182,8 @@ pub fn bind(conditions: &[Condition], data_type: &DataType) -> Result<Option<Exp
 pub struct FieldOf {
     pub expression: Expr,
     pub holds: ArrowType,
+    /// The text is JSON of any shape.
+    pub is_json: bool,
 }
 
 /// Finds the field called `name` (dots reach into structures) among what records of `data_type` show and store.
@@ -196,6 +198,7 @@ pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
         found = FieldOf {
             expression: found.expression.field(part),
             holds: field.data_type().clone(),
+            is_json: is_json_text(field),
         };
     }
     Some(found)
@@ -219,12 +222,14 @@ fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
             return Some(FieldOf {
                 expression: lit(text.clone()),
                 holds: ArrowType::Utf8,
+                is_json: false,
             });
         }
         Some(ReadFrom::Null) => {
             return Some(FieldOf {
                 expression: lit(ScalarValue::Utf8(None)),
                 holds: ArrowType::Utf8,
+                is_json: false,
             });
         }
         None => name,
@@ -233,6 +238,7 @@ fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
     Some(FieldOf {
         expression: column(storage, stored),
         holds: field.data_type().clone(),
+        is_json: is_json_text(field),
     })
 }
 

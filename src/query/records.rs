@@ -30,6 +30,7 @@ use crate::store::StoreError;
 use crate::store::files::PieceFiles;
 use crate::store::snapshot::{Snapshot, Snapshots};
 
+use super::aggregate::AggregateError;
 use super::engine::Engine;
 use super::files::PieceReaders;
 use super::filter::{self, Condition, FilterError};
@@ -64,6 +65,8 @@ pub struct RecordsSpec {
 pub enum QueryError {
     #[error(transparent)]
     Filter(#[from] FilterError),
+    #[error(transparent)]
+    Aggregate(#[from] AggregateError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the question could not be planned: {0}")]
@@ -153,7 +156,7 @@ impl<Authority> Archive<Authority> {
         permit: &ReadPermit<Authority>,
         sources: &'a [Source],
         conditions: &[Condition],
-        columns: Columns,
+        columns: Columns<'_>,
     ) -> Result<Vec<Selected<'a>>, QueryError> {
         let bound = bind_all(sources, conditions)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
@@ -168,18 +171,20 @@ impl<Authority> Archive<Authority> {
             .collect()
     }
 
-    fn selected(
+    /// The rows of one source that are asked for, with stored columns, in the order of the key.
+    pub(super) fn selected(
         &self,
         permit: &ReadPermit<Authority>,
         source: &Source,
         condition: Option<Expr>,
         snapshot: &Snapshot,
-        wanted: Columns,
+        wanted: Columns<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let layout = &source.data_type.layout;
         let mut columns = match wanted {
             Columns::Shown => shape::stored_columns(layout),
             Columns::Key => Vec::new(),
+            Columns::Named(names) => names.iter().filter_map(|name| layout.storage.index_of(name).ok()).collect(),
         };
         columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
         if let Some(condition) = &condition {
@@ -206,10 +211,13 @@ impl<Authority> Archive<Authority> {
     }
 }
 
+/// Which stored columns are read, beside those of the key and of the conditions.
 #[derive(Clone, Copy)]
-enum Columns {
+pub(super) enum Columns<'a> {
     Shown,
     Key,
+    /// Those of these names that the type stores.
+    Named(&'a [String]),
 }
 
 struct Selected<'a> {
@@ -259,7 +267,7 @@ pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> 
 }
 
 /// The conditions of every source. A field that one definition of a base has and another has not selects nothing of the other.
-fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
+pub(super) fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
     let mut bound = Vec::with_capacity(sources.len());
     let mut refused = None;
     for source in sources {
@@ -303,7 +311,7 @@ fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Resul
     ))
 }
 
-fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
+pub(super) fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
     let mut fields: Vec<Field> = Vec::new();
     for field in plans
         .iter()
@@ -318,7 +326,8 @@ fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+/// `plan` with the columns of `schema`.
+pub(super) fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     let own = plan.schema();
     let expressions = schema
         .fields()
