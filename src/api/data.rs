@@ -41,6 +41,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sleep::sleep_stages))
         .routes(routes!(sleep::sleep_cycles))
         .routes(routes!(sleep::sleep_agg))
+        .routes(routes!(sleep::extended::sleep_cycles_extended))
         .routes(routes!(sleep::sleep_stage_metadata))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
