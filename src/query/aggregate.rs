@@ -3,6 +3,7 @@
 //! Rows come in the order of their starts, so periods come in order as well and are given out as soon as they are complete: what is held at one moment
 //! is one period. Periods without records are not told. Knows grids, permits and stored rows; knows nothing of HTTP.
 
+mod from_cells;
 mod groups;
 mod period;
 
@@ -177,6 +178,13 @@ impl<Authority> Archive<Authority> {
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
+        if let (AggregateMeasure::Values(functions), [(source, _)], [snapshot]) = (&spec.measure, bound.as_slice(), snapshots.as_slice())
+            && let Some(plan) = self.periods_from_cells(permit, source, snapshot, spec, functions, &grid).await?
+        {
+            let plan = finished(plan, spec)?;
+            let schema = plan.schema();
+            return Ok(Prepared { plan, schema, versions });
+        }
         let seen = spec.clipped.then(|| permit.windows().clone());
         let mut plans = Vec::with_capacity(bound.len());
         for ((source, condition), snapshot) in bound.into_iter().zip(&snapshots) {

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
 use futures::TryStreamExt as _;
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -25,8 +25,10 @@ use crate::model::registry::{DataType as Metric, Registry, dictionary_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::SourceOrder;
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::engine::{Engine, EngineSettings};
-use crate::query::records::{Archive, Source};
+use crate::query::filter::{Condition, parse_all};
+use crate::query::records::{Archive, Order, Source};
 use crate::query::series::{Calculation, Gaps, Measure, Ranking, SeriesSource, SeriesSpec};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
@@ -324,6 +326,62 @@ proptest! {
         compare("StepCount", &puts, &windows, kind, &[]);
         compare("AlcoholicDrinksConsumed", &puts, &windows, kind, &[]);
     }
+}
+
+/// By the starts of samples, in days of a zone: from cells, and from rows, which a condition that all meet forces to be read.
+fn compare_periods(puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> bool {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let metric = metric("HeartRate");
+        let bench = Bench::new(&metric).await;
+        for put in puts {
+            bench.put(put).await;
+        }
+        let Some(window) = windows.as_slice().first().copied() else {
+            return false;
+        };
+        let permit = ReadPermit::given(&Anybody, bench.person, metric.id.clone(), Windows::new([window]));
+        let spec = |conditions: Vec<Condition>| AggregateSpec {
+            conditions,
+            range: window,
+            periods: Truncation::parse("1d").unwrap(),
+            zone: Zone::parse(zone).unwrap(),
+            measure: AggregateMeasure::Values(functions.to_vec()),
+            group: Vec::new(),
+            order: Order::Ascending,
+            clipped: false,
+        };
+        let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();
+        let sources = std::slice::from_ref(&bench.source);
+        let with = bench.archive.aggregate(&permit, sources, &spec(Vec::new())).await.unwrap();
+        let without = bench.archive.aggregate(&permit, sources, &spec(all_meet)).await.unwrap();
+        let has_cells = format!("{}", displayable(with.plan.as_ref()).indent(false)).contains("PatchworkExec");
+        assert_same(&bench.run(with.plan).await, &bench.run(without.plan).await);
+        has_cells
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn periods_are_the_same_with_and_without_cells(
+        puts in prop::collection::vec(put(false), 1..5), windows in windows(),
+        zone in prop::sample::select(vec!["UTC", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"])
+    ) {
+        compare_periods(&puts, &windows, zone, &Function::ALL);
+    }
+}
+
+#[test]
+fn periods_are_made_from_cells_where_one_piece_is_alone() {
+    let all = Windows::new([TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap()]);
+    let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, true)];
+    assert!(compare_periods(&puts, &all, "Europe/Berlin", &[Function::Avg, Function::Max]));
 }
 
 fn device(first: i64, count: i64, every: i64, length: i64, series: u128, as_object: bool) -> Put {

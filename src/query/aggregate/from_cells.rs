@@ -1,0 +1,106 @@
+//! Periods of all samples of a metric, from what is known of its pieces already.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
+use datafusion::common::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::model::grid::Grid;
+use crate::model::permit::{ReadPermit, Windows};
+use crate::model::registry::MetricKind;
+use crate::model::time::TimeRange;
+use crate::query::partials::{Kind, Patchwork, Step};
+use crate::query::records::{Archive, QueryError, Source};
+use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
+use crate::store::snapshot::Snapshot;
+
+use super::{AggregateSpec, Function, TIME, VALUE};
+
+impl<Authority> Archive<Authority> {
+    /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows have to be looked at one by one: in groups,
+    /// by conditions, or where no piece is alone long enough.
+    pub(super) async fn periods_from_cells(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Snapshot,
+        spec: &AggregateSpec,
+        functions: &[Function],
+        grid: &Grid,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
+        let value = source.data_type.layout.storage.field_with_name(VALUE);
+        // A person's own metric may lack values, and a period of such records is told too.
+        let is_plain = spec.group.is_empty() && spec.conditions.is_empty() && !spec.clipped && source.data_type.owner.is_none();
+        if !is_plain || !value.is_ok_and(is_number) || source.data_type.id.definition().is_some() || source.data_type.is_base {
+            return Ok(None);
+        }
+        let is_amount = source.data_type.metric.as_ref().is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
+        if is_amount && functions.contains(&Function::Sum) {
+            return Ok(None);
+        }
+        let fits = |step: &Step| grid.begins_at_multiples_of(step.micros());
+        let Some(step) = Step::COARSE_FIRST.into_iter().find(fits) else {
+            return Ok(None);
+        };
+        let patchwork = Patchwork {
+            source,
+            snapshot,
+            windows: permit.windows(),
+            step,
+            kind: Kind::Starts,
+            ranking: &Arc::new(Ranking::default()),
+        };
+        let Some(rows) = self.patchwork(&patchwork).await? else {
+            return Ok(None);
+        };
+        let series = SeriesSpec {
+            column: VALUE.to_owned(),
+            grid: grid.clone(),
+            zone: spec.zone,
+            measure: Measure::Levels {
+                base: Base::Mean,
+                counting: Counting::Everything,
+            },
+            calculations: functions.iter().map(|function| calculation(*function)).collect(),
+            gaps: Gaps {
+                drop: true,
+                replace: false,
+            },
+            chosen_sources: Vec::new(),
+        };
+        let whole = TimeRange::new(grid.edge(0), grid.edge(grid.len()));
+        let plan = SeriesExec::new(rows, Arc::new(series), Windows::new(whole), Arc::new(Ranking::default()));
+        Ok(Some(named(Arc::new(plan), functions)?))
+    }
+}
+
+const fn calculation(function: Function) -> Calculation {
+    match function {
+        Function::Sum => Calculation::Sum,
+        Function::Avg => Calculation::Mean,
+        Function::Min => Calculation::Min,
+        Function::Max => Calculation::Max,
+    }
+}
+
+/// The time and the functions, without the value that a series has anyway.
+fn named(series: Arc<dyn ExecutionPlan>, functions: &[Function]) -> Result<Arc<dyn ExecutionPlan>> {
+    let column = |name: String, alias: &str| -> Result<ProjectionExpr> {
+        let index = series.schema().index_of(&name)?;
+        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&name, index));
+        Ok(ProjectionExpr {
+            expr,
+            alias: alias.to_owned(),
+        })
+    };
+    let mut columns = vec![column(TIME.to_owned(), TIME)?];
+    for function in functions {
+        columns.push(column(calculation(*function).column(VALUE), function.name())?);
+    }
+    Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(&series))?))
+}
