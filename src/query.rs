@@ -13,6 +13,8 @@ pub mod places;
 pub mod records;
 pub mod scan;
 pub mod selector;
+pub mod series;
 pub mod shape;
+pub mod sleep;
 mod stored;
 pub mod sweep;

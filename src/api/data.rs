@@ -10,6 +10,8 @@ pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
 pub mod selector;
+pub mod series;
+pub mod sleep;
 pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -23,6 +25,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))
         .routes(routes!(samples::metric_samples))
+        .routes(routes!(series::metric_time_series))
+        .routes(routes!(series::time_series_grouped))
         .routes(routes!(locations::platform_location_updates))
         .routes(routes!(locations::platform_location_visits))
         .routes(routes!(locations::maps_location_updates))
@@ -31,6 +35,10 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(workouts::platform_workouts))
         .routes(routes!(calendars::calendars))
         .routes(routes!(calendars::calendar_events))
+        .routes(routes!(sleep::sleep_stages))
+        .routes(routes!(sleep::sleep_cycles))
+        .routes(routes!(sleep::sleep_agg))
+        .routes(routes!(sleep::sleep_stage_metadata))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
         .routes(routes!(catalog::catalog_schema))

@@ -45,7 +45,8 @@ pub struct Scan<'a> {
     pub snapshot: &'a Snapshot,
     /// The stored columns of the type, as it is now.
     pub storage: &'a SchemaRef,
-    /// Indices into `storage`, ascending, the key columns among them.
+    /// Indices into `storage`, ascending, the key columns among them. The id may be left out where no row is dead; rows that start and end together then
+    /// come in any order.
     pub columns: Vec<usize>,
     /// Rows are selected that intersect one of these.
     pub windows: &'a [TimeRange],
@@ -135,17 +136,24 @@ impl Scan<'_> {
     }
 
     fn tail(&self, schema: &SchemaRef) -> Result<Option<(Starts, Arc<dyn ExecutionPlan>)>> {
+        // Sorted by all of the key, whatever is wanted of it.
+        let mut columns: Vec<usize> = self.columns.clone();
+        columns.extend(KEY_COLUMNS.iter().filter_map(|name| self.storage.index_of(name).ok()));
+        columns.sort_unstable();
+        columns.dedup();
+        let whole = Arc::new(self.storage.project(&columns)?);
         let mut batches = Vec::new();
         let mut starts = None;
         for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
             let Content::Tail(rows) = &piece.content else { continue };
             let own = Starts::of(piece.bounds);
             starts = Some(starts.map_or(own, |starts: Starts| starts.and(own)));
-            let rows = with_columns(rows.batch(), schema).map_err(outside)?;
+            let rows = with_columns(rows.batch(), &whole).map_err(outside)?;
             batches.push(living(&rows, &piece.dead)?);
         }
         let Some(starts) = starts else { return Ok(None) };
-        let rows = sort_rows(&concat_batches(schema, &batches)?).map_err(outside)?;
+        let rows = sort_rows(&concat_batches(&whole, &batches)?).map_err(outside)?;
+        let rows = with_columns(&rows, schema).map_err(outside)?;
         let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(schema), None)?;
         let rows: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?);
         Ok(Some((starts, rows)))
@@ -230,7 +238,7 @@ pub fn key_schema() -> SchemaRef {
     ]))
 }
 
-/// The order of rows that is part of every answer.
+/// The order of rows that is part of every answer, as far as its columns are there.
 pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
     let ascending = SortOptions {
         descending: false,
@@ -238,13 +246,8 @@ pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
     };
     let keys = ["start_time", "end_time", "id"]
         .into_iter()
-        .map(|name| {
-            Ok(PhysicalSortExpr::new(
-                Arc::new(Column::new(name, schema.index_of(name)?)),
-                ascending,
-            ))
-        })
-        .collect::<Result<Vec<_>>>()?;
+        .filter_map(|name| Some((name, schema.index_of(name).ok()?)))
+        .map(|(name, index)| PhysicalSortExpr::new(Arc::new(Column::new(name, index)), ascending));
     LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }
 

@@ -22,12 +22,34 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
         columns: &[&str],
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        self.stored_columns(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns))
+    }
+
+    /// The same without ids, where nothing depends on the order of records that start and end together. The column is there all the same when rows of the
+    /// snapshot are dead, since those are known by their ids.
+    pub(super) fn stored_without_ids(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Snapshot,
+        columns: &[&str],
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        if snapshot.pieces.iter().any(|piece| !piece.dead.is_empty()) {
+            return self.stored(permit, source, snapshot, columns);
+        }
+        let key = KEY_COLUMNS.iter().filter(|name| **name != "id");
+        self.stored_columns(permit, source, snapshot, key.chain(columns))
+    }
+
+    fn stored_columns<'c>(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Snapshot,
+        columns: impl Iterator<Item = &'c &'c str>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let storage = &source.data_type.layout.storage;
-        let mut wanted: Vec<usize> = KEY_COLUMNS
-            .iter()
-            .chain(columns)
-            .filter_map(|name| storage.index_of(name).ok())
-            .collect();
+        let mut wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let scan = Scan {

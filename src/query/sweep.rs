@@ -68,6 +68,12 @@ impl<C: Contender> Sweep<C> {
         self.open.insert(place, contender);
     }
 
+    /// Decides everything before `moment`, which is not after the start of any contender to come, even where that cuts a stretch in two.
+    pub fn advance(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) {
+        self.settle(moment, emit);
+        self.decide_until(moment, emit);
+    }
+
     /// Gives out what is left; the sweep is as new afterwards.
     pub fn finish(&mut self, emit: &mut impl FnMut(Stretch<'_, C>)) {
         self.settle(i64::MAX, emit);

@@ -27,5 +27,6 @@ mod places;
 mod preferences;
 mod running;
 mod selector;
+mod sleep;
 mod streaming;
 mod types_round_trip;

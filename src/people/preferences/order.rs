@@ -40,7 +40,9 @@ impl SourceOrder {
         Ok(Self::new(catalog.sources_of(person).await?, &preferences.chosen_sources(metric)))
     }
 
-    fn new(mut sources: Vec<KnownSource>, chosen: &[Uuid]) -> Self {
+    /// The places of `sources`, when `chosen` is the person's own order of them, best first.
+    #[must_use]
+    pub fn new(mut sources: Vec<KnownSource>, chosen: &[Uuid]) -> Self {
         sources.sort_by(|one, other| (other.added_at, one.id).cmp(&(one.added_at, other.id)));
         let place = |recency: usize, source: &KnownSource| SourcePlace {
             chosen: chosen.iter().position(|id| *id == source.id).map_or(u32::MAX, |place| place as u32),

@@ -1,0 +1,330 @@
+//! Metrics on a regular grid: one with its statistics, or several side by side.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant as Moment;
+
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use uuid::Uuid;
+
+use crate::api::answer::{Request, answer};
+use crate::api::app::{App, Shared};
+use crate::api::extract::{Checked, Owner};
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::duration::SampleRate;
+use crate::model::faults::Fault;
+use crate::model::grid::Grid;
+use crate::model::ids::PersonId;
+use crate::model::registry::{Base, DataType, MergePolicy, MetricKind, MetricTraits, TypeId};
+use crate::model::time::TimeRange;
+use crate::model::zone::Zone;
+use crate::output::OutputMethod;
+use crate::people::preferences::Preferences;
+use crate::people::types::{Named, TypesError};
+use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::sleep::StageTable;
+
+use super::records::sources_of;
+
+/// Seconds of a bin when nothing is said.
+const DEFAULT_RATE: SampleRate = SampleRate::Width(60_000_000);
+
+/// One metric, and what of it.
+#[derive(Debug)]
+pub struct SeriesQuery {
+    metric: String,
+    windows: WindowsQuery,
+    calculations: Vec<Calculation>,
+    gaps: Gaps,
+}
+
+/// Several metrics.
+#[derive(Debug)]
+pub struct GroupedQuery {
+    metrics: Vec<String>,
+    owner: Option<PersonId>,
+    windows: WindowsQuery,
+    gaps: Gaps,
+}
+
+/// Which bins, and in which form they are answered.
+#[derive(Debug)]
+struct WindowsQuery {
+    range: TimeRange,
+    rate: SampleRate,
+    zone: Zone,
+    output: OutputMethod,
+}
+
+impl FromParams for SeriesQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (metric, windows) = (params.required_text("metric"), WindowsQuery::read(params));
+        let calculations = params.choices("calculations");
+        let gaps = Gaps {
+            drop: params.flag("drop_nulls").unwrap_or_default(),
+            replace: params.flag("replace_nulls").unwrap_or_default(),
+        };
+        Some(Self {
+            metric: metric?,
+            windows: windows?,
+            calculations: each_once(calculations?),
+            gaps,
+        })
+    }
+}
+
+impl FromParams for GroupedQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (metrics, owner, windows) = (params.list("metrics"), params.owner(), WindowsQuery::read(params));
+        let replace = params.flag("replace_nulls").unwrap_or_default();
+        if metrics.is_empty() {
+            params.fault("metrics", "missing", "name at least one metric");
+            return None;
+        }
+        Some(Self {
+            metrics,
+            owner,
+            windows: windows?,
+            gaps: Gaps { drop: false, replace },
+        })
+    }
+}
+
+impl WindowsQuery {
+    fn read(params: &mut Params<'_>) -> Option<Self> {
+        let (range, output) = (params.range(), params.required_choice("output"));
+        let rate = params.text("samprate").map(|text| SampleRate::parse(&text)).transpose();
+        let rate = rate.map_err(|error| params.fault("samprate", "value_error", error.to_string()));
+        let zone = match params.text("tz") {
+            None => Some(Zone::UTC),
+            Some(name) => {
+                let zone = Zone::parse(&name);
+                if zone.is_none() {
+                    let message = format!("unknown time zone {name:?}; use a name of the IANA database, such as UTC or Europe/Berlin");
+                    params.fault("tz", "value_error", message);
+                }
+                zone
+            }
+        };
+        Some(Self {
+            range: range?,
+            rate: rate.ok()?.unwrap_or(DEFAULT_RATE),
+            zone: zone?,
+            output: output?,
+        })
+    }
+
+    fn grid(&self) -> Grid {
+        match &self.rate {
+            SampleRate::Width(micros) => Grid::uniform(self.range, *micros),
+            SampleRate::Calendar(truncation) => truncation.grid(&self.zone, self.range),
+        }
+    }
+}
+
+fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> {
+    let mut seen = HashSet::new();
+    calculations.retain(|calculation| seen.insert(*calculation));
+    calculations
+}
+
+/// One metric on a regular grid, a row for each window, empty ones included.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/metric_time_series", tag = "series",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("metric" = String, Query),
+        ("output" = OutputMethod, Query), ("samprate" = Option<String>, Query, description = "Seconds, or a duration such as `15m`, `1d@12h`; 60 if not given"),
+        ("replace_nulls" = Option<bool>, Query), ("drop_nulls" = Option<bool>, Query), ("calculations" = Option<Vec<String>>, Query),
+        ("tz" = Option<String>, Query)),
+    responses((status = 200, description = "A row for each window"), (status = 403), (status = 404), (status = 422)))]
+pub async fn metric_time_series(
+    State(app): State<Shared>,
+    reader: Reader,
+    Owner(owner): Owner,
+    Checked(query): Checked<SeriesQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let begun = Moment::now();
+    let windows = &query.windows;
+    let permit = app.grants.windows(&reader, owner, &TypeId::new(&query.metric), windows.range).await?;
+    let named = app.types.find(owner, &query.metric).await?;
+    let traits = series_traits(&named.data_type).map_err(|fault| ApiError::invalid_all(vec![fault]))?;
+    refuse_calculations(&query, traits)?;
+    let mut spec = SeriesSpec {
+        column: traits.value_column.clone(),
+        grid: windows.grid(),
+        zone: windows.zone,
+        measure: Measure::of(traits),
+        calculations: query.calculations,
+        gaps: query.gaps,
+        chosen_sources: Vec::new(),
+    };
+    refuse_too_many(&app, spec.cells())?;
+    let ticket = app.queries.enter().await?;
+    if spec.measure.counting() == Counting::BestSource {
+        spec.chosen_sources = Preferences::of(&app.catalog, owner).await?.chosen_sources(&named.data_type.id);
+    }
+    let question = format!("{owner} series {} {:?}", question.unwrap_or_default(), spec.chosen_sources);
+    let (sources, conditions) = sources_of(&app, owner, &named, Vec::new()).await?;
+    let source = sources.first().ok_or_else(|| ApiError::internal("a metric without a partition"))?;
+    let asked = SeriesSource {
+        permit: &permit,
+        source,
+        conditions: &conditions,
+        spec,
+        stages: stages(&app, traits),
+    };
+    let prepared = app.archive.series(asked).await?;
+    let request = Request {
+        app: &app,
+        headers: &headers,
+        question: &question,
+        begun,
+        ticket,
+    };
+    answer(request, prepared, query.windows.output).await
+}
+
+/// Several metrics on one regular grid, a column for each.
+#[utoipa::path(get, path = "/data/v0/time_series_grouped", tag = "series",
+    params(("start_time" = String, Query), ("end_time" = String, Query), ("metrics" = Vec<String>, Query), ("output" = OutputMethod, Query),
+        ("svc_userid" = Option<String>, Query), ("samprate" = Option<String>, Query, description = "Seconds, or a duration; 60 if not given"),
+        ("replace_nulls" = Option<bool>, Query), ("tz" = Option<String>, Query)),
+    responses((status = 200, description = "A row for each window"), (status = 403), (status = 422)))]
+pub async fn time_series_grouped(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<GroupedQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let begun = Moment::now();
+    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let windows = &query.windows;
+    let mut permits = Vec::with_capacity(query.metrics.len());
+    for metric in &query.metrics {
+        permits.push(app.grants.windows(&reader, owner, &TypeId::new(metric), windows.range).await?);
+    }
+    let metrics = named_metrics(&app, owner, &query.metrics).await?;
+    let grid = windows.grid();
+    refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
+    let ticket = app.queries.enter().await?;
+    let preferences = Preferences::of(&app.catalog, owner).await?;
+    let mut meant = Vec::with_capacity(metrics.len());
+    for (named, column) in &metrics {
+        let (sources, conditions) = sources_of(&app, owner, named, Vec::new()).await?;
+        let source = sources.into_iter().next();
+        let source = source.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
+        let traits = series_traits(&named.data_type).map_err(|fault| ApiError::invalid_all(vec![fault]))?;
+        let spec = SeriesSpec {
+            column: column.clone(),
+            grid: grid.clone(),
+            zone: windows.zone,
+            measure: Measure::of(traits),
+            calculations: Vec::new(),
+            gaps: query.gaps,
+            chosen_sources: preferences.chosen_sources(&named.data_type.id),
+        };
+        meant.push((source, conditions, spec, stages(&app, traits)));
+    }
+    let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
+    let question = format!("{owner} series {} {orders:?}", question.unwrap_or_default());
+    let asked = permits.iter().zip(&meant).map(|(permit, (source, conditions, spec, stages))| SeriesSource {
+        permit,
+        source,
+        conditions,
+        spec: spec.clone(),
+        stages: stages.clone(),
+    });
+    let prepared = app.archive.series_grouped(asked.collect()).await?;
+    let request = Request {
+        app: &app,
+        headers: &headers,
+        question: &question,
+        begun,
+        ticket,
+    };
+    answer(request, prepared, windows.output).await
+}
+
+/// The metrics of a request with the columns that they get: each metric once, no two columns of one name.
+async fn named_metrics(app: &App, owner: PersonId, names: &[String]) -> Result<Vec<(Named, String)>, ApiError> {
+    let mut metrics: Vec<(Named, String)> = Vec::with_capacity(names.len());
+    let mut faults = Vec::new();
+    let mut seen = HashSet::new();
+    for name in names {
+        let named = match app.types.find(owner, name).await {
+            Ok(named) => named,
+            Err(TypesError::Unknown(_)) => {
+                faults.push(wrong_metric(name, format!("{name} is not a data type")));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let traits = match series_traits(&named.data_type) {
+            Ok(traits) => traits,
+            Err(fault) => {
+                faults.push(wrong_metric(name, fault.message));
+                continue;
+            }
+        };
+        if !seen.insert((named.data_type.id.clone(), named.annotation)) {
+            faults.push(wrong_metric(name, format!("{name} is named twice")));
+            continue;
+        }
+        let taken = metrics.iter().any(|(_, column)| *column == traits.value_column);
+        let column = if taken { name.clone() } else { traits.value_column.clone() };
+        metrics.push((named, column));
+    }
+    if faults.is_empty() {
+        Ok(metrics)
+    } else {
+        Err(ApiError::invalid_all(faults))
+    }
+}
+
+fn wrong_metric(name: &str, message: String) -> Fault {
+    Fault::new(["query", "metrics"], "value_error", message).with_value(name)
+}
+
+/// The traits of a type that has a series.
+fn series_traits(data_type: &DataType) -> Result<&MetricTraits, Fault> {
+    let id = &data_type.id;
+    let fault = |message: String| Fault::new(["query", "metric"], "value_error", message).with_value(id.as_str());
+    match &data_type.metric {
+        Some(_) if Base::named(id.as_str()).is_some() => Err(fault(format!("{id} is the base of metrics; name one of them, {id}/<uuid>"))),
+        Some(traits) => Ok(traits),
+        None => Err(fault(format!("{id} is no time series; /data/v0/metrics_catalog lists those there are"))),
+    }
+}
+
+/// What stages of sleep mean, where the metric is one of them.
+fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
+    let is_sleep = traits.merge == MergePolicy::SleepPriority;
+    is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))
+}
+
+fn refuse_calculations(query: &SeriesQuery, traits: &MetricTraits) -> Result<(), ApiError> {
+    let refused = query.calculations.iter().find(|calculation| !calculation.fits_amounts());
+    match refused.filter(|_| traits.kind == Some(MetricKind::Cumulative)) {
+        None => Ok(()),
+        Some(refused) => Err(invalid(
+            ["query", "calculations"],
+            format!("{refused} is not supported on cumulative metrics such as {}; count is", query.metric),
+        )),
+    }
+}
+
+fn refuse_too_many(app: &App, cells: u64) -> Result<(), ApiError> {
+    let limit = app.settings.cell_limit;
+    if cells <= limit {
+        return Ok(());
+    }
+    Err(invalid(
+        ["query", "samprate"],
+        format!("{cells} cells exceed the limit of {limit}; ask for wider windows or a shorter range"),
+    ))
+}

@@ -1,0 +1,131 @@
+//! Amounts on a grid: each bin has the part of every sample that counts in it, rule 1.3.
+
+use super::bins::Place;
+use super::clip::Clip;
+use super::output::{Cell, Output};
+use super::resolve::{Resolver, Sample};
+use super::rows::Rows;
+use super::spec::Counting;
+use super::sum::Sum;
+
+/// The bins of one question about amounts.
+#[derive(Debug)]
+pub(super) struct Amounts {
+    place: Place,
+    resolver: Resolver,
+    ended: bool,
+    bin: Amount,
+    /// How far the resolver's pieces and instants have been laid into bins.
+    piece: usize,
+    within_piece: i64,
+    instant: usize,
+}
+
+/// What the bin has so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amount {
+    sum: Sum,
+    /// A sample may count for nothing and still be there.
+    touched: bool,
+    samples: u64,
+}
+
+impl Amounts {
+    pub(super) fn new(counting: Counting, place: Place, clip: Clip) -> Self {
+        Self {
+            place,
+            resolver: Resolver::new(counting, clip),
+            ended: false,
+            bin: Amount::default(),
+            piece: 0,
+            within_piece: i64::MIN,
+            instant: 0,
+        }
+    }
+
+    pub(super) fn feed(&mut self, rows: &Rows) {
+        let nexts = rows.starts.iter().skip(1).chain(rows.starts.last());
+        let times = rows.starts.iter().zip(rows.ends.iter()).zip(nexts);
+        for (row, (((start, end), next), value)) in times.zip(rows.values.iter()).enumerate() {
+            let sample = Sample {
+                start: *start,
+                end: *end,
+                value: *value,
+                standing: rows.standing(row),
+            };
+            self.resolver.push(sample, *next);
+        }
+        if let Some(last) = rows.starts.last() {
+            self.resolver.advance(*last);
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        self.resolver.finish();
+        self.ended = true;
+    }
+
+    /// Lays what was resolved into bins. `false`: the output is full, and there is more.
+    pub(super) fn drain(&mut self, out: &mut Output) -> bool {
+        while !self.place.is_past() {
+            let piece = self.resolver.piece(self.piece);
+            let piece_start = piece.map(|piece| piece.start.max(self.within_piece));
+            let instant = self.resolver.instants.get(self.instant).copied();
+            let Some(moment) = piece_start.into_iter().chain(instant.map(|(at, _)| at)).min() else {
+                break;
+            };
+            if moment >= self.place.end {
+                let target = self.place.bin_of(moment);
+                if !self.move_to(target, out) {
+                    return false;
+                }
+                continue;
+            }
+            match (instant, piece) {
+                (Some((at, value)), _) if at == moment => {
+                    self.bin.sum.add(value);
+                    self.bin.touched = true;
+                    self.bin.samples += 1;
+                    self.instant += 1;
+                }
+                (_, Some(piece)) => {
+                    let end = piece.end.min(self.place.end);
+                    let is_last = end == piece.end;
+                    for part in self.resolver.parts(piece) {
+                        self.bin.sum.add(part.amount(moment, end));
+                        self.bin.samples += u64::from(part.is_new_since(self.place.start));
+                    }
+                    self.bin.touched = true;
+                    (self.piece, self.within_piece) = if is_last { (self.piece + 1, i64::MIN) } else { (self.piece, end) };
+                }
+                (_, None) => break,
+            }
+        }
+        self.resolver.forget(self.instant);
+        (self.piece, self.within_piece, self.instant) = (0, i64::MIN, 0);
+        !self.ended || self.move_to(self.place.last(), out)
+    }
+
+    /// Closes bins until `target` is the one being filled. `false`: the output is full before that.
+    fn move_to(&mut self, target: u64, out: &mut Output) -> bool {
+        while self.place.index < target {
+            if out.is_full() {
+                return false;
+            }
+            if self.bin.touched {
+                let bin = std::mem::take(&mut self.bin);
+                let cell = Cell {
+                    base: Some(bin.sum.value()),
+                    count: bin.samples,
+                    points: None,
+                    rolling: None,
+                };
+                out.push(self.place.start, cell);
+                self.place.move_to(self.place.index + 1);
+            } else {
+                out.push_empty(&mut self.place, target, None);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,64 @@
+//! The windows in which rows may be seen, as a pair of shears: what lies outside of them does not count.
+
+use crate::model::permit::Windows;
+use crate::model::time::TimeRange;
+
+/// Windows in microseconds, sorted, not touching.
+#[derive(Clone, Debug)]
+pub(super) struct Clip {
+    windows: Vec<(i64, i64)>,
+}
+
+impl Clip {
+    /// What of `windows` lies between two moments.
+    pub(super) fn new(windows: &Windows, from: i64, to: i64) -> Self {
+        let within = |window: &TimeRange| (window.start().micros().max(from), window.end().micros().min(to));
+        let windows = windows.as_slice().iter().map(within).filter(|(start, end)| start < end);
+        Self {
+            windows: windows.collect(),
+        }
+    }
+
+    /// The parts of `[from, to)` that may be seen, in order.
+    pub(super) fn parts(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let first = match self.windows.as_slice() {
+            [_] => 0,
+            several => several.partition_point(|(_, end)| *end <= from),
+        };
+        self.windows
+            .iter()
+            .skip(first)
+            .take_while(move |(start, _)| *start < to)
+            .map(move |(start, end)| (from.max(*start), to.min(*end)))
+            .filter(|(start, end)| start < end)
+    }
+
+    /// How much of `[from, to)` may be seen.
+    pub(super) fn length(&self, from: i64, to: i64) -> i64 {
+        self.parts(from, to).map(|(start, end)| end - start).sum()
+    }
+
+    /// The end of the window that a moment lies in.
+    pub(super) fn until(&self, moment: i64) -> Option<i64> {
+        let after = self.windows.partition_point(|(start, _)| *start <= moment);
+        let (_, end) = self.windows.get(after.checked_sub(1)?)?;
+        (moment < *end).then_some(*end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Instant;
+
+    #[test]
+    fn rule_9_2c_only_what_lies_in_a_window_is_left() {
+        let window = |start, end| TimeRange::new(Instant::from_micros(start), Instant::from_micros(end)).unwrap();
+        let clip = Clip::new(&Windows::new([window(10, 20), window(30, 40), window(60, 70)]), 0, 50);
+        assert_eq!(clip.parts(0, 90).collect::<Vec<_>>(), [(10, 20), (30, 40)]);
+        assert_eq!(clip.parts(15, 35).collect::<Vec<_>>(), [(15, 20), (30, 35)]);
+        assert_eq!(clip.parts(20, 30).count(), 0);
+        assert_eq!(clip.length(15, 35), 10);
+        assert_eq!([9, 10, 19, 20, 39, 40].map(|at| clip.until(at)), [None, Some(20), Some(20), None, Some(40), None]);
+    }
+}

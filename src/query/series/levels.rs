@@ -1,0 +1,249 @@
+//! Levels on a grid: a sample is a point of every bin that it touches, rule 1.5a, and per bin the points of one source or of all count.
+
+use super::bins::Place;
+use super::calculation::Calculation;
+use super::clip::Clip;
+use super::output::{Cell, Output};
+use super::points::{Needs, Point, Points, Summary};
+use super::ranking::Standing;
+use super::rows::Rows;
+use super::spec::{Base, SeriesSpec};
+
+/// The bins of one question about levels.
+#[derive(Debug)]
+pub(super) struct Levels {
+    base: Base,
+    needs: Needs,
+    rolls: bool,
+    place: Place,
+    clip: Clip,
+    rows: Option<Rows>,
+    row: usize,
+    ended: bool,
+    /// Samples that reach beyond this bin, in the order of their starts.
+    spans: Vec<Span>,
+    /// The sources that have a point in this bin; those behind `taken` are kept for their memory.
+    seats: Vec<Seat>,
+    taken: usize,
+    /// All points that counted in bins before this one.
+    so_far: Summary,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: i64,
+    end: i64,
+    value: f64,
+    id: [u8; 16],
+    standing: Standing,
+}
+
+#[derive(Clone, Debug)]
+struct Seat {
+    source: u32,
+    /// Of the best of its points.
+    rank: u64,
+    points: Points,
+}
+
+impl Levels {
+    pub(super) fn new(spec: &SeriesSpec, base: Base, place: Place, clip: Clip) -> Self {
+        Self {
+            base,
+            needs: Needs {
+                values: spec.needs_values(),
+                places: spec.needs_places(),
+                energy: base == Base::EquivalentLevel,
+            },
+            rolls: spec.calculations.contains(&Calculation::RollingMean),
+            place,
+            clip,
+            rows: None,
+            row: 0,
+            ended: false,
+            spans: Vec::new(),
+            seats: Vec::new(),
+            taken: 0,
+            so_far: Summary::default(),
+        }
+    }
+
+    /// Takes rows when those before are drained.
+    pub(super) fn feed(&mut self, rows: Rows) {
+        self.rows = Some(rows);
+        self.row = 0;
+    }
+
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Lays the rows into bins. `false`: the output is full, and there is more.
+    pub(super) fn drain(&mut self, out: &mut Output) -> bool {
+        if let Some(rows) = self.rows.take() {
+            while let Some(start) = rows.starts.get(self.row).copied() {
+                if start >= self.place.end {
+                    let target = self.place.bin_of(start);
+                    if !self.move_to(target, out) {
+                        self.rows = Some(rows);
+                        return false;
+                    }
+                }
+                if self.place.is_past() {
+                    break;
+                }
+                self.take(&rows);
+            }
+        }
+        !self.ended || self.move_to(self.place.last(), out)
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn memory(&self) -> usize {
+        let points: usize = self.seats.iter().map(|seat| seat.points.memory()).sum();
+        points + self.spans.capacity() * size_of::<Span>()
+    }
+
+    /// Takes the row, and those that go the same way. They begin before the end of the bin.
+    fn take(&mut self, rows: &Rows) {
+        let row = self.row;
+        let (Some(&start), Some(&end), Some(&value)) = (rows.starts.get(row), rows.ends.get(row), rows.values.get(row)) else {
+            return;
+        };
+        self.row += 1;
+        if start < end {
+            let span = Span {
+                start,
+                end,
+                value,
+                id: rows.id(row),
+                standing: rows.standing(row),
+            };
+            self.touch(&span);
+            if end > self.place.end {
+                self.spans.push(span);
+            }
+            return;
+        }
+        let Some(until) = self.clip.until(start) else { return };
+        if self.needs.only_summary() {
+            self.row = row + self.summarise(rows, row, until.min(self.place.end));
+            return;
+        }
+        let point = Point {
+            value,
+            start,
+            id: rows.id(row),
+            overlap: 0,
+        };
+        let needs = self.needs;
+        self.seat(rows.standing(row)).add(point, needs);
+    }
+
+    /// Takes instants of one standing from `row` on as long as they lie before `limit`; how many.
+    fn summarise(&mut self, rows: &Rows, row: usize, limit: i64) -> usize {
+        let starts = rows.starts.get(row..).unwrap_or_default();
+        let ends = rows.ends.get(row..).unwrap_or_default();
+        let inside = starts
+            .iter()
+            .zip(ends)
+            .take_while(|(start, end)| **start < limit && start == end)
+            .count();
+        let count = rows.alike(row, inside);
+        let values = rows.values.get(row..row + count).unwrap_or_default();
+        let summary = &mut self.seat(rows.standing(row)).summary;
+        let mut sum = *summary;
+        for value in values {
+            sum.add(*value);
+        }
+        *summary = sum;
+        count.max(1)
+    }
+
+    fn touch(&mut self, span: &Span) {
+        let overlap = self.clip.length(span.start.max(self.place.start), span.end.min(self.place.end));
+        if overlap > 0 {
+            let point = Point {
+                value: span.value,
+                start: span.start,
+                id: span.id,
+                overlap,
+            };
+            let needs = self.needs;
+            self.seat(span.standing).add(point, needs);
+        }
+    }
+
+    fn seat(&mut self, standing: Standing) -> &mut Points {
+        let taken = self.seats.iter().take(self.taken);
+        let found = taken.into_iter().position(|seat| seat.source == standing.source);
+        let at = found.unwrap_or(self.taken);
+        if found.is_none() {
+            self.taken += 1;
+            if at == self.seats.len() {
+                self.seats.push(Seat {
+                    source: standing.source,
+                    rank: standing.rank,
+                    points: Points::default(),
+                });
+            } else {
+                let seat = &mut self.seats[at];
+                (seat.source, seat.rank) = (standing.source, standing.rank);
+                seat.points.clear();
+            }
+        }
+        let seat = &mut self.seats[at];
+        seat.rank = seat.rank.min(standing.rank);
+        &mut seat.points
+    }
+
+    /// Closes bins until `target` is the one being filled. `false`: the output is full before that.
+    fn move_to(&mut self, target: u64, out: &mut Output) -> bool {
+        while self.place.index < target {
+            if out.is_full() {
+                return false;
+            }
+            if self.taken == 0 && self.spans.is_empty() {
+                let rolling = self.rolling();
+                out.push_empty(&mut self.place, target, rolling);
+                continue;
+            }
+            self.close(out);
+            self.place.move_to(self.place.index + 1);
+            self.open();
+        }
+        true
+    }
+
+    fn close(&mut self, out: &mut Output) {
+        let best = self.seats.iter().take(self.taken).min_by_key(|seat| seat.rank);
+        let Some(best) = best else {
+            return out.push(self.place.start, Cell::empty(self.rolling()));
+        };
+        self.so_far.merge(&best.points.summary);
+        let cell = Cell {
+            base: best.points.base(self.base),
+            count: best.points.summary.count,
+            points: Some(&best.points),
+            rolling: self.rolling(),
+        };
+        out.push(self.place.start, cell);
+        self.taken = 0;
+    }
+
+    /// Begins a bin with the samples that reach into it.
+    fn open(&mut self) {
+        let begin = self.place.start;
+        self.spans.retain(|span| span.end > begin);
+        let spans = std::mem::take(&mut self.spans);
+        for span in &spans {
+            self.touch(span);
+        }
+        self.spans = spans;
+    }
+
+    fn rolling(&self) -> Option<f64> {
+        let any = self.rolls && self.so_far.count > 0;
+        any.then(|| self.so_far.sum.value() / self.so_far.count as f64)
+    }
+}

@@ -1,0 +1,151 @@
+//! Rows of the answer, gathered into batches.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Float64Builder, Int64Builder, ListBuilder, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+
+use super::bins::Place;
+use super::calculation::{Calculation, Form};
+use super::points::Points;
+use super::spec::{Gaps, SeriesSpec};
+
+/// Rows of a batch.
+pub(super) const ROWS: usize = 8192;
+
+/// What a bin has to say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell<'a> {
+    pub(super) base: Option<f64>,
+    /// Samples of an amount, or points of a level.
+    pub(super) count: u64,
+    pub(super) points: Option<&'a Points>,
+    /// The mean of everything up to here.
+    pub(super) rolling: Option<f64>,
+}
+
+impl Cell<'_> {
+    pub(super) const fn empty(rolling: Option<f64>) -> Self {
+        Cell {
+            base: None,
+            count: 0,
+            points: None,
+            rolling,
+        }
+    }
+}
+
+/// The batch being written.
+#[derive(Debug)]
+pub(super) struct Output {
+    schema: SchemaRef,
+    zone: Arc<str>,
+    gaps: Gaps,
+    times: Vec<i64>,
+    base: Float64Builder,
+    columns: Vec<(Calculation, Column)>,
+}
+
+#[derive(Debug)]
+enum Column {
+    Number(Float64Builder),
+    Whole(Int64Builder),
+    List(ListBuilder<Float64Builder>),
+}
+
+impl Output {
+    pub(super) fn new(spec: &SeriesSpec, schema: SchemaRef) -> Self {
+        let column = |calculation: &Calculation| {
+            let column = match calculation.form() {
+                Form::Number => Column::Number(Float64Builder::new()),
+                Form::Whole => Column::Whole(Int64Builder::new()),
+                Form::List => Column::List(ListBuilder::new(Float64Builder::new())),
+            };
+            (*calculation, column)
+        };
+        Self {
+            schema,
+            zone: spec.zone.written().into(),
+            gaps: spec.gaps,
+            times: Vec::new(),
+            base: Float64Builder::new(),
+            columns: spec.calculations.iter().map(column).collect(),
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.times.len() >= ROWS
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// One bin.
+    pub(super) fn push(&mut self, time: i64, cell: Cell<'_>) {
+        if cell.base.is_none() && self.gaps.drop {
+            return;
+        }
+        let replace = self.gaps.replace;
+        let filled = |number: Option<f64>| number.or(replace.then_some(0.0));
+        self.times.push(time);
+        self.base.append_option(filled(cell.base));
+        for (calculation, column) in &mut self.columns {
+            match column {
+                Column::Number(numbers) if *calculation == Calculation::RollingMean => numbers.append_option(filled(cell.rolling)),
+                Column::Number(numbers) => numbers.append_option(filled(cell.points.and_then(|points| points.number(*calculation)))),
+                Column::Whole(counts) => counts.append_value(cell.count as i64),
+                Column::List(lists) => match cell.points.filter(|points| points.summary.count > 0) {
+                    Some(points) if *calculation == Calculation::Uniques => {
+                        lists.values().append_slice(&points.distinct());
+                        lists.append(true);
+                    }
+                    Some(points) => {
+                        lists.values().append_slice(points.values());
+                        lists.append(true);
+                    }
+                    None => lists.append(replace),
+                },
+            }
+        }
+    }
+
+    /// The bins from `place` on that have nothing, up to bin `until`, as many as there is room for. `place` moves behind the last of them.
+    pub(super) fn push_empty(&mut self, place: &mut Place, until: u64, rolling: Option<f64>) {
+        if self.gaps.drop {
+            place.move_to(until);
+            return;
+        }
+        let room = ROWS.saturating_sub(self.times.len()) as u64;
+        let until = until.min(place.index.saturating_add(room));
+        if self.columns.is_empty() {
+            let bins = until.saturating_sub(place.index) as usize;
+            self.times.extend((place.index..until).map(|index| place.edge(index)));
+            if self.gaps.replace {
+                self.base.append_value_n(0.0, bins);
+            } else {
+                self.base.append_nulls(bins);
+            }
+        } else {
+            for index in place.index..until {
+                self.push(place.edge(index), Cell::empty(rolling));
+            }
+        }
+        place.move_to(until.max(place.index));
+    }
+
+    /// What was gathered, in the order in which it came.
+    pub(super) fn take(&mut self) -> Result<RecordBatch> {
+        let times = TimestampMicrosecondArray::from(std::mem::take(&mut self.times)).with_timezone(Arc::clone(&self.zone));
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(times), Arc::new(self.base.finish())];
+        arrays.extend(self.columns.iter_mut().map(|(_, column)| -> ArrayRef {
+            match column {
+                Column::Number(numbers) => Arc::new(numbers.finish()),
+                Column::Whole(counts) => Arc::new(counts.finish()),
+                Column::List(lists) => Arc::new(lists.finish()),
+            }
+        }));
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
+    }
+}

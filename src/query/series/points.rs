@@ -1,0 +1,278 @@
+//! What is known of the points of one bin and source.
+
+use super::calculation::Calculation;
+use super::spec::Base;
+use super::sum::Sum;
+
+/// One point: a level at some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    pub(super) value: f64,
+    /// Where its sample starts.
+    pub(super) start: i64,
+    pub(super) id: [u8; 16],
+    /// How much of the bin its sample covers, in microseconds; 0 for an instant.
+    pub(super) overlap: i64,
+}
+
+/// Count, sum and extremes: all that is needed of points which nobody asks for one by one. Those of parts add up to those of the whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Summary {
+    pub(super) count: u64,
+    pub(super) sum: Sum,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            sum: Sum::default(),
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        }
+    }
+}
+
+impl Summary {
+    #[inline]
+    pub(super) fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.sum.add(value);
+        self.min = if value < self.min { value } else { self.min };
+        self.max = if value > self.max { value } else { self.max };
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum.merge(other.sum);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// Which of these beside the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) values: bool,
+    pub(super) places: bool,
+    pub(super) energy: bool,
+}
+
+impl Needs {
+    /// Whether the summary says it all.
+    pub(super) const fn only_summary(self) -> bool {
+        !self.values && !self.places && !self.energy
+    }
+}
+
+/// The points of one bin and source.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Points {
+    pub(super) summary: Summary,
+    first: Option<Point>,
+    last: Option<Point>,
+    /// In the order of time.
+    values: Vec<f64>,
+    energy: Energy,
+}
+
+/// Sound levels on the way to their mean energy.
+#[derive(Clone, Copy, Debug, Default)]
+struct Energy {
+    weighted: f64,
+    weight: f64,
+    /// Of instants, which weigh alike, and only where nothing lasts.
+    of_instants: f64,
+    instants: f64,
+}
+
+impl Points {
+    pub(super) fn add(&mut self, point: Point, needs: Needs) {
+        self.summary.add(point.value);
+        if needs.values {
+            self.values.push(point.value);
+        }
+        if needs.places {
+            let place = |point: &Point| (point.start, point.id);
+            if self.first.as_ref().is_none_or(|first| place(&point) < place(first)) {
+                self.first = Some(point);
+            }
+            if self.last.as_ref().is_none_or(|last| place(&point) >= place(last)) {
+                self.last = Some(point);
+            }
+        }
+        if needs.energy {
+            self.energy.add(point);
+        }
+    }
+
+    /// As new, with the memory of what was there.
+    pub(super) fn clear(&mut self) {
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        *self = Self {
+            values,
+            ..Self::default()
+        };
+    }
+
+    /// The number that stands for all of them; `None` without points.
+    pub(super) fn base(&self, base: Base) -> Option<f64> {
+        match base {
+            Base::Mean => self.mean(),
+            Base::Last => self.last.map(|point| point.value),
+            Base::EquivalentLevel => self.energy.level(),
+        }
+    }
+
+    pub(super) fn mean(&self) -> Option<f64> {
+        let count = self.summary.count;
+        (count > 0).then(|| self.summary.sum.value() / count as f64)
+    }
+
+    /// A statistic that is a number. What is none, or spans other bins, is `None`.
+    pub(super) fn number(&self, calculation: Calculation) -> Option<f64> {
+        let summary = &self.summary;
+        if summary.count == 0 {
+            return None;
+        }
+        match calculation {
+            Calculation::Max => Some(summary.max),
+            Calculation::Min => Some(summary.min),
+            Calculation::Delta => Some(summary.max - summary.min),
+            Calculation::Mean => self.mean(),
+            Calculation::Sum => Some(summary.sum.value()),
+            Calculation::First => self.first.map(|point| point.value),
+            Calculation::Last => self.last.map(|point| point.value),
+            Calculation::Median => quantile(&self.values, 0.5),
+            Calculation::Percentile(percentile) => quantile(&self.values, percentile.fraction()),
+            Calculation::Std => deviation(&self.values),
+            Calculation::Uniques | Calculation::AllPoints | Calculation::RollingMean | Calculation::Count => None,
+        }
+    }
+
+    pub(super) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The distinct values, ascending.
+    pub(super) fn distinct(&self) -> Vec<f64> {
+        let mut values = self.values.clone();
+        values.sort_unstable_by(f64::total_cmp);
+        values.dedup();
+        values
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn memory(&self) -> usize {
+        self.values.capacity() * size_of::<f64>()
+    }
+}
+
+impl Energy {
+    fn add(&mut self, point: Point) {
+        let energy = 10_f64.powf(point.value / 10.0);
+        if point.overlap > 0 {
+            let weight = point.overlap as f64;
+            self.weighted += weight * energy;
+            self.weight += weight;
+        } else {
+            self.of_instants += energy;
+            self.instants += 1.0;
+        }
+    }
+
+    fn level(&self) -> Option<f64> {
+        let mean = if self.weight > 0.0 {
+            self.weighted / self.weight
+        } else if self.instants > 0.0 {
+            self.of_instants / self.instants
+        } else {
+            return None;
+        };
+        Some(10.0 * mean.log10())
+    }
+}
+
+/// The value below which `fraction` of `values` lie, between the two nearest where none is exactly there.
+fn quantile(values: &[f64], fraction: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let place = fraction * sorted.len().checked_sub(1)? as f64;
+    let low = *sorted.get(place.floor() as usize)?;
+    let high = *sorted.get(place.ceil() as usize)?;
+    Some(low + (high - low) * place.fract())
+}
+
+fn deviation(values: &[f64]) -> Option<f64> {
+    let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
+    let mut sum = Sum::default();
+    values.iter().for_each(|value| sum.add(*value));
+    let mean = sum.value() / values.len() as f64;
+    let mut squares = Sum::default();
+    values.iter().for_each(|value| squares.add((value - mean) * (value - mean)));
+    Some((squares.value() / degrees as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Needs = Needs {
+        values: true,
+        places: true,
+        energy: true,
+    };
+
+    fn points(values: &[(f64, i64, i64)]) -> Points {
+        let mut points = Points::default();
+        for &(value, start, overlap) in values {
+            let point = Point {
+                value,
+                start,
+                id: [0; 16],
+                overlap,
+            };
+            points.add(point, ALL);
+        }
+        points
+    }
+
+    fn close(found: Option<f64>, expected: f64) {
+        assert!(found.is_some_and(|found| (found - expected).abs() < 1e-9), "{found:?} is not {expected}");
+    }
+
+    #[test]
+    fn rule_1_5b_sound_levels_mean_their_energy_weighted_by_time() {
+        close(points(&[(70.0, 0, 1800), (80.0, 1800, 1800)]).base(Base::EquivalentLevel), 77.403_626_894_942_44);
+        close(points(&[(70.0, 0, 0), (80.0, 1, 0)]).base(Base::EquivalentLevel), 77.403_626_894_942_44);
+        close(points(&[(70.0, 0, 10), (120.0, 1, 0)]).base(Base::EquivalentLevel), 70.0);
+        assert_eq!(points(&[]).base(Base::EquivalentLevel), None);
+    }
+
+    #[test]
+    fn rule_1_5b_the_last_point_is_the_one_that_starts_last() {
+        let points = points(&[(3.0, 5, 100), (4.0, 7, 1), (5.0, 6, 0)]);
+        assert_eq!(points.base(Base::Last), Some(4.0));
+        assert_eq!(points.number(Calculation::First), Some(3.0));
+    }
+
+    #[test]
+    fn rule_1_5c_statistics_of_points() {
+        let one = points(&[(4.0, 0, 0)]);
+        let points = points(&[(4.0, 0, 0), (1.0, 1, 0), (2.0, 2, 0), (2.0, 3, 0), (7.0, 4, 0)]);
+        close(points.number(Calculation::Max), 7.0);
+        close(points.number(Calculation::Min), 1.0);
+        close(points.number(Calculation::Delta), 6.0);
+        close(points.number(Calculation::Mean), 3.2);
+        close(points.number(Calculation::Sum), 16.0);
+        close(points.number(Calculation::Median), 2.0);
+        close(points.number(Calculation::Std), 2.387_467_277_262_664_6);
+        close(points.number("p90".parse().unwrap()), 5.8);
+        assert_eq!(points.distinct(), [1.0, 2.0, 4.0, 7.0]);
+        assert_eq!(points.values(), [4.0, 1.0, 2.0, 2.0, 7.0]);
+        assert_eq!(one.number(Calculation::Std), None);
+    }
+}

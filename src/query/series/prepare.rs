@@ -1,0 +1,144 @@
+//! From a permit and a spec to a plan over stored rows.
+
+use std::sync::Arc;
+
+use datafusion::common::DFSchema;
+use datafusion::common::Result as PlanResult;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::model::permit::ReadPermit;
+use crate::model::registry::TypeId;
+use crate::people::preferences::SourceOrder;
+use crate::query::filter::{self, Condition};
+use crate::query::records::{Archive, Prepared, QueryError, Source};
+use crate::query::sleep::StageTable;
+use crate::store::StoreError;
+use crate::store::snapshot::Snapshot;
+
+use super::exec::SeriesExec;
+use super::grouped::GroupedExec;
+use super::ranking::Ranking;
+use super::spec::{Counting, SeriesSpec};
+
+/// A metric of which a series is asked.
+pub struct SeriesSource<'a, Authority> {
+    /// Names the windows that count.
+    pub permit: &'a ReadPermit<Authority>,
+    pub source: &'a Source,
+    /// What of the source is meant.
+    pub conditions: &'a [Condition],
+    pub spec: SeriesSpec,
+    /// For stages of sleep: what they mean. The series is that of the stages without conflicts.
+    pub stages: Option<Arc<StageTable>>,
+}
+
+impl<Authority> Archive<Authority> {
+    /// One series.
+    pub async fn series(&self, asked: SeriesSource<'_, Authority>) -> Result<Prepared, QueryError> {
+        let (mut plans, versions) = self.series_plans(vec![asked]).await?;
+        match plans.pop() {
+            Some(plan) => Ok(prepared(plan, versions)),
+            None => Ok(prepared(Arc::new(GroupedExec::new(plans)), versions)),
+        }
+    }
+
+    /// Series of one person on one grid side by side, all as of one moment.
+    pub async fn series_grouped(&self, asked: Vec<SeriesSource<'_, Authority>>) -> Result<Prepared, QueryError> {
+        let (plans, versions) = self.series_plans(asked).await?;
+        Ok(prepared(Arc::new(GroupedExec::new(plans)), versions))
+    }
+
+    /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
+    pub(in crate::query) fn series_plan(
+        &self,
+        asked: SeriesSource<'_, Authority>,
+        snapshot: &Snapshot,
+        ranking: &Arc<Ranking>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let rows = match &asked.stages {
+            Some(stages) => levels_of(self.resolved_stages(asked.permit, asked.source, snapshot, stages)?)?,
+            None => self.samples(&asked, snapshot)?,
+        };
+        let windows = asked.permit.windows().clone();
+        Ok(Arc::new(SeriesExec::new(rows, Arc::new(asked.spec), windows, Arc::clone(ranking))))
+    }
+
+    /// The stored columns that the series needs.
+    fn samples(&self, asked: &SeriesSource<'_, Authority>, snapshot: &Snapshot) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let SeriesSource {
+            permit,
+            source,
+            conditions,
+            spec,
+            ..
+        } = asked;
+        let mut columns = vec!["value"];
+        if spec.measure.counting() == Counting::BestSource {
+            columns.extend(["source", "source_class"]);
+        }
+        let condition = filter::bind(conditions, &source.data_type)?;
+        let referred = condition.as_ref().map(|condition| condition.column_refs());
+        columns.extend(referred.iter().flatten().map(|column| column.name.as_str()));
+        let rows = if spec.needs_ids() {
+            self.stored(permit, source, snapshot, &columns)?
+        } else {
+            self.stored_without_ids(permit, source, snapshot, &columns)?
+        };
+        let Some(condition) = &condition else { return Ok(rows) };
+        let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
+        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
+        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+    }
+
+    async fn series_plans(
+        &self,
+        asked: Vec<SeriesSource<'_, Authority>>,
+    ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<(TypeId, i64)>), QueryError> {
+        let Some(first) = asked.first() else { return Ok((Vec::new(), Vec::new())) };
+        let owner = first.permit.owner();
+        let partitions: Vec<TypeId> = asked.iter().map(|one| one.source.partition.clone()).collect();
+        let snapshots = self.snapshots.get(owner, &partitions).await?;
+        let ranked = asked.iter().any(|one| one.spec.measure.counting() == Counting::BestSource);
+        let known = if ranked {
+            // After the snapshot: a source is known before its first row is.
+            self.catalog.sources_of(owner).await.map_err(StoreError::from)?
+        } else {
+            Vec::new()
+        };
+        let mut plans = Vec::with_capacity(asked.len());
+        let mut versions = Vec::with_capacity(asked.len());
+        for (one, snapshot) in asked.into_iter().zip(snapshots) {
+            let order = SourceOrder::new(known.clone(), &one.spec.chosen_sources);
+            let ranking = Arc::new(Ranking::new(order));
+            versions.push((one.source.partition.clone(), snapshot.version));
+            plans.push(self.series_plan(one, &snapshot, &ranking)?);
+        }
+        Ok((plans, versions))
+    }
+}
+
+/// Stages as levels.
+fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
+    let schema = stages.schema();
+    let columns = [("start_time", "start_time"), ("end_time", "end_time"), ("stage", "value")].map(|(name, alias)| {
+        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name)?));
+        Ok(ProjectionExpr {
+            expr,
+            alias: alias.to_owned(),
+        })
+    });
+    let columns = columns.into_iter().collect::<PlanResult<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(columns, stages)?))
+}
+
+fn prepared(plan: Arc<dyn ExecutionPlan>, versions: Vec<(TypeId, i64)>) -> Prepared {
+    Prepared {
+        schema: plan.schema(),
+        plan,
+        versions,
+    }
+}

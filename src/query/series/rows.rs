@@ -1,0 +1,157 @@
+//! Stored rows as plain columns.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, RecordBatch};
+use datafusion::arrow::buffer::ScalarBuffer;
+use datafusion::arrow::compute::{cast, filter_record_batch, is_not_null};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
+use datafusion::common::{Result, internal_datafusion_err};
+
+use crate::model::registry::dictionary_text;
+use crate::model::sources::SourceClass;
+
+use super::ranking::{Ranking, Standing};
+
+/// Rows of one batch, in the order of (start, end, id), all with a value.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) starts: ScalarBuffer<i64>,
+    pub(super) ends: ScalarBuffer<i64>,
+    pub(super) values: ScalarBuffer<f64>,
+    ids: Option<FixedSizeBinaryArray>,
+    standings: Standings,
+}
+
+#[derive(Debug)]
+enum Standings {
+    /// All rows have this one.
+    Same(Standing),
+    Each(Vec<Standing>),
+}
+
+impl Rows {
+    pub(super) fn id(&self, row: usize) -> [u8; 16] {
+        let id = self.ids.as_ref().filter(|ids| row < ids.len()).map(|ids| ids.value(row));
+        id.and_then(|id| id.try_into().ok()).unwrap_or_default()
+    }
+
+    pub(super) fn standing(&self, row: usize) -> Standing {
+        match &self.standings {
+            Standings::Same(standing) => *standing,
+            Standings::Each(standings) => standings.get(row).copied().unwrap_or_default(),
+        }
+    }
+
+    /// How many rows from `row` on have the standing of `row`, `within` at most.
+    pub(super) fn alike(&self, row: usize, within: usize) -> usize {
+        match &self.standings {
+            Standings::Same(_) => within,
+            Standings::Each(standings) => {
+                let rest = standings.get(row..).unwrap_or_default();
+                let first = rest.first();
+                rest.iter().take(within).take_while(|standing| Some(*standing) == first).count()
+            }
+        }
+    }
+}
+
+/// Reads batches of one plan.
+#[derive(Debug)]
+pub(super) struct RowReader {
+    ranking: Option<Ranking>,
+    ids: bool,
+    /// The dictionary of sources that was read last, and the numbers of its entries.
+    dictionary: Option<(ArrayRef, Vec<u32>)>,
+}
+
+impl RowReader {
+    /// Without a ranking all rows stand alike.
+    pub(super) const fn new(ranking: Option<Ranking>, ids: bool) -> Self {
+        Self {
+            ranking,
+            ids,
+            dictionary: None,
+        }
+    }
+
+    pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<Rows> {
+        if column(batch, "value")?.null_count() == 0 {
+            return self.read_whole(batch);
+        }
+        let with_value = is_not_null(column(batch, "value")?)?;
+        self.read_whole(&filter_record_batch(batch, &with_value)?)
+    }
+
+    fn read_whole(&mut self, batch: &RecordBatch) -> Result<Rows> {
+        let times = |name: &'static str| -> Result<ScalarBuffer<i64>> {
+            let times = column(batch, name)?.as_primitive_opt::<TimestampMicrosecondType>();
+            let times = times.filter(|times| times.null_count() == 0);
+            times
+                .map(|times| times.values().clone())
+                .ok_or_else(|| internal_datafusion_err!("{name} holds no microseconds"))
+        };
+        let numbers = cast(column(batch, "value")?, &DataType::Float64)?;
+        let values = numbers
+            .as_primitive_opt::<Float64Type>()
+            .ok_or_else(|| internal_datafusion_err!("the value is no number"))?;
+        let ids = batch.column_by_name("id").filter(|_| self.ids);
+        Ok(Rows {
+            starts: times("start_time")?,
+            ends: times("end_time")?,
+            values: values.values().clone(),
+            ids: ids.and_then(|ids| ids.as_fixed_size_binary_opt()).cloned(),
+            standings: self.standings(batch)?,
+        })
+    }
+
+    fn standings(&mut self, batch: &RecordBatch) -> Result<Standings> {
+        let Some(ranking) = &mut self.ranking else {
+            return Ok(Standings::Same(Standing::default()));
+        };
+        let classes = column(batch, "source_class")?;
+        let classes = classes
+            .as_primitive_opt::<Int8Type>()
+            .ok_or_else(|| internal_datafusion_err!("source_class holds no classes"))?;
+        let sources = cast(column(batch, "source")?, &dictionary_text())?;
+        let sources = sources
+            .as_dictionary_opt::<Int32Type>()
+            .ok_or_else(|| internal_datafusion_err!("source is no dictionary"))?;
+        let known = self.dictionary.take().filter(|(entries, _)| Arc::ptr_eq(entries, sources.values()));
+        let (entries, numbers) = known.unwrap_or_else(|| {
+            let texts = sources.values().as_string_opt::<i32>();
+            let keys = texts.into_iter().flat_map(|texts| texts.iter().map(Option::unwrap_or_default));
+            (Arc::clone(sources.values()), keys.map(|key| ranking.number(key)).collect())
+        });
+        let nameless = ranking.number("");
+        let number = |key: Option<i32>| key.and_then(|key| numbers.get(key as usize)).copied().unwrap_or(nameless);
+        let class = |row: usize| {
+            if classes.is_null(row) {
+                SourceClass::Other.code()
+            } else {
+                classes.value(row)
+            }
+        };
+        let keys = sources.keys();
+        let one_source = keys.null_count() == 0 && all_equal(keys.values());
+        let one_class = classes.null_count() == 0 && all_equal(classes.values());
+        let standings = if batch.num_rows() > 0 && one_source && one_class {
+            Standings::Same(ranking.standing(number(keys.values().first().copied()), class(0)))
+        } else {
+            let each = keys.iter().enumerate().map(|(row, key)| ranking.standing(number(key), class(row)));
+            Standings::Each(each.collect())
+        };
+        self.dictionary = Some((entries, numbers));
+        Ok(standings)
+    }
+}
+
+fn all_equal<T: PartialEq + Copy>(values: &[T]) -> bool {
+    values.first().is_none_or(|first| values.iter().fold(true, |equal, value| equal & (value == first)))
+}
+
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
+    batch
+        .column_by_name(name)
+        .ok_or_else(|| internal_datafusion_err!("rows without the column {name}"))
+}

@@ -1,0 +1,135 @@
+//! What is asked: plain data, equal when the questions are.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use uuid::Uuid;
+
+use crate::model::grid::Grid;
+use crate::model::registry::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
+use crate::model::zone::Zone;
+
+use super::calculation::{Calculation, Form};
+
+/// One metric on a grid. Equal specs give equal answers on equal data.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SeriesSpec {
+    /// The name of the value's column in the answer.
+    pub column: String,
+    pub grid: Grid,
+    /// How times are shown. It moves no bin.
+    pub zone: Zone,
+    pub measure: Measure,
+    /// Each at most once.
+    pub calculations: Vec<Calculation>,
+    pub gaps: Gaps,
+    /// Sources that the person put before all others for this metric, best first.
+    pub chosen_sources: Vec<Uuid>,
+}
+
+/// What the value of a bin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// Samples are amounts, spread evenly over the time they cover; a bin has its part of each.
+    Amounts(Counting),
+    /// Samples are levels: points of each bin that they touch.
+    Levels { base: Base, counting: Counting },
+}
+
+/// Which samples count where several sources have some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Counting {
+    BestSource,
+    Everything,
+}
+
+/// Which one number stands for the points of a bin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    Mean,
+    /// The point that starts last.
+    Last,
+    /// The sound level of the same energy, weighted by time.
+    EquivalentLevel,
+}
+
+/// What becomes of bins without a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Gaps {
+    /// Rows without a value are left out. Judged before anything is replaced.
+    pub drop: bool,
+    /// What is still null becomes 0, or an empty list.
+    pub replace: bool,
+}
+
+impl Measure {
+    /// How a metric of these traits is read.
+    #[must_use]
+    pub const fn of(traits: &MetricTraits) -> Self {
+        let counting = match traits.merge {
+            MergePolicy::BestSource => Counting::BestSource,
+            MergePolicy::SumAll | MergePolicy::All | MergePolicy::SleepPriority => Counting::Everything,
+        };
+        let base = match traits.default_aggregate {
+            DefaultAggregate::Last => Base::Last,
+            DefaultAggregate::Leq => Base::EquivalentLevel,
+            DefaultAggregate::Mean | DefaultAggregate::Sum => Base::Mean,
+        };
+        match (traits.kind, base) {
+            // A test result is no flow: half of the time is not half of the way.
+            (Some(MetricKind::Cumulative), Base::Last) => Self::Levels { base, counting },
+            (Some(MetricKind::Cumulative), _) => Self::Amounts(counting),
+            (Some(MetricKind::Discrete) | None, _) => Self::Levels { base, counting },
+        }
+    }
+
+    #[must_use]
+    pub const fn counting(self) -> Counting {
+        match self {
+            Self::Amounts(counting) | Self::Levels { counting, .. } => counting,
+        }
+    }
+}
+
+impl SeriesSpec {
+    /// Bins times columns, without the column of times.
+    #[must_use]
+    pub fn cells(&self) -> u64 {
+        self.grid.len().saturating_mul(1 + self.calculations.len() as u64)
+    }
+
+    /// `time`, the value, the calculations.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into()));
+        let mut fields = vec![
+            Field::new("time", time, false),
+            Field::new(&self.column, DataType::Float64, true),
+        ];
+        fields.extend(self.calculations.iter().map(|calculation| {
+            let data_type = match calculation.form() {
+                Form::Number => DataType::Float64,
+                Form::Whole => DataType::Int64,
+                Form::List => DataType::List(Arc::new(Field::new("item", DataType::Float64, true))),
+            };
+            Field::new(calculation.column(&self.column), data_type, true)
+        }));
+        Arc::new(Schema::new(fields))
+    }
+
+    /// Whether every value of a bin is kept until the bin is done.
+    pub(super) fn needs_values(&self) -> bool {
+        self.calculations.iter().any(|calculation| calculation.needs_values())
+    }
+
+    pub(super) fn needs_places(&self) -> bool {
+        let base = matches!(self.measure, Measure::Levels { base: Base::Last, .. });
+        base || self.calculations.iter().any(|calculation| calculation.needs_places())
+    }
+
+    /// Whether the answer depends on the order of records that start and end together.
+    pub(super) fn needs_ids(&self) -> bool {
+        self.needs_places() || self.calculations.contains(&Calculation::AllPoints)
+    }
+}

@@ -1,0 +1,150 @@
+//! What holds for all samples and all grids.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tokio::runtime::Runtime;
+
+use super::super::Base;
+use super::super::output::ROWS;
+use super::*;
+
+fn samples(sources: usize) -> impl Strategy<Value = Vec<Sample>> {
+    let sample = (0_i64..1_000_000, 0_i64..100_000, 0.0_f64..1e6, 0..sources);
+    prop::collection::vec(sample, 1..60).prop_map(|samples| {
+        let sample = |(start, length, value, source)| Sample {
+            start,
+            end: start + length,
+            value,
+            source,
+            class: 3 + source as i8,
+        };
+        samples.into_iter().map(sample).collect()
+    })
+}
+
+async fn total(samples: &[Sample], measure: Measure, asked: TimeRange, width: i64) -> f64 {
+    let spec = spec(measure, Grid::uniform(asked, width));
+    numbers(&series(samples, &spec, &[asked], 7).await, "value").into_iter().flatten().sum()
+}
+
+fn run<S: Strategy>(strategy: &S, check: impl AsyncFn(S::Value)) {
+    let runtime = Runtime::new().unwrap();
+    let mut runner = TestRunner::new(Config {
+        failure_persistence: None,
+        ..Config::with_cases(300)
+    });
+    let outcome = runner.run(strategy, |case| {
+        runtime.block_on(check(case));
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+/// With one source, what all bins have together is what the request has of the samples, for every grid.
+#[test]
+fn rule_1_3_nothing_is_lost_between_bins() {
+    let strategy = (samples(1), 0_i64..500_000, 1_i64..700_000, 100_i64..400_000);
+    run(&strategy, async |(samples, start, length, width)| {
+        let asked = range(start, start + length);
+        let clipped = |sample: &Sample| {
+            if sample.start == sample.end {
+                return if (start..start + length).contains(&sample.start) { sample.value } else { 0.0 };
+            }
+            let covered = sample.end.min(start + length) - sample.start.max(start);
+            sample.value * covered.max(0) as f64 / (sample.end - sample.start) as f64
+        };
+        let expected: f64 = samples.iter().map(clipped).sum();
+        for measure in [BEST, Measure::Amounts(Counting::Everything)] {
+            let found = total(&samples, measure, asked, width).await;
+            assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{found} is not {expected}");
+        }
+    });
+}
+
+/// Resolving never adds: the total is at most that of all samples together.
+#[test]
+fn rule_1_4_resolved_is_at_most_naive() {
+    run(&(samples(4), 1_i64..400_000), async |(samples, width)| {
+        let asked = range(0, 2_000_000);
+        let resolved = total(&samples, BEST, asked, width).await;
+        let naive: f64 = samples.iter().map(|sample| sample.value).sum();
+        assert!(resolved <= naive * (1.0 + 1e-9), "{resolved} is more than {naive}");
+    });
+}
+
+/// The same samples under other ids, and in other batches, give the same numbers.
+#[test]
+fn rule_1_4e_the_order_in_which_samples_came_changes_nothing() {
+    run(&(samples(4), any::<prop::sample::Index>(), 1_usize..50), async |(samples, turn, step)| {
+        let asked = range(0, 1_200_000);
+        let mut other = samples.clone();
+        other.rotate_left(turn.index(samples.len()));
+        other.reverse();
+        let levels = Measure::Levels {
+            base: Base::Mean,
+            counting: Counting::BestSource,
+        };
+        for measure in [BEST, levels] {
+            let spec = spec(measure, Grid::uniform(asked, 70_001));
+            let one = numbers(&series(&samples, &spec, &[asked], 8).await, "value");
+            let two = numbers(&series(&other, &spec, &[asked], step).await, "value");
+            assert_close(&one, &two, &samples);
+        }
+    });
+}
+
+/// However many bins, batches are of one size, and a sample over all of them costs no more than it holds.
+#[tokio::test]
+async fn rule_1_2c_long_answers_come_in_even_batches() {
+    let bins = 5 * ROWS as i64 + 17;
+    let asked = range(0, bins);
+    let samples = [
+        Sample {
+            start: 10,
+            end: bins - 10,
+            value: (bins - 20) as f64,
+            source: 0,
+            class: 3,
+        },
+        Sample {
+            start: 20_000,
+            end: 20_000,
+            value: 5.0,
+            source: 0,
+            class: 3,
+        },
+    ];
+    let levels = Measure::Levels {
+        base: Base::Last,
+        counting: Counting::Everything,
+    };
+    for (measure, inside) in [(BEST, 1.0), (levels, (bins - 20) as f64)] {
+        let spec = spec(measure, Grid::uniform(asked, 1));
+        let found = batches(&samples, &spec, &[asked], 1).await;
+        let sizes: Vec<usize> = found.iter().map(RecordBatch::num_rows).collect();
+        assert_eq!(sizes, [ROWS, ROWS, ROWS, ROWS, ROWS, 17]);
+        let values = numbers(&concat_batches(&spec.schema(), &found).unwrap(), "value");
+        assert_eq!(values[..10], [None; 10]);
+        assert_eq!(values[bins as usize - 10..], [None; 10]);
+        let odd = values[10..bins as usize - 10].iter().filter(|value| **value != Some(inside)).count();
+        assert_eq!(odd, 1, "only the bin of the instant differs");
+    }
+}
+
+#[tokio::test]
+async fn rule_1_6_a_metric_without_data_has_all_its_rows_and_an_empty_range_has_none() {
+    let asked = range(0, 10);
+    let found = series(&[], &spec(BEST, Grid::uniform(asked, 3)), &[asked], 1).await;
+    assert_eq!((times(&found), numbers(&found, "value")), (vec![0, 3, 6, 9], vec![None; 4]));
+    let empty = range(5, 5);
+    let one = Sample {
+        start: 0,
+        end: 9,
+        value: 1.0,
+        source: 0,
+        class: 3,
+    };
+    assert_eq!(series(&[one], &spec(BEST, Grid::uniform(empty, 3)), &[empty], 1).await.num_rows(), 0);
+}

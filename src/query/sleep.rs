@@ -1,0 +1,81 @@
+//! Sleep: one account of what several sources say about the same nights.
+//!
+//! Samples come as they were recorded, sorted by their starts, and pass through small machines, each of which knows one rule: [`resolve`] lets one
+//! sample win each moment, [`join`] makes one row of neighbours of the same stage, [`cycles`] finds the gaps that part nights and naps, and the last one
+//! shapes the answer. All of them stream: what they hold is what is open at one moment, at most one cycle. [`operator`] makes a plan of them. Knows permits,
+//! snapshots and plans; knows nothing of HTTP.
+
+mod aggregate;
+mod clip;
+mod cycles;
+mod in_bed;
+mod join;
+mod operator;
+mod resolve;
+mod rows;
+mod samples;
+pub mod spec;
+mod stages;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::model::permit::ReadPermit;
+use crate::store::snapshot::Snapshot;
+
+use super::records::{Archive, Prepared, QueryError, Source};
+use operator::SleepExec;
+use spec::{Question, SourceNames};
+
+pub use stages::StageTable;
+
+impl<Authority> Archive<Authority> {
+    /// The answer to a question about sleep. `source` is where stages of sleep are stored, `permit` what of it may be seen: the range that is asked for, or,
+    /// where nothing is clipped, as far beyond it as a cycle may reach.
+    pub async fn sleep(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        stages: &Arc<StageTable>,
+        question: Question,
+        names: Option<Arc<SourceNames>>,
+    ) -> Result<Prepared, QueryError> {
+        let snapshot = self.stages_snapshot(permit, source).await?;
+        let columns: &[&str] = if question.needs_sources() {
+            &["value", "source"]
+        } else {
+            &["value"]
+        };
+        let input = self.stored(permit, source, &snapshot, columns)?;
+        let plan = SleepExec::new(input, question, permit.windows(), Arc::clone(stages), names);
+        Ok(Prepared {
+            schema: plan.schema(),
+            plan: Arc::new(plan),
+            versions: vec![(source.partition.clone(), snapshot.version)],
+        })
+    }
+
+    /// What `permit` lets be seen of the stages of sleep, without conflicts: `start_time`, `end_time`, `stage`; sorted, disjoint, inside the permit's
+    /// windows, neighbours of the same stage as one.
+    pub fn resolved_stages(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Snapshot,
+        stages: &Arc<StageTable>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let input = self.stored(permit, source, snapshot, &["value"])?;
+        let plan = SleepExec::new(input, Question::Resolved, permit.windows(), Arc::clone(stages), None);
+        Ok(Arc::new(plan))
+    }
+
+    async fn stages_snapshot(&self, permit: &ReadPermit<Authority>, source: &Source) -> Result<Arc<Snapshot>, QueryError> {
+        let snapshots = self.snapshots.get(permit.owner(), std::slice::from_ref(&source.partition)).await?;
+        let missing = || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
+        Ok(snapshots.into_iter().next().ok_or_else(missing)?)
+    }
+}

@@ -1,0 +1,296 @@
+//! How long each stage lasted in each period of a calendar.
+//!
+//! The unit is the time that one cycle spends in one stage, or, where cycles are split, the part of it that lies in one period. A cycle without the stage
+//! is no unit, so that it does not count as nothing. Periods come in order, hence one is open at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::common::Result;
+
+use crate::model::duration::Truncation;
+use crate::model::grid::Grid;
+use crate::model::time::{Instant, TimeRange};
+use crate::model::zone::Zone;
+
+use super::cycles::{Cycle, CycleSink};
+use super::resolve::Row;
+use super::rows::{BATCH_ROWS, numbers};
+use super::spec::{CyclesSpec, Function, Mode};
+
+/// Totals of stages by period.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AggregateSpec {
+    pub cycles: CyclesSpec,
+    pub mode: Mode,
+    pub period: Truncation,
+    pub zone: Zone,
+    /// Each once, in the order of their columns.
+    pub functions: Vec<Function>,
+}
+
+impl AggregateSpec {
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        let time = |name: &str| {
+            let zone = self.zone.written().into();
+            Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some(zone)), false)
+        };
+        let mut fields = vec![time("period_start_time"), Field::new("value", DataType::Int64, false)];
+        fields.extend(self.functions.iter().map(|function| {
+            let kind = if *function == Function::Avg {
+                DataType::Float64
+            } else {
+                DataType::Int64
+            };
+            Field::new(function.column(), kind, false)
+        }));
+        fields.extend([
+            time("min_start_time"),
+            time("max_end_time"),
+            Field::new("cycles", DataType::Int64, false),
+        ]);
+        Arc::new(Schema::new(fields))
+    }
+}
+
+/// What one cycle spends in one stage.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    length: i64,
+    first_start: i64,
+    last_end: i64,
+}
+
+impl Unit {
+    fn and(&mut self, start: i64, end: i64) {
+        self.length += end - start;
+        self.first_start = self.first_start.min(start);
+        self.last_end = self.last_end.max(end);
+    }
+}
+
+/// One stage in one period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// Start of the period.
+    pub period: i64,
+    pub stage: i64,
+    pub cycles: i64,
+    pub sum: i64,
+    pub min: i64,
+    pub max: i64,
+    pub first_start: i64,
+    pub last_end: i64,
+}
+
+/// Totals of periods as they pass.
+#[derive(Debug)]
+pub struct Totals {
+    spec: AggregateSpec,
+    periods: Periods,
+    /// What has happened and is not counted yet: a row may be split into more periods than fit into one batch.
+    events: VecDeque<Event>,
+    /// Of the open cycle, or its part in the open period.
+    units: BTreeMap<i64, Unit>,
+    period: Option<i64>,
+    open: BTreeMap<i64, Total>,
+    ready: Vec<Total>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Lasted { stage: i64, start: i64, end: i64 },
+    Closed(Cycle),
+}
+
+impl CycleSink for Totals {
+    fn row(&mut self, _number: i64, row: &Row) {
+        if self.spec.cycles.shows(row.stage) {
+            self.events.push_back(Event::Lasted {
+                stage: row.stage,
+                start: row.start,
+                end: row.end,
+            });
+        }
+    }
+
+    fn closed(&mut self, cycle: Cycle) {
+        self.events.push_back(Event::Closed(cycle));
+    }
+}
+
+impl Totals {
+    #[must_use]
+    pub fn new(spec: AggregateSpec) -> Self {
+        let periods = Periods::new(spec.period, spec.zone);
+        Self {
+            spec,
+            periods,
+            events: VecDeque::new(),
+            units: BTreeMap::new(),
+            period: None,
+            open: BTreeMap::new(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// Totals of periods that have passed, when there are enough for a batch. After the last cycle, `ended`, whatever is left.
+    pub fn take(&mut self, ended: bool) -> Option<Vec<Total>> {
+        while self.ready.len() < BATCH_ROWS {
+            match self.events.pop_front() {
+                Some(event) => self.count(event),
+                None if ended && !self.open.is_empty() => self.pass(),
+                None if ended && !self.ready.is_empty() => break,
+                None => return None,
+            }
+        }
+        Some(std::mem::take(&mut self.ready))
+    }
+
+    fn count(&mut self, event: Event) {
+        match (event, self.spec.mode) {
+            (Event::Lasted { stage, start, end }, Mode::Start | Mode::End) => self.lasted(stage, start, end),
+            (Event::Lasted { stage, start, end }, Mode::Split) => {
+                let (period, next) = self.periods.around(start);
+                self.enter(period);
+                self.lasted(stage, start, end.min(next));
+                if end > next {
+                    self.end_units();
+                    self.events.push_front(Event::Lasted { stage, start: next, end });
+                }
+            }
+            (Event::Closed(cycle), mode) => {
+                let moment = match mode {
+                    Mode::Start => Some(cycle.start),
+                    // A nap that ends at midnight belongs to the day that it was in.
+                    Mode::End => Some(cycle.end - 1),
+                    Mode::Split => None,
+                };
+                if let Some(moment) = moment {
+                    let period = self.periods.around(moment).0;
+                    self.enter_with_units(period);
+                }
+                self.end_units();
+            }
+        }
+    }
+
+    fn lasted(&mut self, stage: i64, start: i64, end: i64) {
+        let unit = self.units.entry(stage).or_insert(Unit {
+            length: 0,
+            first_start: start,
+            last_end: end,
+        });
+        unit.and(start, end);
+    }
+
+    /// From here on everything lies in `period`. What the open cycle spent in the one before is complete.
+    fn enter(&mut self, period: i64) {
+        if self.period != Some(period) {
+            self.end_units();
+            self.enter_with_units(period);
+        }
+    }
+
+    /// The open cycle belongs to `period` as a whole.
+    fn enter_with_units(&mut self, period: i64) {
+        if self.period != Some(period) {
+            self.pass();
+            self.period = Some(period);
+        }
+    }
+
+    /// The open period has passed.
+    fn pass(&mut self) {
+        self.ready.extend(std::mem::take(&mut self.open).into_values());
+    }
+
+    fn end_units(&mut self) {
+        let Some(period) = self.period else { return };
+        for (stage, unit) in std::mem::take(&mut self.units) {
+            let total = self.open.entry(stage).or_insert(Total {
+                period,
+                stage,
+                cycles: 0,
+                sum: 0,
+                min: i64::MAX,
+                max: 0,
+                first_start: unit.first_start,
+                last_end: unit.last_end,
+            });
+            total.cycles += 1;
+            total.sum += unit.length;
+            total.min = total.min.min(unit.length);
+            total.max = total.max.max(unit.length);
+            total.first_start = total.first_start.min(unit.first_start);
+            total.last_end = total.last_end.max(unit.last_end);
+        }
+    }
+}
+
+/// Periods of a calendar, found as moments come.
+#[derive(Debug)]
+struct Periods {
+    length: Truncation,
+    zone: Zone,
+    /// Periods near the last moment. All but the last are whole.
+    grid: Option<Grid>,
+}
+
+/// How far ahead periods are looked up, at first.
+const AHEAD: i64 = 48 * 3_600_000_000;
+
+impl Periods {
+    const fn new(length: Truncation, zone: Zone) -> Self {
+        Self { length, zone, grid: None }
+    }
+
+    /// The period that a moment lies in: its start and its end.
+    fn around(&mut self, moment: i64) -> (i64, i64) {
+        let at = Instant::from_micros(moment);
+        let mut ahead = AHEAD;
+        loop {
+            if let Some(whole) = self.grid.as_ref().and_then(|grid| whole_bin(grid, at)) {
+                return whole;
+            }
+            let end = moment.saturating_add(ahead);
+            if end == i64::MAX {
+                return (self.length.trunc(&self.zone, at).micros(), i64::MAX);
+            }
+            self.grid = TimeRange::new(at, Instant::from_micros(end)).map(|range| self.length.grid(&self.zone, range));
+            ahead = ahead.saturating_mul(8);
+        }
+    }
+}
+
+fn whole_bin(grid: &Grid, moment: Instant) -> Option<(i64, i64)> {
+    let bin = grid.bin_of(moment).filter(|bin| bin + 1 < grid.len())?;
+    Some((grid.edge(bin).micros(), grid.edge(bin + 1).micros()))
+}
+
+/// Totals as a batch.
+pub fn batch(totals: &[Total], spec: &AggregateSpec, schema: &SchemaRef) -> Result<RecordBatch> {
+    let each = |value: fn(&Total) -> i64| totals.iter().map(value).collect::<Vec<i64>>();
+    let times = |value: fn(&Total) -> i64| -> ArrayRef {
+        Arc::new(TimestampMicrosecondArray::from(each(value)).with_timezone(spec.zone.written()))
+    };
+    let mut columns = vec![times(|total| total.period), numbers(each(|total| total.stage))];
+    columns.extend(spec.functions.iter().map(|function| match function {
+        Function::Sum => numbers(each(|total| total.sum / 1000)),
+        Function::Min => numbers(each(|total| total.min / 1000)),
+        Function::Max => numbers(each(|total| total.max / 1000)),
+        Function::Avg => {
+            let average = |total: &Total| total.sum as f64 / total.cycles as f64 / 1000.0;
+            Arc::new(totals.iter().map(average).collect::<Float64Array>()) as ArrayRef
+        }
+    }));
+    columns.extend([
+        times(|total| total.first_start),
+        times(|total| total.last_end),
+        numbers(each(|total| total.cycles)),
+    ]);
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}

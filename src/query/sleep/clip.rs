@@ -1,0 +1,50 @@
+//! Spans of time cut to the windows that may be seen.
+
+use std::sync::Arc;
+
+use crate::model::permit::Windows;
+
+/// Cuts spans that come in the order of their starts.
+#[derive(Clone, Debug)]
+pub struct Clip {
+    windows: Arc<[(i64, i64)]>,
+    /// So many windows end before every span to come.
+    passed: usize,
+}
+
+impl Clip {
+    #[must_use]
+    pub fn to(windows: &Windows) -> Self {
+        let windows = windows.as_slice().iter();
+        Self {
+            windows: windows.map(|window| (window.start().micros(), window.end().micros())).collect(),
+            passed: 0,
+        }
+    }
+
+    /// Cuts nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            windows: Arc::from([(i64::MIN, i64::MAX)]),
+            passed: 0,
+        }
+    }
+
+    /// The parts of `[start, end)` that lie in a window, in order.
+    pub fn parts(&mut self, start: i64, end: i64, emit: &mut impl FnMut(i64, i64)) {
+        while self.windows.get(self.passed).is_some_and(|window| window.1 <= start) {
+            self.passed += 1;
+        }
+        for &(from, to) in self.windows.iter().skip(self.passed).take_while(|window| window.0 < end) {
+            emit(start.max(from), end.min(to));
+        }
+    }
+
+    /// The parts of `[start, end)` that lie in a window, for spans in any order.
+    pub fn parts_of_any(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let first = self.windows.partition_point(|window| window.1 <= start);
+        let inside = self.windows.iter().skip(first).take_while(move |window| window.0 < end);
+        inside.map(move |&(from, to)| (start.max(from), end.min(to)))
+    }
+}

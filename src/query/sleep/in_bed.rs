@@ -1,0 +1,70 @@
+//! When somebody was in bed, as their sources said it: conflicts about stages do not eat time in bed.
+
+use std::collections::VecDeque;
+
+use super::clip::Clip;
+
+/// Samples of being in bed that a cycle may still touch. A sample that lies inside another says nothing that the other does not, so starts and ends
+/// of those that are kept both rise: a month in bed hides every night in it.
+#[derive(Debug)]
+pub struct InBed {
+    clip: Clip,
+    samples: VecDeque<(i64, i64)>,
+}
+
+impl InBed {
+    #[must_use]
+    pub fn new(clip: Clip) -> Self {
+        Self {
+            clip,
+            samples: VecDeque::new(),
+        }
+    }
+
+    /// Takes a sample as it was recorded. Samples come in the order of their starts.
+    pub fn push(&mut self, start: i64, end: i64) {
+        if self.samples.back().is_some_and(|last| last.1 >= end) {
+            return;
+        }
+        if self.samples.back().is_some_and(|last| last.0 == start) {
+            self.samples.pop_back();
+        }
+        self.samples.push_back((start, end));
+    }
+
+    /// No cycle to come starts before `moment`.
+    pub fn forget_before(&mut self, moment: i64) {
+        while self.samples.front().is_some_and(|first| first.1 < moment) {
+            self.samples.pop_front();
+        }
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The union of what touches a cycle: sorted, disjoint, not touching.
+    #[must_use]
+    pub fn block(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
+        let first = self.samples.partition_point(|sample| sample.1 < start);
+        let near = self.samples.iter().skip(first).take_while(|sample| sample.0 <= end);
+        let parts = near.flat_map(|&(from, to)| self.clip.parts_of_any(from, to));
+        let mut touching: Vec<(i64, i64)> = parts.filter(|part| part.0 <= end && part.1 >= start).collect();
+        touching.sort_unstable();
+        union(touching)
+    }
+}
+
+/// The union of spans that are sorted by their starts.
+#[must_use]
+pub fn union(spans: impl IntoIterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+    let mut joined: Vec<(i64, i64)> = Vec::new();
+    for (start, end) in spans {
+        match joined.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined
+}

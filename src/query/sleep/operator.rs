@@ -1,0 +1,400 @@
+//! The machines as one operator of a plan: samples in, sorted by their starts; an answer out, as it becomes known.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::{Stream, StreamExt as _};
+
+use crate::model::permit::Windows;
+
+use super::aggregate::{self, Totals};
+use super::clip::Clip;
+use super::cycles::{CycleFinder, CycleSink};
+use super::in_bed::InBed;
+use super::join::{Chains, Joiner};
+use super::resolve::{Row, Rows};
+use super::rows::{BATCH_ROWS, ResolvedRows, StageRows};
+use super::samples::{Sample, SampleReader};
+use super::spec::{CyclesSpec, Question, SourceNames};
+use super::stages::StageTable;
+use super::summary::{self, Summaries};
+
+/// Answers a question from stored samples.
+#[derive(Clone, Debug)]
+pub struct SleepExec {
+    input: Arc<dyn ExecutionPlan>,
+    question: Question,
+    windows: Windows,
+    stages: Arc<StageTable>,
+    names: Option<Arc<SourceNames>>,
+    properties: Arc<PlanProperties>,
+}
+
+impl SleepExec {
+    /// `input` has the key columns and `value`, and `source` where the question needs it; one partition, sorted by start.
+    #[must_use]
+    pub fn new(
+        input: Arc<dyn ExecutionPlan>,
+        question: Question,
+        windows: &Windows,
+        stages: Arc<StageTable>,
+        names: Option<Arc<SourceNames>>,
+    ) -> Self {
+        let schema = schema_of(&question);
+        let ascending = SortOptions {
+            descending: false,
+            nulls_first: false,
+        };
+        let order = order_of(&question).iter().filter_map(|name| {
+            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name).ok()?));
+            Some(PhysicalSortExpr::new(column, ascending))
+        });
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(Arc::clone(&schema), [order]),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Self {
+            input,
+            question,
+            windows: windows.clone(),
+            stages,
+            names,
+            properties: Arc::new(properties),
+        }
+    }
+
+    pub(super) fn machine(&self) -> Box<dyn Machine> {
+        let reader = SampleReader::new(Arc::clone(&self.stages), self.question.needs_sources());
+        let clip = |clips: bool| if clips { Clip::to(&self.windows) } else { Clip::nothing() };
+        match &self.question {
+            Question::Resolved => Box::new(Resolve {
+                reader,
+                rows: Rows::new(clip(true), true),
+                joiner: Joiner::Neighbours(None),
+                ready: ResolvedRows::default(),
+            }),
+            Question::Stages(spec) => {
+                let joiner = match (spec.merge_contiguous, spec.merge_overlapping) {
+                    (false, _) => Joiner::Nothing,
+                    (true, true) => Joiner::Neighbours(None),
+                    (true, false) => Joiner::OfOneSource(Chains::default()),
+                };
+                Box::new(Pipeline {
+                    reader,
+                    rows: Rows::new(clip(spec.cycles.clip), spec.merge_overlapping),
+                    joiner,
+                    cycles: finder(&spec.cycles),
+                    sink: StagesAnswer {
+                        rows: StageRows::new(spec.clone()),
+                        schema: self.schema(),
+                        names: self.names.clone(),
+                    },
+                })
+            }
+            Question::Cycles(spec) => Box::new(Pipeline {
+                reader,
+                rows: Rows::new(clip(spec.clip), true),
+                joiner: Joiner::Neighbours(None),
+                cycles: finder(spec),
+                sink: CyclesAnswer {
+                    summaries: Summaries::new(spec.clone(), Arc::clone(&self.stages), InBed::new(clip(spec.clip))),
+                    stages: Arc::clone(&self.stages),
+                },
+            }),
+            Question::Aggregate(spec) => Box::new(Pipeline {
+                reader,
+                rows: Rows::new(clip(spec.cycles.clip), true),
+                joiner: Joiner::Neighbours(None),
+                cycles: finder(&spec.cycles),
+                sink: AggregateAnswer {
+                    totals: Totals::new(spec.clone()),
+                    spec: spec.clone(),
+                    schema: self.schema(),
+                },
+            }),
+        }
+    }
+}
+
+fn schema_of(question: &Question) -> SchemaRef {
+    match question {
+        Question::Resolved => ResolvedRows::schema(),
+        Question::Stages(spec) => StageRows::schema(spec),
+        Question::Cycles(_) => summary::schema(),
+        Question::Aggregate(spec) => spec.schema(),
+    }
+}
+
+const fn order_of(question: &Question) -> &'static [&'static str] {
+    match question {
+        Question::Resolved | Question::Stages(_) => &["start_time"],
+        Question::Cycles(_) => &["number"],
+        Question::Aggregate(_) => &["period_start_time", "value"],
+    }
+}
+
+fn finder(spec: &CyclesSpec) -> CycleFinder {
+    let asked = (spec.range.start().micros(), spec.range.end().micros());
+    CycleFinder::new(spec.gap, spec.gap_stages.clone(), asked)
+}
+
+impl DisplayAs for SleepExec {
+    fn fmt_as(&self, _format: DisplayFormatType, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "SleepExec: {:?}", self.question)
+    }
+}
+
+impl ExecutionPlan for SleepExec {
+    fn name(&self) -> &'static str {
+        "SleepExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(&self, _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.pop().filter(|_| children.is_empty());
+        let input = input.ok_or_else(|| internal_datafusion_err!("sleep is computed from one input"))?;
+        Ok(Arc::new(Self {
+            input,
+            ..Self::clone(&self)
+        }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let samples = self.input.execute(partition, context)?;
+        let answer = answers(samples, self.machine());
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), answer)))
+    }
+}
+
+/// Samples in, batches of an answer out.
+pub(super) trait Machine: Send {
+    fn push(&mut self, samples: &RecordBatch) -> Result<()>;
+    /// There are no more samples.
+    fn finish(&mut self);
+    /// What is ready, when it fills a batch; once all has `ended`, whatever is ready.
+    fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>>;
+}
+
+/// Runs a machine on a stream of samples.
+pub(super) fn answers(samples: SendableRecordBatchStream, machine: Box<dyn Machine>) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    futures::stream::try_unfold((samples, machine, false), |(mut samples, mut machine, mut ended)| async move {
+        loop {
+            if let Some(batch) = machine.take(ended)? {
+                return Ok(Some((batch, (samples, machine, ended))));
+            }
+            if ended {
+                return Ok(None);
+            }
+            if let Some(batch) = samples.next().await {
+                machine.push(&batch?)?;
+            } else {
+                machine.finish();
+                ended = true;
+            }
+        }
+    })
+}
+
+/// Samples to rows without conflicts.
+#[derive(Debug)]
+struct Resolve {
+    reader: SampleReader,
+    rows: Rows,
+    joiner: Joiner,
+    ready: ResolvedRows,
+}
+
+impl Machine for Resolve {
+    fn push(&mut self, samples: &RecordBatch) -> Result<()> {
+        let Self { rows, joiner, ready, .. } = self;
+        let mut emit = |row: Row| joiner.push(row, &mut |row| ready.push(&row));
+        self.reader.read(samples, |sample| rows.push(sample, &mut emit))
+    }
+
+    fn finish(&mut self) {
+        let Self { rows, joiner, ready, .. } = self;
+        rows.finish(&mut |row| joiner.push(row, &mut |row| ready.push(&row)));
+        joiner.finish(&mut |row| ready.push(&row));
+    }
+
+    fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>> {
+        if is_due(self.ready.len(), ended) {
+            return self.ready.take(&ResolvedRows::schema()).map(Some);
+        }
+        Ok(None)
+    }
+}
+
+const fn is_due(rows: usize, ended: bool) -> bool {
+    rows >= BATCH_ROWS || (ended && rows > 0)
+}
+
+/// Samples to rows to cycles to an answer.
+#[derive(Debug)]
+struct Pipeline<S> {
+    reader: SampleReader,
+    rows: Rows,
+    joiner: Joiner,
+    cycles: CycleFinder,
+    sink: S,
+}
+
+/// What an answer is made of: rows of cycles, and sometimes samples as they were recorded.
+trait Answer: CycleSink + Send {
+    fn sample(&mut self, _sample: &Sample) {}
+
+    fn take(&mut self, reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>>;
+}
+
+impl<S: Answer> Machine for Pipeline<S> {
+    fn push(&mut self, samples: &RecordBatch) -> Result<()> {
+        let Self {
+            rows,
+            joiner,
+            cycles,
+            sink,
+            ..
+        } = self;
+        self.reader.read(samples, |sample| {
+            sink.sample(&sample);
+            rows.push(sample, &mut |row| joiner.push(row, &mut |row| cycles.push(row, sink)));
+        })
+    }
+
+    fn finish(&mut self) {
+        let Self {
+            rows,
+            joiner,
+            cycles,
+            sink,
+            ..
+        } = self;
+        rows.finish(&mut |row| joiner.push(row, &mut |row| cycles.push(row, sink)));
+        joiner.finish(&mut |row| cycles.push(row, sink));
+        cycles.finish(sink);
+    }
+
+    fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>> {
+        self.sink.take(&self.reader, ended)
+    }
+}
+
+#[derive(Debug)]
+struct StagesAnswer {
+    rows: StageRows,
+    schema: SchemaRef,
+    /// `None` when sources are not to be named.
+    names: Option<Arc<SourceNames>>,
+}
+
+impl CycleSink for StagesAnswer {
+    fn row(&mut self, number: i64, row: &Row) {
+        self.rows.row(number, row);
+    }
+
+    fn closed(&mut self, cycle: super::cycles::Cycle) {
+        self.rows.closed(cycle);
+    }
+}
+
+impl Answer for StagesAnswer {
+    fn take(&mut self, reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
+        if !is_due(self.rows.len(), ended) {
+            return Ok(None);
+        }
+        let names = self.names.as_deref();
+        let name = |source| names.and_then(|names| names.get(reader.source(source)).copied());
+        self.rows.take(&self.schema, name).map(Some)
+    }
+}
+
+#[derive(Debug)]
+struct CyclesAnswer {
+    summaries: Summaries,
+    stages: Arc<StageTable>,
+}
+
+impl CycleSink for CyclesAnswer {
+    fn row(&mut self, number: i64, row: &Row) {
+        self.summaries.row(number, row);
+    }
+
+    fn closed(&mut self, cycle: super::cycles::Cycle) {
+        self.summaries.closed(cycle);
+    }
+
+    fn idle(&mut self, moment: i64) {
+        self.summaries.idle(moment);
+    }
+}
+
+impl Answer for CyclesAnswer {
+    fn sample(&mut self, sample: &Sample) {
+        if self.stages.is_in_bed(sample.stage) {
+            self.summaries.in_bed.push(sample.start, sample.end);
+        }
+    }
+
+    fn take(&mut self, _reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
+        if !is_due(self.summaries.len(), ended) {
+            return Ok(None);
+        }
+        summary::batch(&self.summaries.take(), &self.stages).map(Some)
+    }
+}
+
+#[derive(Debug)]
+struct AggregateAnswer {
+    totals: Totals,
+    spec: aggregate::AggregateSpec,
+    schema: SchemaRef,
+}
+
+impl CycleSink for AggregateAnswer {
+    fn row(&mut self, number: i64, row: &Row) {
+        self.totals.row(number, row);
+    }
+
+    fn closed(&mut self, cycle: super::cycles::Cycle) {
+        self.totals.closed(cycle);
+    }
+}
+
+impl Answer for AggregateAnswer {
+    fn take(&mut self, _reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
+        let totals = self.totals.take(ended);
+        totals.map(|totals| aggregate::batch(&totals, &self.spec, &self.schema)).transpose()
+    }
+}

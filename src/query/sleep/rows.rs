@@ -1,0 +1,136 @@
+//! Answers that are rows of a hypnogram.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::Result;
+use uuid::Uuid;
+
+use crate::model::registry::timestamp;
+
+use super::cycles::{Cycle, CycleSink};
+use super::resolve::Row;
+use super::samples::SourceNumber;
+use super::spec::StagesSpec;
+
+/// Rows of one batch of an answer.
+pub const BATCH_ROWS: usize = 8192;
+
+pub fn moments(micros: Vec<i64>) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"))
+}
+
+pub fn numbers(numbers: Vec<i64>) -> ArrayRef {
+    Arc::new(Int64Array::from(numbers))
+}
+
+/// The length of `[start, end)` in whole milliseconds.
+pub const fn milliseconds(start: i64, end: i64) -> i64 {
+    (end - start) / 1000
+}
+
+/// Rows for other questions to build on.
+#[derive(Debug, Default)]
+pub struct ResolvedRows {
+    start: Vec<i64>,
+    end: Vec<i64>,
+    stage: Vec<i64>,
+}
+
+impl ResolvedRows {
+    #[must_use]
+    pub fn schema() -> SchemaRef {
+        Arc::new(Schema::new(vec![
+            Field::new("start_time", timestamp(), false),
+            Field::new("end_time", timestamp(), false),
+            Field::new("stage", DataType::Int64, false),
+        ]))
+    }
+
+    pub fn push(&mut self, row: &Row) {
+        self.start.push(row.start);
+        self.end.push(row.end);
+        self.stage.push(row.stage);
+    }
+
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    pub fn take(&mut self, schema: &SchemaRef) -> Result<RecordBatch> {
+        let Self { start, end, stage } = std::mem::take(self);
+        let columns = vec![moments(start), moments(end), numbers(stage)];
+        Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+    }
+}
+
+/// Rows with the number of their cycle.
+#[derive(Debug)]
+pub struct StageRows {
+    spec: StagesSpec,
+    cycle: Vec<i64>,
+    rows: Vec<Row>,
+}
+
+impl StageRows {
+    #[must_use]
+    pub const fn new(spec: StagesSpec) -> Self {
+        Self {
+            spec,
+            cycle: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn schema(spec: &StagesSpec) -> SchemaRef {
+        let mut fields = vec![
+            Field::new("cycle", DataType::Int64, false),
+            Field::new("start_time", timestamp(), false),
+            Field::new("end_time", timestamp(), false),
+            Field::new("sleep_stage", DataType::Int64, false),
+            Field::new("duration_ms", DataType::Int64, false),
+        ];
+        if !spec.merge_contiguous {
+            fields.push(Field::new("source_id", DataType::Utf8, true));
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows so far. `name` gives the id under which a source is listed.
+    pub fn take(&mut self, schema: &SchemaRef, name: impl Fn(SourceNumber) -> Option<Uuid>) -> Result<RecordBatch> {
+        let cycle = std::mem::take(&mut self.cycle);
+        let rows = std::mem::take(&mut self.rows);
+        let each = |value: fn(&Row) -> i64| rows.iter().map(value).collect::<Vec<i64>>();
+        let mut columns = vec![
+            numbers(cycle),
+            moments(each(|row| row.start)),
+            moments(each(|row| row.end)),
+            numbers(each(|row| row.stage)),
+            numbers(each(|row| milliseconds(row.start, row.end))),
+        ];
+        if !self.spec.merge_contiguous {
+            let ids = rows.iter().map(|row| name(row.source).map(|id| id.to_string()));
+            columns.push(Arc::new(ids.collect::<StringArray>()));
+        }
+        Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+    }
+}
+
+impl CycleSink for StageRows {
+    fn row(&mut self, number: i64, row: &Row) {
+        if self.spec.cycles.shows(row.stage) {
+            self.cycle.push(number);
+            self.rows.push(*row);
+        }
+    }
+
+    fn closed(&mut self, _cycle: Cycle) {}
+}

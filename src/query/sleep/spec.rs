@@ -1,0 +1,146 @@
+//! Questions about sleep as plain data. Equal questions have equal answers on equal data.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+use crate::model::time::TimeRange;
+
+pub use super::aggregate::AggregateSpec;
+pub use super::stages::StageSet;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// Rows without conflicts, for other questions to build on.
+    Resolved,
+    /// Rows with the number of their cycle.
+    Stages(StagesSpec),
+    /// A row for each cycle.
+    Cycles(CyclesSpec),
+    /// A row for each period and stage.
+    Aggregate(AggregateSpec),
+}
+
+impl Question {
+    /// Whether the answer depends on which source a sample comes from.
+    #[must_use]
+    pub const fn needs_sources(&self) -> bool {
+        match self {
+            Self::Stages(spec) => !(spec.merge_overlapping && spec.merge_contiguous),
+            Self::Resolved | Self::Cycles(_) | Self::Aggregate(_) => false,
+        }
+    }
+}
+
+/// Which cycles are asked for, and how they are told apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CyclesSpec {
+    pub range: TimeRange,
+    /// Whether samples are cut to what may be seen. Otherwise cycles stay whole, and are shown when they share time with the range.
+    pub clip: bool,
+    /// Microseconds without sleep that part two cycles: so many, or more.
+    pub gap: i64,
+    /// Stages that count as such time.
+    pub gap_stages: StageSet,
+    /// Stages that are shown; all of them where none are named.
+    pub shown: Option<StageSet>,
+}
+
+impl CyclesSpec {
+    #[must_use]
+    pub fn shows(&self, stage: i64) -> bool {
+        self.shown.as_ref().is_none_or(|shown| shown.contains(stage))
+    }
+}
+
+/// Rows of a hypnogram.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StagesSpec {
+    pub cycles: CyclesSpec,
+    /// Whether one sample wins each moment. Otherwise all samples are shown.
+    pub merge_overlapping: bool,
+    /// Whether neighbours of the same stage become one row. Otherwise rows name their source.
+    pub merge_contiguous: bool,
+}
+
+/// The ids under which a person's sources are listed, by what is stored of a source.
+pub type SourceNames = HashMap<String, Uuid>;
+
+/// To which period a cycle belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The one in which it starts.
+    Start,
+    /// The one in which it ends.
+    #[default]
+    End,
+    /// To each the part that lies in it.
+    Split,
+}
+
+/// What is computed over the cycles of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Function {
+    Sum,
+    Avg,
+    Min,
+    Max,
+}
+
+impl Function {
+    #[must_use]
+    pub const fn column(self) -> &'static str {
+        match self {
+            Self::Sum => "sum_ms",
+            Self::Avg => "avg_ms",
+            Self::Min => "min_ms",
+            Self::Max => "max_ms",
+        }
+    }
+}
+
+/// A name that stands for nothing, with those that do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {kind} '{name}'; use one of {allowed}")]
+pub struct UnknownName {
+    kind: &'static str,
+    name: String,
+    allowed: &'static str,
+}
+
+impl FromStr for Mode {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "start" => Ok(Self::Start),
+            "end" => Ok(Self::End),
+            "split" => Ok(Self::Split),
+            other => Err(UnknownName {
+                kind: "mode",
+                name: other.to_owned(),
+                allowed: "start, end, split",
+            }),
+        }
+    }
+}
+
+impl FromStr for Function {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "sum" => Ok(Self::Sum),
+            "avg" => Ok(Self::Avg),
+            "min" => Ok(Self::Min),
+            "max" => Ok(Self::Max),
+            other => Err(UnknownName {
+                kind: "function",
+                name: other.to_owned(),
+                allowed: "sum, avg, min, max",
+            }),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What random nights do not show: how much is kept, and when an answer begins.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt as _;
+
+use super::*;
+use crate::query::sleep::clip::Clip;
+use crate::query::sleep::cycles::{Cycle, CycleFinder, CycleSink};
+use crate::query::sleep::in_bed::InBed;
+use crate::query::sleep::operator::answers;
+use crate::query::sleep::resolve::Row;
+use crate::query::sleep::spec::StagesSpec;
+
+#[test]
+fn rule_3_5_time_in_bed_is_the_union_of_samples_that_touch_the_cycle() {
+    let mut in_bed = InBed::new(Clip::nothing());
+    for (start, end) in [(0, 20), (10, 50), (15, 30), (50, 60), (70, 80), (80, 90)] {
+        in_bed.push(start, end);
+    }
+    assert_eq!(
+        in_bed.block(40, 50),
+        [(10, 60)],
+        "touching is enough, and nothing further is drawn in"
+    );
+    assert_eq!(in_bed.block(60, 75), [(50, 60), (70, 80)]);
+    assert_eq!(in_bed.block(61, 69), []);
+    in_bed.forget_before(55);
+    assert_eq!(in_bed.block(0, 100), [(50, 60), (70, 90)]);
+}
+
+#[test]
+fn rule_9_2c_time_in_bed_is_clipped_before_it_can_touch() {
+    let mut in_bed = InBed::new(Clip::to(&windows(&[(10, 20), (30, 40)])));
+    in_bed.push(0, 35 * SECOND);
+    assert_eq!(in_bed.block(12 * SECOND, 15 * SECOND), [(10 * SECOND, 20 * SECOND)]);
+    assert_eq!(
+        in_bed.block(12 * SECOND, 33 * SECOND),
+        [(10 * SECOND, 20 * SECOND), (30 * SECOND, 35 * SECOND)]
+    );
+    assert_eq!(in_bed.block(22 * SECOND, 28 * SECOND), []);
+}
+
+#[test]
+fn a_month_in_bed_hides_every_sample_inside_of_it() {
+    let mut in_bed = InBed::new(Clip::nothing());
+    in_bed.push(0, 1_000_000);
+    for start in 0..10_000 {
+        in_bed.push(start, start + 50);
+    }
+    assert_eq!(in_bed.len(), 1);
+}
+
+/// Counts, and keeps nothing.
+#[derive(Default)]
+struct Counting {
+    rows: usize,
+    cycles: Vec<Cycle>,
+    idle_at: i64,
+}
+
+impl CycleSink for Counting {
+    fn row(&mut self, _number: i64, _row: &Row) {
+        self.rows += 1;
+    }
+
+    fn closed(&mut self, cycle: Cycle) {
+        self.cycles.push(cycle);
+    }
+
+    fn idle(&mut self, moment: i64) {
+        self.idle_at = moment;
+    }
+}
+
+#[test]
+fn a_cycle_closes_with_the_first_row_behind_its_gap_even_if_that_makes_none() {
+    let row = |stage: i64, start: i64, end: i64| Row {
+        start,
+        end,
+        id: 0,
+        stage,
+        source: 0,
+    };
+    let mut finder = CycleFinder::new(10, [0].into_iter().collect(), (i64::MIN, i64::MAX));
+    let mut found = Counting::default();
+    finder.push(row(3, 0, 5), &mut found);
+    finder.push(row(0, 14, 15), &mut found);
+    assert_eq!((found.rows, found.cycles.len()), (1, 0));
+    finder.push(row(0, 15, 400), &mut found);
+    assert_eq!(
+        found.cycles,
+        [Cycle {
+            number: 0,
+            start: 0,
+            end: 5
+        }]
+    );
+    assert_eq!((found.rows, found.idle_at), (1, 15));
+}
+
+#[test]
+fn an_answer_begins_while_samples_are_still_read() {
+    let nights = 4000;
+    let samples: Vec<Given> = (0..nights)
+        .flat_map(|night| (0..10).map(move |part| given(2 + part % 4, night * 86_400 + part * 600, night * 86_400 + part * 600 + 600, 0)))
+        .collect();
+    let batches = stored(&samples, 1000);
+    let all = batches.len();
+    let cycles = cycles_of(range(0, nights * 86_400));
+    for question in [
+        Question::Resolved,
+        Question::Cycles(cycles.clone()),
+        Question::Stages(StagesSpec {
+            cycles,
+            merge_overlapping: true,
+            merge_contiguous: true,
+        }),
+    ] {
+        let read = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&read);
+        let rows = futures::stream::iter(batches.clone()).map(move |batch| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Ok(batch)
+        });
+        let input = MemorySourceConfig::try_new_exec(&[vec![]], storage(), None).unwrap();
+        let plan = SleepExec::new(input, question.clone(), &windows(&[(0, nights * 86_400)]), table(), None);
+        let mut answer = Box::pin(answers(Box::pin(RecordBatchStreamAdapter::new(storage(), rows)), plan.machine()));
+        let first = futures::executor::block_on(answer.next()).unwrap().unwrap();
+        assert!(first.num_rows() > 0);
+        assert!(read.load(Ordering::Relaxed) < all / 2, "{question:?}");
+    }
+}
+
+#[test]
+fn a_stored_stage_that_the_table_lacks_is_an_error_and_not_left_out() {
+    let input = MemorySourceConfig::try_new_exec(&[stored(&[given(9, 0, 10, 1)], 1)], storage(), None).unwrap();
+    let plan = SleepExec::new(input, Question::Resolved, &windows(&[(0, 100)]), table(), None);
+    let rows = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
+    let found: Result<Vec<RecordBatch>, _> = futures::executor::block_on(rows.try_collect());
+    assert!(found.unwrap_err().to_string().contains("table of stages"));
+}
