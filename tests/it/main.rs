@@ -27,6 +27,7 @@ mod places;
 mod preferences;
 mod running;
 mod selector;
+mod series;
 mod sleep;
 mod streaming;
 mod types_round_trip;

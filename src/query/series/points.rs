@@ -112,10 +112,7 @@ impl Points {
     pub(super) fn clear(&mut self) {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
-        *self = Self {
-            values,
-            ..Self::default()
-        };
+        *self = Self { values, ..Self::default() };
     }
 
     /// The number that stands for all of them; `None` without points.
@@ -209,10 +206,14 @@ fn quantile(values: &[f64], fraction: f64) -> Option<f64> {
 fn deviation(values: &[f64]) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let mut sum = Sum::default();
-    values.iter().for_each(|value| sum.add(*value));
+    for value in values {
+        sum.add(*value);
+    }
     let mean = sum.value() / values.len() as f64;
     let mut squares = Sum::default();
-    values.iter().for_each(|value| squares.add((value - mean) * (value - mean)));
+    for value in values {
+        squares.add((value - mean) * (value - mean));
+    }
     Some((squares.value() / degrees as f64).sqrt())
 }
 
@@ -241,13 +242,22 @@ mod tests {
     }
 
     fn close(found: Option<f64>, expected: f64) {
-        assert!(found.is_some_and(|found| (found - expected).abs() < 1e-9), "{found:?} is not {expected}");
+        assert!(
+            found.is_some_and(|found| (found - expected).abs() < 1e-9),
+            "{found:?} is not {expected}"
+        );
     }
 
     #[test]
     fn rule_1_5b_sound_levels_mean_their_energy_weighted_by_time() {
-        close(points(&[(70.0, 0, 1800), (80.0, 1800, 1800)]).base(Base::EquivalentLevel), 77.403_626_894_942_44);
-        close(points(&[(70.0, 0, 0), (80.0, 1, 0)]).base(Base::EquivalentLevel), 77.403_626_894_942_44);
+        close(
+            points(&[(70.0, 0, 1800), (80.0, 1800, 1800)]).base(Base::EquivalentLevel),
+            77.403_626_894_942_44,
+        );
+        close(
+            points(&[(70.0, 0, 0), (80.0, 1, 0)]).base(Base::EquivalentLevel),
+            77.403_626_894_942_44,
+        );
         close(points(&[(70.0, 0, 10), (120.0, 1, 0)]).base(Base::EquivalentLevel), 70.0);
         assert_eq!(points(&[]).base(Base::EquivalentLevel), None);
     }

@@ -98,7 +98,9 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: Vec<SeriesSource<'_, Authority>>,
     ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<(TypeId, i64)>), QueryError> {
-        let Some(first) = asked.first() else { return Ok((Vec::new(), Vec::new())) };
+        let Some(first) = asked.first() else {
+            return Ok((Vec::new(), Vec::new()));
+        };
         let owner = first.permit.owner();
         let partitions: Vec<TypeId> = asked.iter().map(|one| one.source.partition.clone()).collect();
         let snapshots = self.snapshots.get(owner, &partitions).await?;

@@ -35,10 +35,7 @@ const STRANGERS: u32 = 1 << 31;
 impl Ranking {
     #[must_use]
     pub fn new(order: SourceOrder) -> Self {
-        Self {
-            order,
-            ..Self::default()
-        }
+        Self { order, ..Self::default() }
     }
 
     /// The number of a source.
@@ -107,7 +104,10 @@ mod tests {
             best_first(&mut ranking, vec![("new", Import), ("old", Hand), ("twin", Other)]),
             ["old", "twin", "new"]
         );
-        assert_eq!(best_first(&mut ranking, vec![("stranger", Phone), ("old", Phone)]), ["old", "stranger"]);
+        assert_eq!(
+            best_first(&mut ranking, vec![("stranger", Phone), ("old", Phone)]),
+            ["old", "stranger"]
+        );
     }
 
     #[test]

@@ -103,10 +103,7 @@ impl SeriesSpec {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into()));
-        let mut fields = vec![
-            Field::new("time", time, false),
-            Field::new(&self.column, DataType::Float64, true),
-        ];
+        let mut fields = vec![Field::new("time", time, false), Field::new(&self.column, DataType::Float64, true)];
         fields.extend(self.calculations.iter().map(|calculation| {
             let data_type = match calculation.form() {
                 Form::Number => DataType::Float64,
