@@ -170,7 +170,7 @@ impl Amounts {
         loop {
             if let Some((rows, groups)) = self.rows.take() {
                 cuts += self.lay(&rows, &groups);
-                if self.row < rows.len() {
+                if self.row < rows.starts.len() {
                     self.rows = Some((rows, groups));
                 }
             } else if self.ended {
@@ -200,7 +200,7 @@ impl Amounts {
     /// Lays some of the rows; returns how many cuts that took.
     fn lay(&mut self, rows: &Rows, groups: &[u32]) -> usize {
         let mut cuts = 0;
-        while self.row < rows.len() && cuts < CUTS_AT_ONCE && self.parts.len() < PARTS_AT_ONCE {
+        while self.row < rows.starts.len() && cuts < CUTS_AT_ONCE && self.parts.len() < PARTS_AT_ONCE {
             let row = self.row;
             self.row += 1;
             let (Some(start), Some(end), Some(value), Some(group)) =
@@ -224,7 +224,7 @@ impl Amounts {
                 None => cuts += self.lay_whole(*start, *end, *value, *group),
             }
         }
-        if self.row >= rows.len()
+        if self.row >= rows.starts.len()
             && let (Some(resolver), Some(last)) = (&mut self.resolver, rows.starts.last())
         {
             resolver.advance(*last);
@@ -292,7 +292,9 @@ fn add(parts: &mut HashMap<(u64, u32), f64>, grid: &Grid, at: i64, group: u32, v
 
 /// Cuts a stretch of time at the edges of bins; returns how many parts that made.
 fn cut(grid: &Grid, from: i64, to: i64, mut part: impl FnMut(u64, i64)) -> usize {
-    let Some(first) = grid.bin_of(Instant::from_micros(from)) else { return 0 };
+    let Some(first) = grid.bin_of(Instant::from_micros(from)) else {
+        return 0;
+    };
     let mut cuts = 0;
     let mut at = from;
     for bin in grid.bins_from(first) {
@@ -309,7 +311,9 @@ fn cut(grid: &Grid, from: i64, to: i64, mut part: impl FnMut(u64, i64)) -> usize
 
 /// Rows without a value say nothing.
 fn with_value(batch: &RecordBatch) -> Result<RecordBatch> {
-    let value = batch.column_by_name("value").ok_or_else(|| internal_datafusion_err!("rows without a value"))?;
+    let value = batch
+        .column_by_name("value")
+        .ok_or_else(|| internal_datafusion_err!("rows without a value"))?;
     if value.null_count() == 0 {
         return Ok(batch.clone());
     }
@@ -329,7 +333,9 @@ struct Groups {
 impl Groups {
     fn new(spec: &AmountsSpec, input: &SchemaRef) -> Result<Self> {
         let columns = spec.group.iter().map(|name| input.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        let fields = columns.iter().map(|column| SortField::new(input.field(*column).data_type().clone()));
+        let fields = columns
+            .iter()
+            .map(|column| SortField::new(input.field(*column).data_type().clone()));
         Ok(Self {
             converter: RowConverter::new(fields.collect())?,
             columns,
