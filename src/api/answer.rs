@@ -3,6 +3,7 @@
 //! The first chunk is waited for before the status line, so an early failure still gets a status. Later failures break the connection, which no
 //! reader takes for the end of the answer.
 
+use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant as Moment;
 
@@ -23,6 +24,7 @@ use crate::model::registry::TypeId;
 use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
+use crate::query::engine::Late;
 use crate::query::records::{Prepared, QueryError};
 use crate::store::StoreError;
 
@@ -148,43 +150,46 @@ fn failed(app: &App, error: Broken) -> ApiError {
 
 /// What turned out to be too much, if that is what an error comes from.
 fn excess(error: &Broken) -> Option<Excess> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(current) = source {
-        if let Some(excess) = current.downcast_ref() {
-            return Some(*excess);
-        }
-        source = current.source();
+    chain(error).find_map(|error| error.downcast_ref().copied())
+}
+
+/// Why there is no plan: some of it is worked out from stored rows.
+fn unprepared(error: &DataFusionError) -> ApiError {
+    if let Some(what) = corrupt_part(error) {
+        ApiError::damaged(what)
+    } else if chain(error).any(<dyn Error>::is::<Late>) {
+        ApiError::deadline(error)
+    } else if is_scarce(error) {
+        ApiError::unavailable(error, RETRY_AFTER)
+    } else {
+        ApiError::internal(error)
     }
-    None
+}
+
+/// An error and all that it comes from.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = current.source();
+        Some(current)
+    })
 }
 
 /// The damage behind an error, if that is what it comes from, however deep.
-fn corrupt_part(error: &Broken) -> Option<String> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(current) = source {
-        if let Some(StoreError::Corrupt { .. }) = current.downcast_ref() {
-            return Some(current.to_string());
-        }
-        if let Some(CatalogError::Corrupt { .. }) = current.downcast_ref() {
-            return Some(current.to_string());
-        }
-        source = current.source();
-    }
-    None
+fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
+    let is_damage = |error: &&(dyn Error + 'static)| {
+        matches!(error.downcast_ref(), Some(StoreError::Corrupt { .. }))
+            || matches!(error.downcast_ref(), Some(CatalogError::Corrupt { .. }))
+    };
+    chain(error).find(is_damage).map(ToString::to_string)
 }
 
-fn is_scarce(error: &DataFusionError) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(current) = source {
-        if let Some(DataFusionError::ResourcesExhausted(_)) = current.downcast_ref() {
-            return true;
-        }
-        if let Some(StoreError::Unavailable { .. }) = current.downcast_ref() {
-            return true;
-        }
-        source = current.source();
-    }
-    false
+fn is_scarce(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(|error| {
+        matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
+            || matches!(error.downcast_ref(), Some(StoreError::Unavailable { .. }))
+    })
 }
 
 impl From<QueryError> for ApiError {
@@ -194,7 +199,7 @@ impl From<QueryError> for ApiError {
             QueryError::Aggregate(error @ AggregateError::NoValue(_)) => invalid(["path", "data_type"], error.to_string()),
             QueryError::Aggregate(error) => invalid(["query", "group"], error.to_string()),
             QueryError::Store(error) => error.into(),
-            QueryError::Plan(error) => Self::internal(error),
+            QueryError::Plan(error) => unprepared(&error),
         }
     }
 }

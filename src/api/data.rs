@@ -9,9 +9,10 @@ pub mod locations;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
-pub mod selector;
+pub mod whereabouts;
 pub mod series;
 pub mod sleep;
+pub mod selector;
 pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -32,12 +33,15 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(locations::maps_location_updates))
         .routes(routes!(locations::maps_location_bounds))
         .routes(routes!(locations::location_updates))
+        .routes(routes!(whereabouts::location_at_time))
+        .routes(routes!(whereabouts::location_time_series))
         .routes(routes!(workouts::platform_workouts))
         .routes(routes!(calendars::calendars))
         .routes(routes!(calendars::calendar_events))
         .routes(routes!(sleep::sleep_stages))
         .routes(routes!(sleep::sleep_cycles))
         .routes(routes!(sleep::sleep_agg))
+        .routes(routes!(sleep::extended::sleep_cycles_extended))
         .routes(routes!(sleep::sleep_stage_metadata))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))

@@ -4,17 +4,18 @@
 //! the shape that clients know; derived ones (where at a time, a series of places, stays) use only fixes that can be believed. Everything is read through
 //! permits; nothing here knows HTTP.
 
-//pub mod at_time;
+mod as_of;
+pub mod at_time;
 pub mod bounds;
 pub mod calendar;
-//mod fixes;
+mod fixes;
 //pub mod geocoder;
 mod operator;
 pub mod raw;
-//pub mod series;
+pub mod series;
 //pub mod stays;
 pub mod updates;
-//mod visits;
+mod visits;
 pub mod workouts;
 
 use std::fmt;
@@ -110,15 +111,6 @@ struct Pinned<'a, Authority> {
     snapshot: Arc<Snapshot>,
 }
 
-impl<Authority> Clone for Pinned<'_, Authority> {
-    fn clone(&self) -> Self {
-        Self {
-            granted: self.granted,
-            snapshot: Arc::clone(&self.snapshot),
-        }
-    }
-}
-
 impl<Authority> Pinned<'_, Authority> {
     /// What may be seen of `wanted`.
     fn windows(&self, wanted: Option<TimeRange>) -> Vec<TimeRange> {
@@ -183,8 +175,8 @@ fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {
 /// From `before` microseconds before the range to `after` behind it, as far as there is time.
 #[must_use]
 pub fn widened(range: TimeRange, before: i64, after: i64) -> TimeRange {
-    let start = Instant::from_micros(range.start().micros().saturating_sub(before));
-    let end = Instant::from_micros(range.end().micros().saturating_add(after));
+    let start = Instant::from_micros(range.start().micros().saturating_sub(before)).max(Instant::MIN);
+    let end = Instant::from_micros(range.end().micros().saturating_add(after)).min(range.end().max(Instant::MAX));
     TimeRange::new(start, end).unwrap_or(range)
 }
 

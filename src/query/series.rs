@@ -30,6 +30,8 @@ pub use by_group::{AmountsByGroupExec, AmountsSpec};
 pub use calculation::{Calculation, UnknownCalculation};
 pub use exec::SeriesExec;
 pub use grouped::GroupedExec;
+pub(in crate::query) use points::Summary;
 pub use prepare::SeriesSource;
 pub use ranking::Ranking;
+pub(in crate::query) use resolve::LONG;
 pub use spec::{Base, Counting, Gaps, Measure, SeriesSpec};

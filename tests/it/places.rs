@@ -2,6 +2,7 @@
 
 mod plans;
 mod raw;
+mod whereabouts;
 
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -126,7 +126,7 @@ impl WindowsQuery {
     }
 }
 
-fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> {
+pub(super) fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> {
     let mut seen = HashSet::new();
     calculations.retain(|calculation| seen.insert(*calculation));
     calculations
@@ -257,7 +257,7 @@ pub async fn time_series_grouped(
 }
 
 /// The metrics of a request with the columns that they get: each metric once, no two columns of one name.
-async fn named_metrics(app: &App, owner: PersonId, names: &[String]) -> Result<Vec<(Named, String)>, ApiError> {
+pub(super) async fn named_metrics(app: &App, owner: PersonId, names: &[String]) -> Result<Vec<(Named, String)>, ApiError> {
     let mut metrics: Vec<(Named, String)> = Vec::with_capacity(names.len());
     let mut faults = Vec::new();
     let mut seen = HashSet::new();
@@ -307,7 +307,7 @@ fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
 }
 
 /// What stages of sleep mean, where the metric is one of them.
-fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
+pub(super) fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
     let is_sleep = traits.merge == MergePolicy::SleepPriority;
     is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))
 }

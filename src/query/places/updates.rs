@@ -12,7 +12,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 
-use crate::model::registry::timestamp;
+use crate::model::registry::{TypeId, timestamp};
 use crate::model::time::TimeRange;
 use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::IdForm;
@@ -73,25 +73,35 @@ pub struct Updates<Authority> {
     pub granted: Granted<Authority>,
 }
 
+type PinnedPlaces<'a, Authority> = (
+    Vec<(LocationSource, Pinned<'a, Authority>)>,
+    Option<Pinned<'a, Authority>>,
+    Vec<(TypeId, i64)>,
+);
+
 impl<Authority> Archive<Authority> {
     /// The updates of all `sources`, by time.
     pub async fn location_updates(&self, sources: &[Updates<Authority>], ids: IdForm) -> Result<Prepared, QueryError> {
-        let pinned = self.pinned_updates(sources).await?;
+        let (pinned, _, versions) = self.pinned_with_visits(sources, None).await?;
         let plan = self.update_rows(&pinned, ids, None)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,
-            versions: pinned.iter().map(|(_, pinned)| pinned.version()).collect(),
+            versions,
         })
     }
 
-    pub(super) async fn pinned_updates<'a>(
+    /// Updates and visits as of one moment, and the versions of all that.
+    pub(super) async fn pinned_with_visits<'a>(
         &self,
         sources: &'a [Updates<Authority>],
-    ) -> Result<Vec<(LocationSource, Pinned<'a, Authority>)>, QueryError> {
-        let granted: Vec<&Granted<Authority>> = sources.iter().map(|updates| &updates.granted).collect();
-        let pinned = self.pinned(&granted).await?;
-        Ok(sources.iter().map(|updates| updates.source).zip(pinned).collect())
+        visits: Option<&'a Granted<Authority>>,
+    ) -> Result<PinnedPlaces<'a, Authority>, QueryError> {
+        let granted: Vec<&Granted<Authority>> = sources.iter().map(|updates| &updates.granted).chain(visits).collect();
+        let mut pinned = self.pinned(&granted).await?;
+        let versions = pinned.iter().map(Pinned::version).collect();
+        let visits = visits.and_then(|_| pinned.pop());
+        Ok((sources.iter().map(|updates| updates.source).zip(pinned).collect(), visits, versions))
     }
 
     pub(super) fn update_rows(

@@ -4,6 +4,7 @@ use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
 use super::output::{Cell, Output};
+use super::ledger::LONG_RANK;
 use super::resolve::{Resolver, Sample};
 use super::rows::Rows;
 use super::spec::SeriesSpec;
@@ -49,11 +50,15 @@ impl Competing {
         let nexts = rows.starts.iter().skip(1).chain(rows.starts.last());
         let times = rows.starts.iter().zip(rows.ends.iter()).zip(nexts);
         for (row, (((start, end), next), value)) in times.zip(rows.values.iter()).enumerate() {
+            let mut standing = rows.standing(row);
+            if rows.is_part_of_long(row) {
+                standing.rank |= LONG_RANK;
+            }
             let sample = Sample {
                 start: *start,
                 end: *end,
                 value: *value,
-                standing: rows.standing(row),
+                standing,
                 group: 0,
             };
             self.resolver.push(sample, *next);

@@ -122,6 +122,10 @@ impl Independent {
             return;
         };
         self.row += 1;
+        if let Some(cell) = rows.cell(row) {
+            self.seat(rows.standing(row)).summary.merge(cell);
+            return;
+        }
         if start < end {
             let span = Span {
                 start,

@@ -17,11 +17,11 @@ pub(super) struct Point {
 
 /// Count, sum and extremes: all that is needed of points which nobody asks for one by one. Those of parts add up to those of the whole.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Summary {
-    pub(super) count: u64,
-    pub(super) sum: Sum,
-    pub(super) min: f64,
-    pub(super) max: f64,
+pub(in crate::query) struct Summary {
+    pub(in crate::query) count: u64,
+    pub(in crate::query) sum: Sum,
+    pub(in crate::query) min: f64,
+    pub(in crate::query) max: f64,
 }
 
 impl Default for Summary {
@@ -36,8 +36,20 @@ impl Default for Summary {
 }
 
 impl Summary {
+    /// `count` points that come to these.
+    pub(super) fn of_cell(count: u64, sum: f64, min: f64, max: f64) -> Self {
+        let mut whole = Sum::default();
+        whole.add(sum);
+        Self {
+            count,
+            sum: whole,
+            min,
+            max,
+        }
+    }
+
     #[inline]
-    pub(super) fn add(&mut self, value: f64) {
+    pub(in crate::query) fn add(&mut self, value: f64) {
         self.count += 1;
         self.sum.add(value);
         self.min = if value < self.min { value } else { self.min };

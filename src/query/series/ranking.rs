@@ -4,6 +4,7 @@
 //! same order give the same ranks, whatever order rows come in.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::model::sources::SourceClass;
 use crate::people::preferences::{SourceOrder, SourcePlace};
@@ -36,6 +37,13 @@ impl Ranking {
     #[must_use]
     pub fn new(order: SourceOrder) -> Self {
         Self { order, ..Self::default() }
+    }
+
+    /// Equal for equal orders.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.order.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The number of a source.

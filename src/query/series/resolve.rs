@@ -11,7 +11,7 @@ use super::ledger::{Claim, LONG_RANK, Ledger, Piece};
 use super::ranking::Standing;
 
 /// Amounts over a longer time come after all others, whoever measured them: they say little about a day.
-const LONG: i64 = 7 * 86_400_000_000;
+pub(in crate::query) const LONG: i64 = 7 * 86_400_000_000;
 
 /// A sample as it comes in.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,162 @@
+//! Where somebody was: at one moment, and at regular moments.
+
+use axum::extract::State;
+use axum::response::Response;
+
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::grants::Warden;
+use crate::model::time::{Instant, TimeRange};
+use crate::output::OutputMethod;
+use crate::query::places::at_time::AtTimeSpec;
+use crate::query::places::series::SeriesSpec;
+use crate::query::places::updates::Updates;
+use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
+
+use super::asking::{Asking, output};
+use super::locations::{location_sources, updates_of};
+use super::records::id_form;
+
+const MICROS: i64 = 1_000_000;
+/// Seconds for which a place stays known where the caller does not say.
+const LOOK_BACK: i64 = 14_400;
+/// Seconds from one slot to the next where the caller does not say.
+const SAMPLE_RATE: i64 = 900;
+
+/// A moment, and how far around it to look.
+#[derive(Debug)]
+pub struct AtTimeQuery {
+    time: Instant,
+    window: i64,
+    include_after: bool,
+    output: OutputMethod,
+}
+
+impl FromParams for AtTimeQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (time, window) = (params.required_instant("time"), seconds(params, "window_size", LOOK_BACK, 0));
+        let include_after = params.flag("include_after").unwrap_or(false);
+        let output = output(params);
+        Some(Self {
+            time: time?,
+            window: window?,
+            include_after,
+            output,
+        })
+    }
+}
+
+/// Where the person was: the update at the time itself, or the nearest one within the window. An array of one row or of none.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/location_at_time", tag = "locations",
+    params(("svc_userid" = String, Path), ("time" = String, Query),
+        ("window_size" = Option<i64>, Query, description = "Seconds to look back, and forward with `include_after`; 14400 if not given"),
+        ("include_after" = Option<bool>, Query), ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "One sample or none"), (status = 403), (status = 422)))]
+pub async fn location_at_time(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<AtTimeQuery>,
+) -> Result<Response, ApiError> {
+    let spec = AtTimeSpec::new(query.time, query.window, query.include_after, id_form(query.output))
+        .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
+    let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
+    let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
+    let ticket = app.queries.enter().await?;
+    let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
+    asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+/// A series of places.
+#[derive(Debug)]
+pub struct SeriesQuery {
+    spec: SeriesSpec,
+    sources: Vec<LocationSource>,
+    output: OutputMethod,
+}
+
+impl FromParams for SeriesQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let range: Option<TimeRange> = params.range();
+        let (rate, look_back) = (
+            seconds(params, "sample_rate", SAMPLE_RATE, 1),
+            seconds(params, "look_back", LOOK_BACK, 0),
+        );
+        let change_meters = params.number("change_meters");
+        if change_meters.is_some_and(|meters| meters < 0.0) {
+            params.fault("change_meters", "greater_than_equal", "expected a distance of at least 0 metres");
+        }
+        let (sources, output) = (location_sources(params), output(params));
+        Some(Self {
+            spec: SeriesSpec {
+                range: range?,
+                sample_rate: rate?,
+                look_back: look_back?,
+                change_meters,
+            },
+            sources: sources?,
+            output,
+        })
+    }
+}
+
+/// Where the person was at regular moments: at each the latest position known by then, and how far that is from the row before.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/location_time_series", tag = "locations",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
+        ("sample_rate" = Option<i64>, Query, description = "Seconds from one row to the next; 900 if not given"),
+        ("look_back" = Option<i64>, Query, description = "Seconds for which a position stays known; 14400 if not given"),
+        ("change_meters" = Option<f64>, Query, description = "Rows nearer than this to the row before are left out"),
+        ("location_sources" = Option<Vec<String>>, Query, description = "mobile_os, maps; both if not given"), ("output" = Option<OutputMethod>, Query)),
+    responses((status = 200, description = "Places"), (status = 403), (status = 422)))]
+pub async fn location_time_series(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<SeriesQuery>,
+) -> Result<Response, ApiError> {
+    let SeriesQuery { spec, sources, output } = query;
+    let limit = app.settings.cell_limit;
+    if spec.slots() > limit {
+        let message = format!(
+            "{} rows exceed the limit of {limit}; ask for a greater sample_rate or a shorter range",
+            spec.slots()
+        );
+        return Err(invalid(["query", "sample_rate"], message));
+    }
+    let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
+    let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
+    let ticket = app.queries.enter().await?;
+    let prepared = app.archive.location_series(&updates, visits.as_ref(), &spec).await?;
+    asking.answer(&app, ticket, prepared, output, "").await
+}
+
+/// The visits to fall back on: the device's, if it is asked and if they may be seen.
+async fn visits_of(app: &Shared, asking: &Asking, updates: &[Updates<Warden>], range: TimeRange) -> Option<Granted<Warden>> {
+    if !updates.iter().any(|updates| updates.source == LocationSource::MobileOs) {
+        return None;
+    }
+    asking.granted(app, PLATFORM_VISITS, range).await.ok()
+}
+
+/// A number of whole seconds, as microseconds.
+fn seconds(params: &mut Params<'_>, name: &str, otherwise: i64, least: i64) -> Option<i64> {
+    let given = match params.text(name) {
+        None => Some(otherwise),
+        Some(text) => {
+            let seconds = text.parse::<i64>().ok();
+            if seconds.is_none() {
+                params.fault(name, "int_parsing", format!("{text:?} is not a whole number of seconds"));
+            }
+            seconds
+        }
+    }?;
+    let micros = given.checked_mul(MICROS).filter(|_| given >= least);
+    if micros.is_none() {
+        params.fault(
+            name,
+            "greater_than_equal",
+            format!("expected a number of seconds from {least} to {}", i64::MAX / MICROS),
+        );
+    }
+    micros
+}

@@ -1,0 +1,241 @@
+//! Where somebody was at one moment: the nearest update that can be believed, and a visit where there is none.
+//!
+//! Looks near the moment first and farther away only while nothing was found, so that a place known an hour ago costs the reading of that hour, however far
+//! the caller would go back.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, new_null_array,
+};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Int32Type, SchemaRef};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt as _;
+
+use crate::model::registry::timestamp;
+use crate::model::time::{Instant, TimeRange};
+use crate::query::records::{Archive, Prepared, QueryError};
+use crate::query::shape::IdForm;
+
+use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, times, uncertainty};
+use super::updates::{LOCATION_SOURCE, Updates};
+use super::visits::{Standing, Visit, collected};
+use super::{Granted, LocationSource, Pinned, widened};
+
+/// What a row says that is a visit.
+const VISIT: &str = "platform_location_visit";
+/// Where the search begins: microseconds on either side of the moment.
+const FIRST_SEARCH: i64 = 14_400 * 1_000_000;
+/// How much farther each search goes than the one before.
+const FARTHER: i64 = 8;
+
+/// What is asked about a moment. Equal specs give equal answers on equal data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AtTimeSpec {
+    /// The microsecond that begins with the moment.
+    moment: TimeRange,
+    /// Microseconds to look back; and forward, with `include_after`.
+    window: i64,
+    include_after: bool,
+    ids: IdForm,
+}
+
+impl AtTimeSpec {
+    /// `None` at the end of time.
+    #[must_use]
+    pub fn new(time: Instant, window: i64, include_after: bool, ids: IdForm) -> Option<Self> {
+        let behind = Instant::from_micros(time.micros().checked_add(1)?);
+        Some(Self {
+            moment: TimeRange::new(time, behind)?,
+            window,
+            include_after,
+            ids,
+        })
+    }
+
+    /// What has to be read for it.
+    #[must_use]
+    pub fn reads(&self) -> TimeRange {
+        self.around(self.window)
+    }
+
+    const fn time(&self) -> i64 {
+        self.moment.start().micros()
+    }
+
+    /// The moments that are at most `width` away, both ends included.
+    fn around(&self, width: i64) -> TimeRange {
+        widened(self.moment, width, if self.include_after { width } else { 0 })
+    }
+
+    /// How far each search goes.
+    fn searches(&self) -> impl Iterator<Item = i64> + use<> {
+        let window = self.window;
+        std::iter::successors(Some(FIRST_SEARCH.min(window)), move |width| {
+            (*width < window).then(|| width.saturating_mul(FARTHER).min(window))
+        })
+    }
+
+    /// Whether a moment is one that was asked for.
+    const fn admits(&self, moment: i64) -> bool {
+        let away = moment.saturating_sub(self.time());
+        away.saturating_abs() <= self.window && (away <= 0 || self.include_after)
+    }
+
+    /// The nearer comes first; of two that are as near, the one before.
+    const fn distance(&self, moment: i64) -> (i64, bool) {
+        let away = moment.saturating_sub(self.time());
+        (away.saturating_abs(), away > 0)
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// A row, or none. Permits are asked for with what `AtTimeSpec::reads` says.
+    pub async fn location_at(
+        &self,
+        updates: &[Updates<Authority>],
+        visits: Option<&Granted<Authority>>,
+        spec: AtTimeSpec,
+    ) -> Result<Prepared, QueryError> {
+        let (pinned, visits, versions) = self.pinned_with_visits(updates, visits).await?;
+        let mut found = None;
+        let mut schema = None;
+        for width in spec.searches() {
+            let plan = self.update_rows(&pinned, spec.ids, Some(spec.around(width)))?;
+            schema = Some(plan.schema());
+            let rows = self.engine.start(plan)?;
+            found = self.driven(async move { nearest(rows, &spec).await }).await?;
+            if found.is_some() {
+                break;
+            }
+        }
+        let schema = schema.ok_or_else(|| DataFusionError::Internal("no source of locations was asked".to_owned()))?;
+        if let (None, Some(visits)) = (&found, visits)
+            && let Some((moment, visit)) = self.nearest_visit(&visits, spec).await?
+        {
+            found = Some(as_update(&visit, moment, &schema)?);
+        }
+        let plan = MemorySourceConfig::try_new_exec(&[found.into_iter().collect()], Arc::clone(&schema), None)?;
+        Ok(Prepared { plan, schema, versions })
+    }
+
+    async fn nearest_visit(&self, pinned: &Pinned<'_, Authority>, spec: AtTimeSpec) -> Result<Option<(i64, Visit)>, QueryError> {
+        let rows = self.engine.start(self.visits(pinned, spec.reads())?)?;
+        let visits = self.driven(async move { collected(rows).await }).await?;
+        Ok(visits
+            .into_iter()
+            .map(|visit| (visit.nearest(spec.time()), visit))
+            .filter(|(moment, _)| spec.admits(*moment))
+            .min_by_key(|(moment, visit)| -> ((i64, bool), Standing) { (spec.distance(*moment), visit.standing()) }))
+    }
+
+    /// Lets the engine work until there is a result.
+    async fn driven<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+        let late = || Err(DataFusionError::Execution("the deadline of the question passed".to_owned()));
+        let mut results = Box::pin(self.engine.drive(futures::stream::once(work), late));
+        results.next().await.unwrap_or_else(late)
+    }
+}
+
+/// How well an update answers, the least best: how far away it is, how unsure, whether a maps provider tells it.
+type Merit = ((i64, bool), u64, bool);
+
+/// The row that answers best; the rows come by time and id.
+async fn nearest(mut rows: SendableRecordBatchStream, spec: &AtTimeSpec) -> Result<Option<RecordBatch>> {
+    let mut best: Option<(Merit, RecordBatch)> = None;
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        let (moments, places) = (times(&batch, "timestamp")?, Places::of(&batch)?);
+        let is_maps = told_by_maps(&batch)?;
+        for row in 0..batch.num_rows() {
+            let moment = moments.value(row);
+            if !spec.admits(moment) {
+                continue;
+            }
+            let Some((_, accuracy)) = places.usable(row) else { continue };
+            let key = (
+                spec.distance(moment),
+                uncertainty(accuracy),
+                is_maps.get(row).copied().unwrap_or_default(),
+            );
+            if best.as_ref().is_none_or(|(known, _)| key < *known) {
+                best = Some((key, batch.slice(row, 1)));
+            }
+        }
+    }
+    Ok(best.map(|(_, row)| row))
+}
+
+fn told_by_maps(batch: &RecordBatch) -> Result<Vec<bool>> {
+    let column = batch
+        .column_by_name(LOCATION_SOURCE)
+        .ok_or_else(|| super::fixes::missing(LOCATION_SOURCE))?;
+    let texts = cast(column, &ArrowType::Utf8)?;
+    Ok(texts
+        .as_string::<i32>()
+        .iter()
+        .map(|kind| kind == Some(LocationSource::Maps.kind()))
+        .collect())
+}
+
+/// A visit in the shape of an update.
+fn as_update(visit: &Visit, moment: i64, schema: &SchemaRef) -> Result<RecordBatch> {
+    let number = |value: Option<f64>| Arc::new(Float64Array::from(vec![value])) as ArrayRef;
+    let columns = schema
+        .fields()
+        .iter()
+        .map(|field| -> Result<ArrayRef> {
+            Ok(match field.name().as_str() {
+                "uuid" => match field.data_type() {
+                    ArrowType::Utf8 => Arc::new(StringArray::from(vec![visit.id.to_string()])),
+                    _ => Arc::new(FixedSizeBinaryArray::try_from_iter(std::iter::once(visit.id.as_bytes()))?),
+                },
+                "timestamp" => Arc::new(TimestampMicrosecondArray::from(vec![moment]).with_data_type(timestamp())),
+                LATITUDE => number(Some(visit.position.latitude)),
+                LONGITUDE => number(Some(visit.position.longitude)),
+                ACCURACY => number(visit.accuracy),
+                LOCATION_SOURCE => {
+                    let kinds = Arc::new(StringArray::from(vec![VISIT]));
+                    Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(vec![0]), kinds)?)
+                }
+                _ => new_null_array(field.data_type(), 1),
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(window: i64, include_after: bool) -> AtTimeSpec {
+        AtTimeSpec::new(Instant::from_micros(1_000), window, include_after, IdForm::Text).unwrap()
+    }
+
+    #[test]
+    fn rule_4_2_both_ends_of_the_window_are_part_of_it() {
+        let before = spec(600, false);
+        assert!(before.admits(400) && before.admits(1_000) && !before.admits(399) && !before.admits(1_001));
+        assert!(before.reads().selects(Instant::from_micros(400), Instant::from_micros(400)));
+        assert!(before.reads().selects(before.moment.start(), before.moment.start()));
+        let around = spec(600, true);
+        assert!(around.admits(1_600) && !around.admits(1_601));
+        assert!(around.reads().selects(Instant::from_micros(1_600), Instant::from_micros(1_600)));
+        assert!(around.distance(900) < around.distance(1_100), "before over after");
+        assert!(around.distance(1_099) < around.distance(900), "nearer over before");
+    }
+
+    #[test]
+    fn the_search_begins_near_and_ends_at_the_window() {
+        let widths = |window: i64| spec(window, false).searches().collect::<Vec<_>>();
+        assert_eq!(widths(0), [0]);
+        assert_eq!(widths(FIRST_SEARCH), [FIRST_SEARCH]);
+        assert_eq!(widths(FIRST_SEARCH * 20), [FIRST_SEARCH, FIRST_SEARCH * 8, FIRST_SEARCH * 20]);
+        assert_eq!(widths(i64::MAX).last(), Some(&i64::MAX));
+    }
+}

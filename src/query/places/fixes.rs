@@ -1,0 +1,180 @@
+//! Positions that can be believed, by time, whatever told them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, Float64Array, Int8Array, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondType};
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+
+use crate::model::geo::Position;
+use crate::model::time::TimeRange;
+use crate::query::records::{Archive, QueryError};
+
+use super::{LocationSource, Pinned};
+
+pub(super) const LATITUDE: &str = "latitude_degrees";
+pub(super) const LONGITUDE: &str = "longitude_degrees";
+pub(super) const ACCURACY: &str = "horizontal_accuracy_meters";
+const TIME: &str = "start_time";
+const SOURCE: &str = "told_by";
+
+/// Where somebody was at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fix {
+    /// Microseconds since 1970.
+    pub time: i64,
+    pub position: Position,
+    pub accuracy: Option<f64>,
+    pub source: LocationSource,
+}
+
+/// An accuracy as something to sort by, the best first. Unknown is worst.
+pub(super) fn uncertainty(accuracy: Option<f64>) -> u64 {
+    // Floats that are not negative sort like their bits.
+    accuracy.map_or(u64::MAX, |accuracy| accuracy.max(0.0).to_bits())
+}
+
+impl<Authority> Archive<Authority> {
+    /// The positions that `sources` tell inside `wanted`, by time. What one source tells of one moment keeps its order.
+    pub(super) fn fixes(
+        &self,
+        sources: &[(LocationSource, Pinned<'_, Authority>)],
+        wanted: TimeRange,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let mut plans = Vec::with_capacity(sources.len());
+        for (source, pinned) in sources {
+            let storage = &pinned.granted.source.data_type.layout.storage;
+            let columns = [LATITUDE, LONGITUDE, ACCURACY]
+                .into_iter()
+                .filter_map(|name| storage.index_of(name).ok());
+            let rows = self.rows_within(pinned, columns, &pinned.windows(Some(wanted)))?;
+            plans.push(told_by(*source, rows)?);
+        }
+        if plans.len() == 1 {
+            return Ok(plans.remove(0));
+        }
+        Ok(by_time(UnionExec::try_new(plans)?)?)
+    }
+}
+
+fn by_time(union: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let time = Arc::new(Column::new(TIME, union.schema().index_of(TIME)?));
+    let order = LexOrdering::new([PhysicalSortExpr::new(time, SortOptions::default())]);
+    let order = order.ok_or_else(|| internal_datafusion_err!("an order has keys"))?;
+    Ok(Arc::new(SortPreservingMergeExec::new(order, union)))
+}
+
+fn told_by(source: LocationSource, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = rows.schema();
+    let mut expressions = [TIME, LATITUDE, LONGITUDE, ACCURACY]
+        .into_iter()
+        .map(|name| {
+            Ok(ProjectionExpr {
+                expr: Arc::new(Column::new(name, schema.index_of(name)?)) as Arc<dyn PhysicalExpr>,
+                alias: name.to_owned(),
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    expressions.push(ProjectionExpr {
+        expr: Arc::new(Literal::new(ScalarValue::Int8(Some(source as i8)))),
+        alias: SOURCE.to_owned(),
+    });
+    Ok(Arc::new(ProjectionExec::try_new(expressions, rows)?))
+}
+
+/// The fixes of one batch.
+#[derive(Debug)]
+pub(super) struct Fixes {
+    times: TimestampMicrosecondArray,
+    places: Places,
+    sources: Int8Array,
+}
+
+impl Fixes {
+    pub fn of(batch: &RecordBatch) -> Result<Self> {
+        Ok(Self {
+            times: times(batch, TIME)?,
+            places: Places::of(batch)?,
+            sources: batch
+                .column_by_name(SOURCE)
+                .and_then(|column| column.as_primitive_opt::<Int8Type>().cloned())
+                .ok_or_else(|| missing(SOURCE))?,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    pub fn time(&self, row: usize) -> i64 {
+        self.times.value(row)
+    }
+
+    /// What a row tells, if that can be believed.
+    pub fn fix(&self, row: usize) -> Option<Fix> {
+        let (position, accuracy) = self.places.usable(row)?;
+        let source = if self.sources.value(row) == LocationSource::MobileOs as i8 {
+            LocationSource::MobileOs
+        } else {
+            LocationSource::Maps
+        };
+        Some(Fix {
+            time: self.times.value(row),
+            position,
+            accuracy,
+            source,
+        })
+    }
+}
+
+/// The positions of one batch.
+#[derive(Debug)]
+pub(super) struct Places {
+    latitudes: Float64Array,
+    longitudes: Float64Array,
+    accuracies: Float64Array,
+}
+
+impl Places {
+    pub fn of(batch: &RecordBatch) -> Result<Self> {
+        let numbers = |name: &str| {
+            batch
+                .column_by_name(name)
+                .and_then(|column| column.as_primitive_opt::<Float64Type>().cloned())
+                .ok_or_else(|| missing(name))
+        };
+        Ok(Self {
+            latitudes: numbers(LATITUDE)?,
+            longitudes: numbers(LONGITUDE)?,
+            accuracies: numbers(ACCURACY)?,
+        })
+    }
+
+    /// The position of a row and how sure it is, if it can be believed.
+    pub fn usable(&self, row: usize) -> Option<(Position, Option<f64>)> {
+        if self.latitudes.is_null(row) || self.longitudes.is_null(row) {
+            return None;
+        }
+        let position = Position::new(self.latitudes.value(row), self.longitudes.value(row));
+        let accuracy = self.accuracies.is_valid(row).then(|| self.accuracies.value(row));
+        position.is_usable(accuracy).then_some((position, accuracy))
+    }
+}
+
+pub(super) fn times(batch: &RecordBatch, name: &str) -> Result<TimestampMicrosecondArray> {
+    batch
+        .column_by_name(name)
+        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>().cloned())
+        .ok_or_else(|| missing(name))
+}
+
+pub(super) fn missing(name: &str) -> DataFusionError {
+    internal_datafusion_err!("positions come without {name}")
+}

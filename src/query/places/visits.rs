@@ -1,0 +1,176 @@
+//! Visits as something to fall back on where no update says where somebody was.
+//!
+//! A visit tells a place from its arrival to its departure. Where one of the two is unknown, it tells of the other moment alone: that somebody came does not say
+//! how long they stayed. Where both are unknown it tells nothing.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt as _;
+
+use crate::model::geo::Position;
+use crate::model::ids::RecordId;
+use crate::model::time::{Instant, TimeRange};
+use crate::query::records::{Archive, QueryError};
+
+use super::Pinned;
+use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times, uncertainty};
+
+/// 0002-01-01: an arrival before it is unknown.
+const FIRST_KNOWN: i64 = Instant::MIN.micros() + 365 * 86_400 * 1_000_000;
+/// 4001-01-01: a departure from then on is unknown.
+const FIRST_UNKNOWN: i64 = 64_092_211_200_000_000;
+
+/// The part of a visit that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Visit {
+    pub id: RecordId,
+    /// Microseconds since 1970; the same as `to` where only one moment is known.
+    pub from: i64,
+    pub to: i64,
+    pub position: Position,
+    pub accuracy: Option<f64>,
+}
+
+impl Visit {
+    /// What an arrival and a departure say; `None` when neither is known.
+    pub fn known(arrival: i64, departure: i64) -> Option<(i64, i64)> {
+        match (arrival >= FIRST_KNOWN, departure < FIRST_UNKNOWN) {
+            (true, true) => Some((arrival, departure)),
+            (true, false) => Some((arrival, arrival)),
+            (false, true) => Some((departure, departure)),
+            (false, false) => None,
+        }
+    }
+
+    /// The moment of the visit that is nearest to `time`.
+    pub fn nearest(&self, time: i64) -> i64 {
+        time.clamp(self.from, self.to)
+    }
+
+    /// Among visits that tell the same moment: the later arrival, then the better accuracy, then the smaller id.
+    pub fn standing(&self) -> Standing {
+        (Reverse(self.from), uncertainty(self.accuracy), self.id)
+    }
+}
+
+pub(super) type Standing = (Reverse<i64>, u64, RecordId);
+
+impl<Authority> Archive<Authority> {
+    /// The visits inside `wanted`.
+    pub(super) fn visits(&self, pinned: &Pinned<'_, Authority>, wanted: TimeRange) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let storage = &pinned.granted.source.data_type.layout.storage;
+        let columns = [LATITUDE, LONGITUDE, ACCURACY]
+            .into_iter()
+            .filter_map(|name| storage.index_of(name).ok());
+        self.rows_within(pinned, columns, &pinned.windows(Some(wanted)))
+    }
+}
+
+/// The visits of a batch that tell something.
+pub(super) fn visits_of(batch: &RecordBatch) -> Result<Vec<Visit>> {
+    let (arrivals, departures) = (times(batch, "start_time")?, times(batch, "end_time")?);
+    let places = Places::of(batch)?;
+    let ids = batch
+        .column_by_name("id")
+        .and_then(|column| column.as_fixed_size_binary_opt())
+        .ok_or_else(|| missing("id"))?;
+    let visit = |row: usize| {
+        let (from, to) = Visit::known(arrivals.value(row), departures.value(row))?;
+        let (position, accuracy) = places.usable(row)?;
+        let id = RecordId(uuid::Uuid::from_slice(ids.value(row)).ok()?);
+        Some(Visit {
+            id,
+            from,
+            to,
+            position,
+            accuracy,
+        })
+    };
+    Ok((0..ids.len()).filter_map(visit).collect())
+}
+
+pub(super) async fn collected(mut rows: SendableRecordBatchStream) -> Result<Vec<Visit>, DataFusionError> {
+    let mut visits = Vec::new();
+    while let Some(batch) = rows.next().await {
+        visits.extend(visits_of(&batch?)?);
+    }
+    Ok(visits)
+}
+
+/// Visits, asked about for moments that only grow.
+#[derive(Debug)]
+pub(super) struct Fallback {
+    /// By arrival.
+    coming: Peekable<std::vec::IntoIter<Visit>>,
+    present: BTreeMap<Standing, Visit>,
+    leaving: BinaryHeap<Reverse<(i64, Standing)>>,
+    /// The last that ended.
+    left: Option<Visit>,
+}
+
+impl Fallback {
+    pub fn new(mut visits: Vec<Visit>) -> Self {
+        visits.sort_unstable_by_key(|visit| visit.from);
+        Self {
+            coming: visits.into_iter().peekable(),
+            present: BTreeMap::new(),
+            leaving: BinaryHeap::new(),
+            left: None,
+        }
+    }
+
+    /// The visit that was last known to go on at `moment`, and when that was.
+    pub fn at(&mut self, moment: i64) -> Option<(i64, Visit)> {
+        while let Some(visit) = self.coming.next_if(|visit| visit.from <= moment) {
+            self.leaving.push(Reverse((visit.to, visit.standing())));
+            self.present.insert(visit.standing(), visit);
+        }
+        while let Some(Reverse((to, standing))) = self.leaving.peek()
+            && *to <= moment
+        {
+            if let Some(visit) = self.present.remove(standing)
+                && self
+                    .left
+                    .is_none_or(|left| (Reverse(visit.to), visit.standing()) < (Reverse(left.to), left.standing()))
+            {
+                self.left = Some(visit);
+            }
+            self.leaving.pop();
+        }
+        let going_on = self.present.first_key_value().map(|(_, visit)| (moment, *visit));
+        going_on.or_else(|| self.left.map(|left| (left.to, left)))
+    }
+
+    /// When the next visit begins, if nobody is anywhere now.
+    pub fn idle_until(&mut self, moment: i64, look_back: i64) -> Option<i64> {
+        match self.at(moment) {
+            Some((told, _)) if told >= moment.saturating_sub(look_back) => None,
+            _ => Some(self.coming.peek().map_or(i64::MAX, |visit| visit.from)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::parse_instant;
+
+    #[test]
+    fn rule_4_5_a_sentinel_is_no_moment() {
+        let micros = |text: &str| parse_instant(text).unwrap().micros();
+        let (first, last) = (micros("0001-01-01T00:00:00Z"), micros("4001-01-01T00:00:00Z"));
+        let (came, went) = (micros("2024-05-01T10:00:00Z"), micros("2024-05-01T11:00:00Z"));
+        assert_eq!(Visit::known(came, went), Some((came, went)));
+        assert_eq!(Visit::known(came, last), Some((came, came)));
+        assert_eq!(Visit::known(first, went), Some((went, went)));
+        assert_eq!(Visit::known(first, last), None);
+        assert_eq!(FIRST_UNKNOWN, last);
+    }
+}
