@@ -3,51 +3,59 @@
 //! Rows come in the order of their starts, so periods come in order as well and are given out as soon as they are complete: what is held at one moment
 //! is one period. Periods without records are not told. Knows grids, permits and stored rows; knows nothing of HTTP.
 
+mod amounts;
 mod from_cells;
 mod groups;
 mod period;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, col};
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, col, lit};
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _};
+use uuid::Uuid;
 
 use crate::model::duration::Truncation;
 use crate::model::grid::Grid;
-use crate::model::permit::{ReadPermit, Windows};
+use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
+use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::filter::{Condition, FilterError};
-use super::records::{Archive, Columns, Order, Prepared, QueryError, Source, align, bind_all, common_schema};
+use super::records::{Archive, Order, Prepared, QueryError, Source, align, bind_all, common_schema};
 
 use groups::GroupLimitExec;
 pub use groups::{MAX_GROUP_FIELDS, MAX_GROUPS};
-use period::PeriodStart;
+use period::{PeriodStart, SeenPart};
 
 const TIME: &str = "time";
 /// The column in which records hold what is measured.
 const VALUE: &str = "value";
 /// That column on its way through a plan. No field of a record can have a blank in its name.
 const MEASURED: &str = "measured value";
+/// What is added up: that value as well, or a part of an amount.
+const SUMMED: &str = "summed value";
 
 /// What is asked of the records of a type by period. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +71,8 @@ pub struct AggregateSpec {
     pub order: Order,
     /// A record that begins before it may be seen counts from when it is first seen.
     pub clipped: bool,
+    /// By metric, the sources that the person put before all others, best first.
+    pub chosen_sources: Vec<(TypeId, Vec<Uuid>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -151,6 +161,22 @@ impl AggregateSpec {
         };
         [TIME].into_iter().chain(measured).collect()
     }
+
+    fn functions(&self) -> &[Function] {
+        match &self.measure {
+            AggregateMeasure::Count => &[],
+            AggregateMeasure::Values(functions) => functions,
+        }
+    }
+
+    /// Whether samples are looked at one by one.
+    fn measures(&self) -> bool {
+        self.functions().iter().any(|function| *function != Function::Sum)
+    }
+
+    fn sums(&self) -> bool {
+        self.functions().contains(&Function::Sum)
+    }
 }
 
 impl<Authority> Archive<Authority> {
@@ -172,6 +198,12 @@ impl<Authority> Archive<Authority> {
         let bound = bind_all(sources, &spec.conditions)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
+        let known = if bound.iter().any(|(source, _)| amounts::competing(source, spec)) {
+            // After the snapshot: a source is known before its first row is.
+            self.catalog.sources_of(permit.owner()).await.map_err(StoreError::from)?
+        } else {
+            Vec::new()
+        };
         let versions = partitions
             .into_iter()
             .zip(snapshots.iter().map(|snapshot| snapshot.version))
@@ -185,35 +217,81 @@ impl<Authority> Archive<Authority> {
             let schema = plan.schema();
             return Ok(Prepared { plan, schema, versions });
         }
-        let seen = spec.clipped.then(|| permit.windows().clone());
         let mut plans = Vec::with_capacity(bound.len());
         for ((source, condition), snapshot) in bound.into_iter().zip(&snapshots) {
-            let columns = stored_columns(spec, source);
-            let rows = self.selected(permit, source, condition, snapshot, Columns::Named(&columns))?;
-            plans.push(self.periodic(rows, source, spec, &grid, seen.as_ref())?);
+            let asked = Asked {
+                permit,
+                source,
+                condition,
+                snapshot,
+                spec,
+            };
+            plans.extend(self.records_by_period(&asked, &grid)?);
+            if amounts::are_summed(source, spec) {
+                plans.push(self.amounts_by_period(&asked, &known)?);
+            }
         }
         let plan = finished(aggregated(by_time(plans)?, spec)?, spec)?;
         let schema = plan.schema();
         Ok(Prepared { plan, schema, versions })
     }
 
-    /// Rows as (time, group fields, what is measured), in the order of time.
-    fn periodic(
-        &self,
-        rows: Arc<dyn ExecutionPlan>,
-        source: &Source,
-        spec: &AggregateSpec,
-        grid: &Grid,
-        seen: Option<&Windows>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    /// Each record by itself, in the order of time: (time, group fields, what is measured, what is summed up). None where only amounts are asked for.
+    fn records_by_period(&self, asked: &Asked<'_, Authority>, grid: &Grid) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        let Asked { spec, source, permit, .. } = asked;
+        let amounts = amounts::are_summed(source, spec);
+        if amounts && !spec.measures() {
+            return Ok(None);
+        }
+        let rows = self.rows_of(asked, &[VALUE])?;
+        let seen = spec.clipped.then(|| permit.windows());
         let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone, seen.cloned()));
-        let mut columns: Vec<(String, Expr)> = vec![(TIME.to_owned(), period.call(vec![col("start_time")]))];
-        for name in &spec.group {
-            columns.extend(groups::value_of(name, &source.data_type).map(|value| (name.clone(), value)));
+        let mut columns = vec![(TIME.to_owned(), period.call(vec![col("start_time")]))];
+        columns.extend(groups::values_of(&spec.group, source));
+        if spec.measures() || spec.sums() {
+            let mut value = number_in(VALUE, source)?;
+            if let Some(windows) = seen.filter(|_| amounts::are_spread(source)) {
+                let part = ScalarUDF::new_from_impl(SeenPart::new(windows.clone()));
+                value = part.call(vec![value, col("start_time"), col("end_time")]);
+            }
+            if spec.sums() {
+                let summed = if amounts { lit(ScalarValue::Float64(None)) } else { value.clone() };
+                columns.push((SUMMED.to_owned(), summed));
+            }
+            if spec.measures() {
+                columns.push((MEASURED.to_owned(), value));
+            }
         }
-        if let AggregateMeasure::Values(_) = &spec.measure {
-            columns.push((MEASURED.to_owned(), self.number_in(VALUE, source)?));
+        Ok(Some(self.projected(rows, columns)?))
+    }
+
+    /// The rows of a source that are asked for: their times, group fields, and `columns`.
+    fn rows_of(&self, asked: &Asked<'_, Authority>, columns: &[&str]) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let Asked {
+            permit,
+            source,
+            condition,
+            snapshot,
+            spec,
+        } = asked;
+        let mut names: BTreeSet<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        let values = groups::values_of(&spec.group, source).into_iter().map(|(_, value)| value);
+        for expression in values.chain(condition.clone()) {
+            names.extend(expression.column_refs().into_iter().map(|column| column.name.clone()));
         }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let rows = if names.contains(&"id") {
+            self.stored(permit, source, snapshot, &names)?
+        } else {
+            self.stored_without_ids(permit, source, snapshot, &names)?
+        };
+        let Some(condition) = condition else { return Ok(rows) };
+        let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
+        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
+        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+    }
+
+    fn projected(&self, rows: Arc<dyn ExecutionPlan>, columns: Vec<(String, Expr)>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
         let projection = columns
             .into_iter()
@@ -224,16 +302,25 @@ impl<Authority> Archive<Authority> {
             .collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(ProjectionExec::try_new(projection, rows)?))
     }
+}
 
-    /// A stored column as a number: true is 1, false is 0.
-    fn number_in(&self, name: &str, source: &Source) -> Result<Expr> {
-        let field = source.data_type.layout.storage.field_with_name(name)?;
-        Ok(match field.data_type() {
-            ArrowType::Float64 => col(name),
-            ArrowType::Boolean => cast(cast(col(name), ArrowType::Int8), ArrowType::Float64),
-            _ => cast(col(name), ArrowType::Float64),
-        })
-    }
+/// One source with what is asked of it.
+struct Asked<'a, Authority> {
+    permit: &'a ReadPermit<Authority>,
+    source: &'a Source,
+    condition: Option<Expr>,
+    snapshot: &'a Snapshot,
+    spec: &'a AggregateSpec,
+}
+
+/// A stored column as a number: true is 1, false is 0.
+fn number_in(name: &str, source: &Source) -> Result<Expr> {
+    let field = source.data_type.layout.storage.field_with_name(name)?;
+    Ok(match field.data_type() {
+        ArrowType::Float64 => col(name),
+        ArrowType::Boolean => cast(cast(col(name), ArrowType::Int8), ArrowType::Float64),
+        _ => cast(col(name), ArrowType::Float64),
+    })
 }
 
 /// The time in which records begin that are selected by `range`: some begin before it.
@@ -245,27 +332,10 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
         .map(|piece| piece.bounds.min_start)
         .min();
     let start = first.map_or(range.start(), |first| first.min(range.start()));
-    TimeRange::new(start, range.end()).unwrap_or(range)
+    TimeRange::between(start, range.end())
 }
 
-fn stored_columns(spec: &AggregateSpec, source: &Source) -> Vec<String> {
-    let values = spec.group.iter().filter_map(|name| groups::value_of(name, &source.data_type));
-    let mut names: Vec<String> = values
-        .flat_map(|value| {
-            value
-                .column_refs()
-                .into_iter()
-                .map(|column| column.name.clone())
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    if let AggregateMeasure::Values(_) = &spec.measure {
-        names.push(VALUE.to_owned());
-    }
-    names
-}
-
-/// One plan out of several, each of which is in the order of time.
+/// One plan out of several.
 fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
     if plans.len() == 1 {
         return Ok(plans.remove(0));
@@ -274,9 +344,18 @@ fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPl
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
     }
-    let aligned = plans.into_iter().map(|plan| align(plan, &schema)).collect::<Result<Vec<_>>>()?;
     let order = ordering(&schema, &[TIME], Order::Ascending)?;
-    Ok(Arc::new(SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?)))
+    let aligned = plans.into_iter().map(|plan| align(plan, &schema)).collect::<Result<Vec<_>>>()?;
+    let mut in_order = true;
+    for plan in &aligned {
+        in_order &= plan.equivalence_properties().ordering_satisfy(order.clone())?;
+    }
+    let all = UnionExec::try_new(aligned)?;
+    Ok(if in_order {
+        Arc::new(SortPreservingMergeExec::new(order, all))
+    } else {
+        Arc::new(CoalescePartitionsExec::new(all))
+    })
 }
 
 fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<dyn ExecutionPlan>> {
@@ -287,12 +366,15 @@ fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<
         .collect::<Result<Vec<_>>>()?;
     let measures = match &spec.measure {
         AggregateMeasure::Count => {
-            let each: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(datafusion::common::ScalarValue::Int64(Some(1))));
+            let each: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(1))));
             vec![measure(count_udaf(), each, &schema, "count")?]
         }
         AggregateMeasure::Values(functions) => functions
             .iter()
-            .map(|function| measure(function.definition(), column(MEASURED, &schema)?, &schema, function.name()))
+            .map(|function| {
+                let of = if *function == Function::Sum { SUMMED } else { MEASURED };
+                measure(function.definition(), column(of, &schema)?, &schema, function.name())
+            })
             .collect::<Result<Vec<_>>>()?,
     };
     let unfiltered = vec![None; measures.len()];
@@ -318,11 +400,13 @@ fn measure(function: Arc<AggregateUDF>, of: Arc<dyn PhysicalExpr>, schema: &Sche
 fn finished(mut plan: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<dyn ExecutionPlan>> {
     if !spec.group.is_empty() {
         plan = Arc::new(GroupLimitExec::new(plan, (1..=spec.group.len()).collect()));
-    } else if spec.order == Order::Ascending {
-        return Ok(plan);
     }
     let keys: Vec<&str> = [TIME].into_iter().chain(spec.group.iter().map(String::as_str)).collect();
     let order = ordering(&plan.schema(), &keys, spec.order)?;
+    // With groups all is read before anything is told: there may be too many.
+    if spec.group.is_empty() && plan.equivalence_properties().ordering_satisfy(order.clone())? {
+        return Ok(plan);
+    }
     Ok(Arc::new(SortExec::new(order, plan)))
 }
 

@@ -162,7 +162,7 @@ impl<Authority> Archive<Authority> {
         permit: &ReadPermit<Authority>,
         sources: &[Source],
         conditions: &[Condition],
-        columns: Columns<'_>,
+        columns: Columns,
     ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
         let selected = self.select(permit, sources, conditions, columns).await?;
         Ok(selected.into_iter().map(|one| one.plan).collect())
@@ -174,7 +174,7 @@ impl<Authority> Archive<Authority> {
         permit: &ReadPermit<Authority>,
         sources: &'a [Source],
         conditions: &[Condition],
-        columns: Columns<'_>,
+        columns: Columns,
     ) -> Result<Vec<Selected<'a>>, QueryError> {
         let bound = bind_all(sources, conditions)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
@@ -189,20 +189,18 @@ impl<Authority> Archive<Authority> {
             .collect()
     }
 
-    /// The rows of one source that are asked for, with stored columns, in the order of the key.
-    pub(super) fn selected(
+    fn selected(
         &self,
         permit: &ReadPermit<Authority>,
         source: &Source,
         condition: Option<Expr>,
         snapshot: &Snapshot,
-        wanted: Columns<'_>,
+        wanted: Columns,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let layout = &source.data_type.layout;
         let mut columns = match wanted {
             Columns::Shown => shape::stored_columns(layout),
             Columns::Key => Vec::new(),
-            Columns::Named(names) => names.iter().filter_map(|name| layout.storage.index_of(name).ok()).collect(),
         };
         columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
         if let Some(condition) = &condition {
@@ -231,11 +229,9 @@ impl<Authority> Archive<Authority> {
 
 /// Which stored columns are read, beside those of the key and of the conditions.
 #[derive(Clone, Copy)]
-pub(super) enum Columns<'a> {
+pub(super) enum Columns {
     Shown,
     Key,
-    /// Those of these names that the type stores.
-    Named(&'a [String]),
 }
 
 struct Selected<'a> {

@@ -14,11 +14,13 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::duration::Truncation;
-use crate::model::registry::{MetricKind, RecordClass, TypeId};
+use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::output::RowFormat;
+use crate::people::preferences::Preferences;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+use crate::query::records::Source;
 
 use super::records::{Selection, readable, sources_of};
 
@@ -201,20 +203,18 @@ async fn aggregate(
             ),
         ));
     }
-    let sums = matches!(&measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum));
-    let amounts = named
-        .data_type
-        .metric
-        .as_ref()
-        .is_some_and(|traits| traits.kind == Some(MetricKind::Cumulative));
-    if sums && amounts {
-        return Err(ApiError::not_available(format!(
-            "sums of {} are not available yet; use avg, min or max",
-            named.data_type.id
-        )));
-    }
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(app, owner, &named, query.selection.conditions).await?;
+    let mut chosen_sources = Vec::new();
+    if matches!(&measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum)) {
+        let preferences = Preferences::of(&app.catalog, owner).await?;
+        let chosen = |source: &Source| (source.data_type.id.clone(), preferences.chosen_sources(&source.data_type.id));
+        chosen_sources.extend(sources.iter().map(chosen).filter(|(_, chosen)| !chosen.is_empty()));
+    }
+    let question = format!(
+        "{owner} {} by {} {} {chosen_sources:?}",
+        asked.data_type, asked.resolution, asked.question
+    );
     let spec = AggregateSpec {
         conditions,
         range: query.range,
@@ -224,9 +224,9 @@ async fn aggregate(
         group: query.group,
         order: query.selection.order,
         clipped: reader.person() != owner,
+        chosen_sources,
     };
     let prepared = app.archive.aggregate(&permit, &sources, &spec).await?;
-    let question = format!("{owner} {} by {} {}", asked.data_type, asked.resolution, asked.question);
     let request = Request {
         app,
         headers: asked.headers,

@@ -16,7 +16,6 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt as _;
 
-use crate::model::registry::DataType;
 use crate::query::filter::{FilterError, field_of, unknown_field};
 use crate::query::records::Source;
 use crate::query::shape::UuidText;
@@ -52,20 +51,29 @@ pub(super) fn check(fields: &[String], sources: &[Source], taken: &[&str]) -> Re
     Ok(())
 }
 
-/// The value of a group field of a type, in the form in which it is shown. `None` if the type lacks the field.
-pub(super) fn value_of(name: &str, data_type: &DataType) -> Option<Expr> {
-    let field = field_of(name, data_type)?;
-    Some(match field.holds {
-        ArrowType::Dictionary(_, _) => cast(field.expression, ArrowType::Utf8),
-        ArrowType::FixedSizeBinary(16) => ScalarUDF::new_from_impl(UuidText::new()).call(vec![field.expression]),
-        _ => field.expression,
-    })
+/// The values of the group fields that a type has, in the form in which they are shown.
+pub(super) fn values_of(fields: &[String], source: &Source) -> Vec<(String, Expr)> {
+    let value = |name: &String| {
+        let field = field_of(name, &source.data_type)?;
+        let value = match field.holds {
+            ArrowType::Dictionary(_, _) => cast(field.expression, ArrowType::Utf8),
+            ArrowType::FixedSizeBinary(16) => ScalarUDF::new_from_impl(UuidText::new()).call(vec![field.expression]),
+            _ => field.expression,
+        };
+        Some((name.clone(), value))
+    };
+    fields.iter().filter_map(value).collect()
 }
 
 impl From<FilterError> for AggregateError {
     fn from(error: FilterError) -> Self {
         Self::UnknownField(error)
     }
+}
+
+/// The failure of a question that has too many groups.
+pub(super) fn too_many() -> DataFusionError {
+    DataFusionError::External(Box::new(Excess::Groups))
 }
 
 /// Passes rows on until there are more than [`MAX_GROUPS`] combinations of values in some columns; then it fails with [`Excess`].
@@ -150,7 +158,7 @@ impl Seen {
         for row in &self.converter.convert_columns(&columns)? {
             self.groups.insert(row.owned());
             if self.groups.len() > MAX_GROUPS {
-                return Err(DataFusionError::External(Box::new(Excess::Groups)));
+                return Err(too_many());
             }
         }
         Ok(batch)

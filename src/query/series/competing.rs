@@ -59,6 +59,7 @@ impl Competing {
                 end: *end,
                 value: *value,
                 standing,
+                group: 0,
             };
             self.resolver.push(sample, *next);
         }
@@ -78,7 +79,7 @@ impl Competing {
             let piece = self.resolver.piece(self.piece);
             let piece_start = piece.map(|piece| piece.start.max(self.within_piece));
             let instant = self.resolver.instants.get(self.instant).copied();
-            let Some(moment) = piece_start.into_iter().chain(instant.map(|(at, _)| at)).min() else {
+            let Some(moment) = piece_start.into_iter().chain(instant.map(|instant| instant.at)).min() else {
                 break;
             };
             if moment >= self.place.end {
@@ -89,8 +90,8 @@ impl Competing {
                 continue;
             }
             match (instant, piece) {
-                (Some((at, value)), _) if at == moment => {
-                    self.bin.sum.add(value);
+                (Some(instant), _) if instant.at == moment => {
+                    self.bin.sum.add(instant.value);
                     self.bin.touched = true;
                     self.bin.samples += 1;
                     self.instant += 1;

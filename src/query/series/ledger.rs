@@ -50,6 +50,8 @@ pub(super) struct Piece {
     /// How many samples count, and how many of them had not counted in the bin before.
     pub(super) samples: u64,
     pub(super) new_samples: u64,
+    /// What its sample is told apart by; of the first, where several are held together.
+    pub(super) group: u32,
 }
 
 impl Piece {
@@ -80,6 +82,8 @@ pub(super) struct Ledger {
     /// By number of source: the class it showed itself as, and whether it has shown another since.
     shown: Vec<Option<Shown>>,
     pub(super) pieces: Vec<Piece>,
+    /// Whether samples that count together are held apart.
+    pub(super) apart: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +124,7 @@ impl Ledger {
             crowded: FIRST_CROWD,
             shown: Vec::new(),
             pieces: Vec::new(),
+            apart: false,
         }
     }
 
@@ -185,9 +190,15 @@ impl Ledger {
             counts,
             open,
             pieces,
+            apart,
             ..
         } = self;
         for (start, end) in clip.parts(start, end) {
+            if *apart {
+                let each = winners.iter().map(|winner| piece(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter()));
+                pieces.extend(each);
+                continue;
+            }
             pieces.push(match winners {
                 [only] => piece(start, end, counts.as_ref(), open.get_mut(only.slot).into_iter()),
                 several => {
@@ -250,9 +261,10 @@ fn piece<'o>(start: i64, end: i64, counts: Option<&Grid>, mut sample: impl Itera
         length: end - start,
         samples: 0,
         new_samples: 0,
+        group: 0,
     };
     if let Some(open) = sample.next() {
-        (piece.amount, piece.length) = (open.sample.value, open.length());
+        (piece.amount, piece.length, piece.group) = (open.sample.value, open.length(), open.sample.group);
         piece.samples = 1;
         let bin = counts.and_then(|grid| Some(grid.edge(grid.bin_of(Instant::from_micros(start))?).micros()));
         piece.new_samples = bin.map_or(0, |bin| u64::from(open.counted_until <= bin));

@@ -20,6 +20,8 @@ pub(super) struct Sample {
     pub(super) end: i64,
     pub(super) value: f64,
     pub(super) standing: Standing,
+    /// What it is told apart by; alike where nobody asks.
+    pub(super) group: u32,
 }
 
 /// Samples in, what counts of them out.
@@ -34,7 +36,15 @@ pub(super) struct Resolver {
     /// Instants at one moment, which may still prove to be covered.
     waiting: Vec<Sample>,
     /// Instants that count, in the order of time.
-    pub(super) instants: Vec<(i64, f64)>,
+    pub(super) instants: Vec<CountedInstant>,
+}
+
+/// An instant that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedInstant {
+    pub(super) at: i64,
+    pub(super) value: f64,
+    pub(super) group: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +64,12 @@ impl Resolver {
             waiting: Vec::new(),
             instants: Vec::new(),
         }
+    }
+
+    /// Samples that count together in a part of time each have a piece of their own, so that they can be told apart.
+    pub(super) fn apart(mut self) -> Self {
+        self.ledger.apart = true;
+        self
     }
 
     /// Takes the next sample. None to come starts before `next`.
@@ -117,7 +133,7 @@ impl Resolver {
 
     /// Bytes on the heap.
     pub(super) fn memory(&self) -> usize {
-        self.ledger.memory() + self.instants.capacity() * size_of::<(i64, f64)>() + self.waiting.capacity() * size_of::<Sample>()
+        self.ledger.memory() + self.instants.capacity() * size_of::<CountedInstant>() + self.waiting.capacity() * size_of::<Sample>()
     }
 
     fn cover(&mut self, sample: Sample) {
@@ -160,7 +176,11 @@ impl Resolver {
                 best
             };
             if rival.is_none_or(|rival| instant.standing.rank < rival.rank) {
-                self.instants.push((at, instant.value));
+                self.instants.push(CountedInstant {
+                    at,
+                    value: instant.value,
+                    group: instant.group,
+                });
             }
         }
     }

@@ -1,0 +1,110 @@
+//! Sums of amounts: what of them falls into each period, counted once where several sources measured the same, as in the metric's series.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{Expr, col, lit};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::catalog::records::KnownSource;
+use crate::people::preferences::SourceOrder;
+use crate::query::records::{Archive, QueryError, Source};
+use crate::query::series::{AmountsByGroupExec, AmountsSpec, Counting, Gaps, Measure, Ranking, SeriesSource, SeriesSpec};
+
+use super::groups::{self, MAX_GROUPS};
+use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
+
+/// Whether samples of a source are amounts that are spread over their time.
+pub(super) fn are_spread(source: &Source) -> bool {
+    counting(source).is_some()
+}
+
+/// Whether such amounts are to be added up.
+pub(super) fn are_summed(source: &Source, spec: &AggregateSpec) -> bool {
+    spec.sums() && are_spread(source)
+}
+
+/// Whether it matters who measured them.
+pub(super) fn competing(source: &Source, spec: &AggregateSpec) -> bool {
+    spec.sums() && counting(source) == Some(Counting::BestSource)
+}
+
+fn counting(source: &Source) -> Option<Counting> {
+    match source.data_type.metric.as_ref().map(Measure::of) {
+        Some(Measure::Amounts(counting)) => Some(counting),
+        _ => None,
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// Parts of amounts as (time, group fields, what is measured: nothing, what is summed up).
+    pub(super) fn amounts_by_period(
+        &self,
+        asked: &Asked<'_, Authority>,
+        known: &[KnownSource],
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let Asked { spec, source, permit, .. } = asked;
+        let chosen = spec.chosen_sources.iter().find(|(metric, _)| *metric == source.data_type.id);
+        let chosen = chosen.map(|(_, sources)| sources.as_slice()).unwrap_or_default();
+        let ranking = Ranking::new(SourceOrder::new(known.to_vec(), chosen));
+        let grid = spec.periods.grid(&spec.zone, spec.range);
+        let parts = if spec.group.is_empty() {
+            let series = SeriesSpec {
+                column: SUMMED.to_owned(),
+                grid,
+                zone: spec.zone,
+                measure: Measure::Amounts(counting(source).unwrap_or(Counting::Everything)),
+                calculations: Vec::new(),
+                gaps: Gaps {
+                    drop: true,
+                    replace: false,
+                },
+                chosen_sources: chosen.to_vec(),
+            };
+            let one = SeriesSource {
+                permit,
+                source,
+                conditions: &spec.conditions,
+                spec: series,
+                stages: None,
+            };
+            self.series_plan(one, asked.snapshot, &Arc::new(ranking))?
+        } else {
+            let amounts = AmountsSpec {
+                grid,
+                zone: spec.zone,
+                counting: counting(source).unwrap_or(Counting::Everything),
+                windows: permit.windows().clone(),
+                ranking,
+                group: groups::values_of(&spec.group, source).into_iter().map(|(name, _)| name).collect(),
+                amount: SUMMED.to_owned(),
+                most_groups: MAX_GROUPS,
+                too_many: groups::too_many,
+            };
+            Arc::new(AmountsByGroupExec::try_new(self.samples_with_groups(asked)?, amounts)?)
+        };
+        let schema = parts.schema();
+        let mut columns: Vec<(String, Expr)> = vec![(TIME.to_owned(), col(TIME))];
+        let named = |name: &str| Expr::Column(datafusion::common::Column::new_unqualified(name));
+        for name in spec.group.iter().filter(|name| schema.index_of(name).is_ok()) {
+            columns.push((name.clone(), named(name)));
+        }
+        columns.push((SUMMED.to_owned(), named(SUMMED)));
+        if spec.measures() {
+            columns.push((MEASURED.to_owned(), lit(ScalarValue::try_from(&ArrowType::Float64)?)));
+        }
+        Ok(self.projected(parts, columns)?)
+    }
+
+    /// Samples as a series reads them, with the values of the group fields beside.
+    fn samples_with_groups(&self, asked: &Asked<'_, Authority>) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
+        let rows = self.rows_of(asked, &SAMPLE)?;
+        let mut columns: Vec<(String, Expr)> = SAMPLE.map(|name| (name.to_owned(), col(name))).into();
+        // A field that the samples have anyway is not told twice.
+        let others = groups::values_of(&asked.spec.group, asked.source);
+        columns.extend(others.into_iter().filter(|(name, _)| !SAMPLE.contains(&name.as_str())));
+        Ok(self.projected(rows, columns)?)
+    }
+}

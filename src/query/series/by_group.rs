@@ -1,0 +1,374 @@
+//! Amounts on a grid, told apart by other columns of their samples.
+//!
+//! Who counts is decided among all samples; each part of an amount then belongs to the values that its sample has in those columns. Parts of a bin come out
+//! in no order and may come more than once, to be added up by whoever reads them: what is held is what is open at one moment, and a limited number of parts.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::compute::{filter_record_batch, is_not_null};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt as _;
+use futures::stream;
+
+use crate::model::grid::Grid;
+use crate::model::permit::Windows;
+use crate::model::time::Instant;
+use crate::model::zone::Zone;
+
+use super::clip::Clip;
+use super::exec::one_ordered_partition;
+use super::ledger::prorated;
+use super::ranking::Ranking;
+use super::resolve::{Resolver, Sample};
+use super::rows::{RowReader, Rows};
+use super::spec::Counting;
+
+/// So many parts are held before they are given out.
+const PARTS_AT_ONCE: usize = 8192;
+/// So many cuts are made before somebody else may have the thread.
+const CUTS_AT_ONCE: usize = 1 << 18;
+
+/// Which amounts, and by what they are told apart.
+#[derive(Clone, Debug)]
+pub struct AmountsSpec {
+    pub grid: Grid,
+    pub zone: Zone,
+    pub counting: Counting,
+    pub windows: Windows,
+    pub ranking: Ranking,
+    /// Columns of the input.
+    pub group: Vec<String>,
+    /// The name of the column of amounts.
+    pub amount: String,
+    /// How many groups there may be among the samples, and what is said if there are more.
+    pub most_groups: usize,
+    pub too_many: fn() -> DataFusionError,
+}
+
+/// The operator. Its input is that of a series with the columns of the groups beside; its output is `time`, these columns, and the amounts.
+#[derive(Clone, Debug)]
+pub struct AmountsByGroupExec {
+    input: Arc<dyn ExecutionPlan>,
+    spec: Arc<AmountsSpec>,
+    properties: Arc<PlanProperties>,
+}
+
+impl AmountsByGroupExec {
+    pub fn try_new(input: Arc<dyn ExecutionPlan>, spec: AmountsSpec) -> Result<Self> {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, Some(spec.zone.written().into()));
+        let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new("time", time, false))];
+        let schema = input.schema();
+        for name in &spec.group {
+            fields.push(Arc::new(schema.field_with_name(name)?.clone()));
+        }
+        fields.push(Arc::new(Field::new(&spec.amount, DataType::Float64, true)));
+        Ok(Self {
+            input,
+            spec: Arc::new(spec),
+            properties: Arc::new(one_ordered_partition(Arc::new(Schema::new(fields)))),
+        })
+    }
+}
+
+impl DisplayAs for AmountsByGroupExec {
+    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AmountsSpec { group, grid, counting, .. } = self.spec.as_ref();
+        write!(formatter, "AmountsByGroupExec: {group:?}, {} bins, {counting:?}", grid.len())
+    }
+}
+
+impl ExecutionPlan for AmountsByGroupExec {
+    fn name(&self) -> &'static str {
+        "AmountsByGroupExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Ok([input]) = <[_; 1]>::try_from(children) else {
+            return internal_err!("amounts have one input");
+        };
+        Ok(Arc::new(Self {
+            input,
+            ..Self::clone(&self)
+        }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("amounts have one partition");
+        }
+        let input = self.input.execute(0, context)?;
+        let amounts = Amounts::new(Arc::clone(&self.spec), self.schema(), &self.input.schema())?;
+        let parts = stream::try_unfold((input, amounts), |(mut input, mut amounts)| async move {
+            let batch = amounts.next(&mut input).await?;
+            Ok(batch.map(|batch| (batch, (input, amounts))))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), parts)))
+    }
+}
+
+/// The running operator.
+struct Amounts {
+    spec: Arc<AmountsSpec>,
+    schema: SchemaRef,
+    reader: RowReader,
+    groups: Groups,
+    clip: Clip,
+    /// None where every sample counts.
+    resolver: Option<Resolver>,
+    /// Rows being laid, with the numbers of their groups, and how many have been.
+    rows: Option<(Rows, Vec<u32>)>,
+    row: usize,
+    parts: HashMap<(u64, u32), f64>,
+    ended: bool,
+}
+
+impl Amounts {
+    fn new(spec: Arc<AmountsSpec>, schema: SchemaRef, input: &SchemaRef) -> Result<Self> {
+        let grid = &spec.grid;
+        let (first, last) = (grid.edge(0).micros(), grid.edge(grid.len()).micros());
+        let clip = Clip::new(&spec.windows, first, last);
+        let best = spec.counting == Counting::BestSource;
+        Ok(Self {
+            schema,
+            reader: RowReader::new(best.then(|| spec.ranking.clone()), false),
+            groups: Groups::new(&spec, input)?,
+            resolver: best.then(|| Resolver::new(clip.clone(), None).apart()),
+            clip,
+            rows: None,
+            row: 0,
+            parts: HashMap::new(),
+            ended: false,
+            spec,
+        })
+    }
+
+    /// The next parts; none when all have been given out.
+    async fn next(&mut self, input: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
+        let mut cuts = 0;
+        loop {
+            if let Some((rows, groups)) = self.rows.take() {
+                cuts += self.lay(&rows, &groups);
+                if self.row < rows.starts.len() {
+                    self.rows = Some((rows, groups));
+                }
+            } else if self.ended {
+                let rest = (!self.parts.is_empty()).then(|| self.take());
+                return rest.transpose();
+            } else if let Some(batch) = input.next().await.transpose()? {
+                let batch = with_value(&batch)?;
+                self.row = 0;
+                self.rows = Some((self.reader.read(&batch)?, self.groups.numbers(&batch)?));
+            } else {
+                self.ended = true;
+                if let Some(resolver) = &mut self.resolver {
+                    resolver.finish();
+                }
+                self.lay_resolved();
+            }
+            if self.parts.len() >= PARTS_AT_ONCE {
+                return self.take().map(Some);
+            }
+            if cuts >= CUTS_AT_ONCE {
+                cuts = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Lays some of the rows; returns how many cuts that took.
+    fn lay(&mut self, rows: &Rows, groups: &[u32]) -> usize {
+        let mut cuts = 0;
+        while self.row < rows.starts.len() && cuts < CUTS_AT_ONCE && self.parts.len() < PARTS_AT_ONCE {
+            let row = self.row;
+            self.row += 1;
+            let (Some(start), Some(end), Some(value), Some(group)) =
+                (rows.starts.get(row), rows.ends.get(row), rows.values.get(row), groups.get(row))
+            else {
+                break;
+            };
+            let next = *rows.starts.get(row + 1).unwrap_or(start);
+            match &mut self.resolver {
+                Some(resolver) => {
+                    let sample = Sample {
+                        start: *start,
+                        end: *end,
+                        value: *value,
+                        standing: rows.standing(row),
+                        group: *group,
+                    };
+                    resolver.push(sample, next);
+                    cuts += self.lay_resolved();
+                }
+                None => cuts += self.lay_whole(*start, *end, *value, *group),
+            }
+        }
+        if self.row >= rows.starts.len()
+            && let (Some(resolver), Some(last)) = (&mut self.resolver, rows.starts.last())
+        {
+            resolver.advance(*last);
+            cuts += self.lay_resolved();
+        }
+        cuts
+    }
+
+    /// A sample that counts whatever there is beside it.
+    fn lay_whole(&mut self, start: i64, end: i64, value: f64, group: u32) -> usize {
+        let Self { clip, spec, parts, .. } = self;
+        if start >= end {
+            if clip.until(start).is_some() {
+                add(parts, &spec.grid, start, group, value);
+            }
+            return 1;
+        }
+        let mut cuts = 0;
+        for (from, to) in clip.parts(start, end) {
+            cuts += cut(&spec.grid, from, to, |bin, covered| {
+                *parts.entry((bin, group)).or_default() += prorated(value, covered, end - start);
+            });
+        }
+        cuts
+    }
+
+    fn lay_resolved(&mut self) -> usize {
+        let Self { resolver, spec, parts, .. } = self;
+        let Some(resolver) = resolver else { return 0 };
+        let mut cuts = 0;
+        let mut number = 0;
+        while let Some(piece) = resolver.piece(number) {
+            let mut at = piece.start;
+            cuts += cut(&spec.grid, piece.start, piece.end, |bin, covered| {
+                *parts.entry((bin, piece.group)).or_default() += piece.amount(at, at + covered);
+                at += covered;
+            });
+            number += 1;
+        }
+        for instant in &resolver.instants {
+            add(parts, &spec.grid, instant.at, instant.group, instant.value);
+        }
+        let instants = resolver.instants.len();
+        resolver.forget(instants);
+        cuts + instants
+    }
+
+    /// Gives out the parts that are held.
+    fn take(&mut self) -> Result<RecordBatch> {
+        let mut parts: Vec<((u64, u32), f64)> = self.parts.drain().collect();
+        parts.sort_unstable_by_key(|(place, _)| *place);
+        let times: TimestampMicrosecondArray = parts.iter().map(|((bin, _), _)| Some(self.spec.grid.edge(*bin).micros())).collect();
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(times.with_timezone(self.spec.zone.written()))];
+        columns.extend(self.groups.columns(parts.iter().map(|((_, group), _)| *group))?);
+        columns.push(Arc::new(parts.iter().map(|(_, amount)| Some(*amount)).collect::<Float64Array>()));
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+fn add(parts: &mut HashMap<(u64, u32), f64>, grid: &Grid, at: i64, group: u32, value: f64) {
+    if let Some(bin) = grid.bin_of(Instant::from_micros(at)) {
+        *parts.entry((bin, group)).or_default() += value;
+    }
+}
+
+/// Cuts a stretch of time at the edges of bins; returns how many parts that made.
+fn cut(grid: &Grid, from: i64, to: i64, mut part: impl FnMut(u64, i64)) -> usize {
+    let Some(first) = grid.bin_of(Instant::from_micros(from)) else {
+        return 0;
+    };
+    let mut cuts = 0;
+    let mut at = from;
+    for bin in grid.bins_from(first) {
+        if at >= to {
+            break;
+        }
+        let end = bin.end.micros().min(to);
+        part(bin.index, end - at);
+        at = end;
+        cuts += 1;
+    }
+    cuts
+}
+
+/// Rows without a value say nothing.
+fn with_value(batch: &RecordBatch) -> Result<RecordBatch> {
+    let value = batch
+        .column_by_name("value")
+        .ok_or_else(|| internal_datafusion_err!("rows without a value"))?;
+    if value.null_count() == 0 {
+        return Ok(batch.clone());
+    }
+    Ok(filter_record_batch(batch, &is_not_null(value)?)?)
+}
+
+/// The values that samples have in the columns of the groups, numbered as they are met.
+struct Groups {
+    columns: Vec<usize>,
+    converter: RowConverter,
+    numbers: HashMap<OwnedRow, u32>,
+    rows: Vec<OwnedRow>,
+    most: usize,
+    too_many: fn() -> DataFusionError,
+}
+
+impl Groups {
+    fn new(spec: &AmountsSpec, input: &SchemaRef) -> Result<Self> {
+        let columns = spec.group.iter().map(|name| input.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        let fields = columns
+            .iter()
+            .map(|column| SortField::new(input.field(*column).data_type().clone()));
+        Ok(Self {
+            converter: RowConverter::new(fields.collect())?,
+            columns,
+            numbers: HashMap::new(),
+            rows: Vec::new(),
+            most: spec.most_groups,
+            too_many: spec.too_many,
+        })
+    }
+
+    fn numbers(&mut self, batch: &RecordBatch) -> Result<Vec<u32>> {
+        let columns: Vec<ArrayRef> = self.columns.iter().map(|column| Arc::clone(batch.column(*column))).collect();
+        let rows = self.converter.convert_columns(&columns)?;
+        let mut numbers = Vec::with_capacity(batch.num_rows());
+        for row in &rows {
+            let row = row.owned();
+            let number = match self.numbers.get(&row) {
+                Some(number) => *number,
+                None if self.rows.len() >= self.most => return Err((self.too_many)()),
+                None => {
+                    let number = self.rows.len() as u32;
+                    self.rows.push(row.clone());
+                    self.numbers.insert(row, number);
+                    number
+                }
+            };
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    fn columns(&self, numbers: impl Iterator<Item = u32>) -> Result<Vec<ArrayRef>> {
+        let rows = numbers.filter_map(|number| self.rows.get(number as usize)).map(OwnedRow::row);
+        Ok(self.converter.convert_rows(rows)?)
+    }
+}
