@@ -15,13 +15,16 @@ use almanac::ingest::merge::Change;
 use almanac::ingest::queue::{CommitQueue, Committer, QueueSettings};
 use almanac::ingest::upload::{PartitionChanges, Upload, Work};
 use almanac::model::clock::SystemClock;
+use almanac::model::grid::Grid;
 use almanac::model::ids::{IdSource, PersonId, SystemIds, UploadId};
 use almanac::model::permit::{ReadPermit, Windows};
 use almanac::model::registry::{DataType, Registry};
 use almanac::model::time::{Instant, TimeRange};
+use almanac::model::zone::Zone;
 use almanac::output::{Chunks, OutputMethod, Progress, encoder};
 use almanac::query::engine::{Engine, EngineSettings};
 use almanac::query::records::{Archive, Order, RecordsSpec, Source};
+use almanac::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
 use almanac::query::shape::IdForm;
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
@@ -44,6 +47,11 @@ const NEW_YEAR: i64 = 1_704_067_200_000_000;
 
 /// Heart rates of one person, eight seconds apart, as a phone would send them.
 fn lines(count: usize) -> Vec<String> {
+    lines_from(0, count)
+}
+
+/// The same from the `first` on.
+fn lines_from(first: usize, count: usize) -> Vec<String> {
     let line = |number: usize| {
         let start = Instant::from_micros(NEW_YEAR + number as i64 * 8_000_000).to_rfc3339();
         let (id, value) = (Uuid::now_v7(), 60 + number % 40);
@@ -51,7 +59,7 @@ fn lines(count: usize) -> Vec<String> {
             r#"{{"uuid":"{id}","start_date":"{start}","end_date":"{start}","value":{value},"unit":"bpm","source_properties":{{"name":"Watch","version":"10.5","productType":"Watch6,2","operatingSystemVersion":"10.5.0","sourceBundleIdentifier":"com.example.health"}},"device_properties":{{"name":"Watch","model":"Watch","manufacturer":"Example","hardwareVersion":"Watch6,2","softwareVersion":"10.5"}}}}"#
         )
     };
-    (0..count).map(line).collect()
+    (first..first + count).map(line).collect()
 }
 
 struct HeartRate {
@@ -188,6 +196,39 @@ impl Installation {
     }
 }
 
+impl Installation {
+    /// How many minutes `range` has, after all of them were computed.
+    async fn series(&self, person: PersonId, data_type: &Arc<DataType>, range: TimeRange) -> usize {
+        let permit = ReadPermit::given(&(), person, data_type.id.clone(), Windows::new([range]));
+        let source = Source {
+            data_type: Arc::clone(data_type),
+            partition: data_type.id.clone(),
+        };
+        let traits = data_type.metric.as_ref().unwrap();
+        let spec = SeriesSpec {
+            column: traits.value_column.clone(),
+            grid: Grid::uniform(range, 60_000_000),
+            zone: Zone::UTC,
+            measure: Measure::of(traits),
+            calculations: Vec::new(),
+            gaps: Gaps::default(),
+            chosen_sources: Vec::new(),
+        };
+        let asked = SeriesSource {
+            permit: &permit,
+            source: &source,
+            conditions: &[],
+            spec,
+            stages: None,
+        };
+        let prepared = self.archive.series(asked).await.unwrap();
+        let rows = self.engine.start(prepared.plan).unwrap();
+        rows.map(|batch| batch.unwrap().num_rows())
+            .fold(0, |all, rows| async move { all + rows })
+            .await
+    }
+}
+
 fn commit(criterion: &mut Criterion) {
     let runtime = Runtime::new().unwrap();
     let heart = HeartRate::new();
@@ -279,6 +320,32 @@ fn encode(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Heart rates of nearly a year, 3.9 million, in windows of a minute; and a day of them.
+fn series(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    let heart = HeartRate::new();
+    let installation = runtime.block_on(Installation::open());
+    let person = PersonId(Uuid::now_v7());
+    for part in 0..39 {
+        let rows = heart.decode(&lines_from(part * MANY, MANY));
+        runtime.block_on(installation.put(person, &heart.data_type, rows));
+    }
+    let mut group = criterion.benchmark_group("series");
+    group.sample_size(10);
+    for (name, days) in [("a day", 1), ("a year", 360)] {
+        let end = Instant::from_micros(NEW_YEAR + days * 86_400_000_000);
+        let range = TimeRange::new(Instant::from_micros(NEW_YEAR), end).unwrap();
+        group.throughput(Throughput::Elements(days as u64 * 10_800));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let bins = runtime.block_on(installation.series(person, &heart.data_type, range));
+                assert_eq!(bins, days as usize * 1440);
+            });
+        });
+    }
+    group.finish();
+}
+
 /// The length of the answer with `batches`.
 fn bytes_of(method: OutputMethod, batches: &[RecordBatch]) -> usize {
     let mut form = encoder(method, &batches[0].schema()).unwrap();
@@ -302,5 +369,5 @@ fn bytes_of(method: OutputMethod, batches: &[RecordBatch]) -> usize {
     length
 }
 
-criterion_group!(rooms, decode, commit, write, scan, encode);
+criterion_group!(rooms, decode, commit, write, scan, series, encode);
 criterion_main!(rooms);

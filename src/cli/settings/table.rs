@@ -258,7 +258,7 @@ pub const SETTINGS: &[Entry] = &[
         "cell-limit",
         "ALMANAC_CELL_LIMIT",
         "50000000",
-        "Rows times columns of one computed answer",
+        "Rows times columns of one computed answer, the column of times not counted",
     ),
     entry(
         "waiting_writes",

@@ -2,6 +2,7 @@
 
 use arrow::datatypes::{DataType, TimeUnit};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{column, grouped, rows, sample, series};
 use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, person, steps, texts};
@@ -184,6 +185,24 @@ async fn own_metrics_have_series_by_their_aggregation() {
     let found = rows(both).await;
     assert_eq!(column(&found, "value"), [Some(2.0), Some(3.0), None]);
     assert_eq!(column(&found, &level), [Some(4.0), Some(2.5), None]);
+}
+
+#[tokio::test]
+async fn annotations_that_are_numbers_have_series_each_definition_its_own() {
+    let (person, asked, other) = (person(), Uuid::from_u128(7), Uuid::from_u128(8));
+    let answers = [("10:00", asked, true), ("10:00:30", asked, false), ("10:01", asked, true), ("10:01:10", other, false)];
+    let records: Vec<Value> = answers
+        .iter()
+        .map(|(time, definition, value)| {
+            json!({"recorded_at": at(time), "value": value, "source_id": format!("com.almanac.annotation.{definition}")})
+        })
+        .collect();
+    person.records("BooleanAnnotation", &records).await;
+    let call = |metric: &str| series(&person, metric, &at("10:00"), &at("10:02")).with("calculations", "count");
+    let found = rows(call(&format!("BooleanAnnotation/{asked}"))).await;
+    assert_eq!(column(&found, "value"), [Some(0.5), Some(1.0)]);
+    assert_eq!(column(&found, "count_value"), [Some(2.0), Some(1.0)]);
+    assert_eq!(column(&rows(call("BooleanAnnotation")).await, "value"), [Some(0.5), Some(0.5)]);
 }
 
 #[tokio::test]
