@@ -3,15 +3,18 @@
 //! A question is written down as a spec that can be built, printed and compared without HTTP. It reads only through a [`ReadPermit`](crate::model::permit::ReadPermit), which names
 //! one person, one type and the windows that may be seen. Knows Arrow, DataFusion and the store's snapshots; knows nothing of HTTP, tokens or bodies.
 
+pub mod aggregate;
 pub mod available;
 pub mod engine;
 pub mod files;
 pub mod filter;
 mod in_turn;
+mod partials;
 pub mod places;
 pub mod records;
 pub mod scan;
 pub mod series;
+pub mod selector;
 pub mod shape;
 pub mod sleep;
 mod stored;

@@ -3,6 +3,7 @@
 //! The first chunk is waited for before the status line, so an early failure still gets a status. Later failures break the connection, which no
 //! reader takes for the end of the answer.
 
+use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant as Moment;
 
@@ -16,12 +17,14 @@ use serde::Serialize;
 
 use crate::api::admission::Ticket;
 use crate::api::app::App;
-use crate::api::problem::ApiError;
+use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::registry::TypeId;
 use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
+use crate::query::aggregate::{AggregateError, Excess};
+use crate::query::engine::Late;
 use crate::query::records::{Prepared, QueryError};
 use crate::store::StoreError;
 
@@ -132,6 +135,9 @@ fn failed(app: &App, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
         return ApiError::damaged(what);
     }
+    if let Some(Excess::Groups) = excess(&error) {
+        return invalid(["query", "group"], Excess::Groups.to_string());
+    }
     match error {
         Broken::Late => {
             app.metrics.meters.queries.deadlines_passed.inc();
@@ -142,41 +148,58 @@ fn failed(app: &App, error: Broken) -> ApiError {
     }
 }
 
-/// The damage behind an error, if that is what it comes from, however deep.
-fn corrupt_part(error: &Broken) -> Option<String> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(current) = source {
-        if let Some(StoreError::Corrupt { .. }) = current.downcast_ref() {
-            return Some(current.to_string());
-        }
-        if let Some(CatalogError::Corrupt { .. }) = current.downcast_ref() {
-            return Some(current.to_string());
-        }
-        source = current.source();
-    }
-    None
+/// What turned out to be too much, if that is what an error comes from.
+fn excess(error: &Broken) -> Option<Excess> {
+    chain(error).find_map(|error| error.downcast_ref().copied())
 }
 
-fn is_scarce(error: &DataFusionError) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(current) = source {
-        if let Some(DataFusionError::ResourcesExhausted(_)) = current.downcast_ref() {
-            return true;
-        }
-        if let Some(StoreError::Unavailable { .. }) = current.downcast_ref() {
-            return true;
-        }
-        source = current.source();
+/// Why there is no plan: some of it is worked out from stored rows.
+fn unprepared(error: &DataFusionError) -> ApiError {
+    if let Some(what) = corrupt_part(error) {
+        ApiError::damaged(what)
+    } else if chain(error).any(<dyn Error>::is::<Late>) {
+        ApiError::deadline(error)
+    } else if is_scarce(error) {
+        ApiError::unavailable(error, RETRY_AFTER)
+    } else {
+        ApiError::internal(error)
     }
-    false
+}
+
+/// An error and all that it comes from.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = current.source();
+        Some(current)
+    })
+}
+
+/// The damage behind an error, if that is what it comes from, however deep.
+fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
+    let is_damage = |error: &&(dyn Error + 'static)| {
+        matches!(error.downcast_ref(), Some(StoreError::Corrupt { .. }))
+            || matches!(error.downcast_ref(), Some(CatalogError::Corrupt { .. }))
+    };
+    chain(error).find(is_damage).map(ToString::to_string)
+}
+
+fn is_scarce(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(|error| {
+        matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
+            || matches!(error.downcast_ref(), Some(StoreError::Unavailable { .. }))
+    })
 }
 
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         match error {
-            QueryError::Filter(error) => crate::api::problem::invalid(["query", "filter"], error.to_string()),
+            QueryError::Filter(error) => invalid(["query", "filter"], error.to_string()),
+            QueryError::Aggregate(error @ AggregateError::NoValue(_)) => invalid(["path", "data_type"], error.to_string()),
+            QueryError::Aggregate(error) => invalid(["query", "group"], error.to_string()),
             QueryError::Store(error) => error.into(),
-            QueryError::Plan(error) => Self::internal(error),
+            QueryError::Plan(error) => unprepared(&error),
         }
     }
 }
@@ -197,7 +220,7 @@ impl From<CommitError> for ApiError {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Busy => Self::too_many(error.to_string(), RETRY_AFTER),
-            CommitError::KeyReused => crate::api::problem::invalid(["header", "idempotency-key"], error.to_string()),
+            CommitError::KeyReused => invalid(["header", "idempotency-key"], error.to_string()),
             CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => Self::unavailable(error, RETRY_AFTER),
             CommitError::Corrupt(_) => Self::damaged(error),
         }

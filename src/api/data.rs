@@ -1,5 +1,6 @@
 //! Reading: `/data/v0`, `/data/v1` and `/data/v1alpha1`.
 
+pub mod aggregates;
 mod asking;
 pub mod calendars;
 pub mod catalog;
@@ -11,6 +12,7 @@ pub mod samples;
 pub mod whereabouts;
 pub mod series;
 pub mod sleep;
+pub mod selector;
 pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -39,6 +41,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sleep::sleep_stages))
         .routes(routes!(sleep::sleep_cycles))
         .routes(routes!(sleep::sleep_agg))
+        .routes(routes!(sleep::extended::sleep_cycles_extended))
         .routes(routes!(sleep::sleep_stage_metadata))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
@@ -51,4 +54,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(records::latest_event))
         .routes(routes!(records::event_summary))
         .routes(routes!(records::metric))
+        .routes(routes!(selector::selected_records))
+        .routes(routes!(aggregates::event_aggregate))
+        .routes(routes!(aggregates::metric_aggregate))
 }

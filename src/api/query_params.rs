@@ -71,6 +71,12 @@ impl<'a> Params<'a> {
         self.faults.push(Fault::new(["query", name], kind, message));
     }
 
+    /// Whether a parameter was sent, be it empty.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.pairs.iter().any(|pair| pair.name == name)
+    }
+
     /// All values of a repeated parameter, each as it is.
     pub fn repeated(&mut self, name: &str) -> Vec<String> {
         let mut values = Vec::new();
@@ -243,7 +249,7 @@ impl<'a> Params<'a> {
     }
 
     fn missing(&mut self, name: &str) -> bool {
-        let missing = !self.pairs.iter().any(|pair| pair.name == name);
+        let missing = !self.has(name);
         if missing {
             self.fault(name, "missing", "this parameter is required");
         }

@@ -70,6 +70,15 @@ impl Grid {
         self.len
     }
 
+    /// Whether every bin begins at a multiple of `step` microseconds since 1970.
+    #[must_use]
+    pub fn begins_at_multiples_of(&self, step: i64) -> bool {
+        let is_multiple = |micros: i64| micros.rem_euclid(step) == 0;
+        self.runs
+            .iter()
+            .all(|run| is_multiple(run.start) && (run.count == 1 || is_multiple(run.width)))
+    }
+
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -45,6 +45,13 @@ impl Windows {
         self.0.is_empty()
     }
 
+    /// What of `range` they cover.
+    #[must_use]
+    pub fn within(&self, range: TimeRange) -> Self {
+        let cut = |window: &TimeRange| TimeRange::new(window.start().max(range.start()), window.end().min(range.end()));
+        Self::new(self.0.iter().filter_map(cut))
+    }
+
     /// Whether a moment lies in one of them.
     #[must_use]
     pub fn contain(&self, moment: Instant) -> bool {
@@ -79,6 +86,17 @@ impl<Authority> ReadPermit<Authority> {
     #[must_use]
     pub const fn owner(&self) -> PersonId {
         self.owner
+    }
+
+    /// The same permission for less time.
+    #[must_use]
+    pub fn within(&self, range: TimeRange) -> Self {
+        Self {
+            owner: self.owner,
+            data_type: self.data_type.clone(),
+            windows: self.windows.within(range),
+            given_by: PhantomData,
+        }
     }
 
     #[must_use]
@@ -164,6 +182,14 @@ mod tests {
     fn windows_are_sorted_joined_and_never_empty() {
         let windows = Windows::new([range(30, 40), range(0, 10), range(5, 20), range(20, 25), range(50, 50)]);
         assert_eq!(windows.as_slice(), [range(0, 25), range(30, 40)]);
+    }
+
+    #[test]
+    fn a_permit_for_less_time_never_covers_more() {
+        let windows = Windows::new([range(0, 10), range(20, 30)]);
+        assert_eq!(windows.within(range(5, 25)).as_slice(), [range(5, 10), range(20, 25)]);
+        assert!(windows.within(range(10, 20)).is_empty());
+        assert_eq!(windows.within(range(-5, 50)), windows);
     }
 
     #[test]

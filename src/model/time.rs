@@ -150,6 +150,15 @@ impl TimeRange {
         (start <= end).then_some(Self { start, end })
     }
 
+    /// The range between two instants, whichever comes first.
+    #[must_use]
+    pub fn between(one: Instant, other: Instant) -> Self {
+        Self {
+            start: one.min(other),
+            end: one.max(other),
+        }
+    }
+
     #[must_use]
     pub const fn start(self) -> Instant {
         self.start

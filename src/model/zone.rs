@@ -2,6 +2,8 @@
 //!
 //! The database is compiled in, so that every node knows the same zones. A zone is a few bytes to copy. Knows no period and no output.
 
+use std::str::FromStr;
+
 use chrono::{DateTime, NaiveDateTime, Offset as _, TimeZone as _};
 use chrono_tz::Tz;
 
@@ -21,6 +23,43 @@ const ELSEWHERE: [(&str, Tz); 2] = [("localtime", Tz::UTC), ("Factory", Tz::UTC)
 pub struct Zone {
     tz: Tz,
     name: &'static str,
+}
+
+/// A name that is no zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown time zone {name:?}; {hint}")]
+pub struct UnknownZone {
+    name: String,
+    hint: String,
+}
+
+impl FromStr for Zone {
+    type Err = UnknownZone;
+
+    fn from_str(name: &str) -> Result<Self, UnknownZone> {
+        Self::parse(name).ok_or_else(|| UnknownZone::called(name))
+    }
+}
+
+impl UnknownZone {
+    fn called(name: &str) -> Self {
+        const MOST: usize = 5;
+        let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
+        let alike = |known: &&str| {
+            let known = known.to_ascii_lowercase();
+            known == wanted || (wanted.len() > 2 && known.rsplit('/').next().is_some_and(|city| wanted.ends_with(city)))
+        };
+        let alike: Vec<&str> = chrono_tz::TZ_VARIANTS.iter().map(|tz| tz.name()).filter(alike).take(MOST).collect();
+        let hint = if alike.is_empty() {
+            "use a name of the IANA database such as America/New_York, Europe/Berlin, Etc/GMT+5 or UTC".to_owned()
+        } else {
+            format!("did you mean {}?", alike.join(" or "))
+        };
+        Self {
+            name: name.chars().take(64).collect(),
+            hint,
+        }
+    }
 }
 
 impl Zone {
@@ -161,6 +200,18 @@ mod tests {
         ] {
             assert_eq!(Zone::parse(unknown), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_those_it_could_mean() {
+        let message = |name: &str| Zone::from_str(name).unwrap_err().to_string();
+        assert!(
+            message("america/new_york").contains("America/New_York"),
+            "{}",
+            message("america/new_york")
+        );
+        assert!(message("Kathmandu").contains("Asia/Kathmandu"));
+        assert!(message("Mars/Olympus").contains("\"Mars/Olympus\"; use a name of the IANA database"));
     }
 
     #[test]

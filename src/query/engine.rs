@@ -37,6 +37,11 @@ pub struct EngineSettings {
     pub deadline: Duration,
 }
 
+/// The deadline of a question passed.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the deadline of the question passed")]
+pub struct Late;
+
 /// Runs plans.
 #[derive(Debug)]
 pub struct Engine {

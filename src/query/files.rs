@@ -10,6 +10,7 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use object_store::path::Path;
 
 use crate::store::files::{ObjectPlace, PieceFiles};
 
@@ -17,6 +18,10 @@ use crate::store::files::{ObjectPlace, PieceFiles};
 #[must_use]
 pub fn partitioned(place: &ObjectPlace) -> PartitionedFile {
     let mut file = PartitionedFile::new(place.path.to_string(), place.bytes).with_metadata_size_hint(place.footer_bytes as usize);
+    // The path is written as it is meant; taken as plain text, a `~` in it would be encoded.
+    if let Ok(location) = Path::parse(&place.path) {
+        file.object_meta.location = location;
+    }
     file.object_meta.e_tag = Some(place.footer_checksum.to_string());
     file
 }

@@ -3,6 +3,8 @@
 //! A filter is parsed into plain data, checked against the fields that the type has, and bound as typed literals. No text of a request ever
 //! becomes text of a query. Knows the type's columns; knows nothing of where the rows are.
 
+mod label;
+
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, TimeUnit};
@@ -13,8 +15,10 @@ use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, col, lit};
 use datafusion::prelude::not;
 use uuid::Uuid;
 
-use crate::model::registry::{DataType, ReadFrom};
+use crate::model::registry::{DataType, ReadFrom, is_json_text};
 use crate::model::time::parse_instant_in_query;
+
+pub use label::LabelComparison;
 
 /// More conditions than this are refused.
 pub const MAX_FILTERS: usize = 20;
@@ -44,6 +48,8 @@ pub enum FilterError {
         operator: &'static str,
         holds: &'static str,
     },
+    #[error("`{pattern}` is no regular expression that can be used here: {reason}")]
+    Pattern { pattern: String, reason: String },
 }
 
 /// One condition as it was asked, not yet checked against a type.
@@ -64,6 +70,8 @@ pub enum Comparison {
     Greater,
     /// Substring, ignoring case.
     Contains,
+    /// As a selector's labels are compared.
+    Label(LabelComparison),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,12 +101,13 @@ impl Comparison {
             Self::Less => "<",
             Self::Greater => ">",
             Self::Contains => "~",
+            Self::Label(comparison) => comparison.symbol(),
         }
     }
 
     const fn operator(self) -> Operator {
         match self {
-            Self::Equal | Self::Contains => Operator::Eq,
+            Self::Equal | Self::Contains | Self::Label(_) => Operator::Eq,
             Self::NotEqual => Operator::NotEq,
             Self::LessOrEqual => Operator::LtEq,
             Self::GreaterOrEqual => Operator::GtEq,
@@ -182,6 +191,8 @@ pub fn bind(conditions: &[Condition], data_type: &DataType) -> Result<Option<Exp
 pub struct FieldOf {
     pub expression: Expr,
     pub holds: ArrowType,
+    /// The text is JSON of any shape.
+    pub is_json: bool,
 }
 
 /// Finds the field called `name` (dots reach into structures) among what records of `data_type` show and store.
@@ -196,6 +207,7 @@ pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
         found = FieldOf {
             expression: found.expression.field(part),
             holds: field.data_type().clone(),
+            is_json: is_json_text(field),
         };
     }
     Some(found)
@@ -219,12 +231,14 @@ fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
             return Some(FieldOf {
                 expression: lit(text.clone()),
                 holds: ArrowType::Utf8,
+                is_json: false,
             });
         }
         Some(ReadFrom::Null) => {
             return Some(FieldOf {
                 expression: lit(ScalarValue::Utf8(None)),
                 holds: ArrowType::Utf8,
+                is_json: false,
             });
         }
         None => name,
@@ -233,6 +247,7 @@ fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
     Some(FieldOf {
         expression: column(storage, stored),
         holds: field.data_type().clone(),
+        is_json: is_json_text(field),
     })
 }
 
@@ -247,6 +262,9 @@ fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterE
         (Comparand::Null, _) => return Ok(field.expression.is_null()),
         (Comparand::Text(text), _) => text,
     };
+    if let Comparison::Label(comparison) = condition.operator {
+        return label::bind(condition, comparison, field, text);
+    }
     match &field.holds {
         ArrowType::List(item) => bind_membership(condition, field.expression.clone(), item.data_type(), text),
         ArrowType::Struct(_) => Err(wrong_operator(condition, "a structure; name one of its fields after a dot")),

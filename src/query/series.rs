@@ -2,16 +2,18 @@
 //!
 //! A [`SeriesSpec`] says which bins, what a value means and which statistics stand beside it. The plan reads stored rows once, in the order of their
 //! starts, and gives out bins as soon as no row to come can reach them: memory is what is open at one moment, however long the answer. Amounts are spread
-//! evenly over the time they cover and counted once where several sources cover it ([`amounts`]); levels are points of every bin they touch ([`levels`]).
+//! evenly over the time they cover; those that several sources may have measured compete for it ([`competing`]). Logged amounts and levels stand each for
+//! itself ([`independent`]).
 //! Knows grids, permits and stored rows; knows nothing of HTTP or of where a person's order of sources is kept.
 
-mod amounts;
 mod bins;
 mod calculation;
 mod clip;
+mod competing;
 mod exec;
 mod grouped;
-mod levels;
+mod independent;
+mod ledger;
 mod output;
 mod points;
 mod prepare;
@@ -26,6 +28,8 @@ mod tests;
 pub use calculation::{Calculation, UnknownCalculation};
 pub use exec::SeriesExec;
 pub use grouped::GroupedExec;
+pub(in crate::query) use points::Summary;
 pub use prepare::SeriesSource;
 pub use ranking::Ranking;
+pub(in crate::query) use resolve::LONG;
 pub use spec::{Base, Counting, Gaps, Measure, SeriesSpec};

@@ -6,6 +6,8 @@
 //! snapshots and plans; knows nothing of HTTP.
 
 mod aggregate;
+mod answers;
+mod attached;
 mod clip;
 mod cycles;
 mod in_bed;
@@ -28,9 +30,12 @@ use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
 use super::records::{Archive, Prepared, QueryError, Source};
+use super::series::SeriesSource;
+use attached::{Attached, AttachedExec};
 use operator::SleepExec;
-use spec::{Question, SourceNames};
+use spec::{CyclesSpec, Question, SourceNames};
 
+pub use attached::Reach;
 pub use stages::StageTable;
 
 impl<Authority> Archive<Authority> {
@@ -56,6 +61,47 @@ impl<Authority> Archive<Authority> {
             schema: plan.schema(),
             plan: Arc::new(plan),
             versions: vec![(source.partition.clone(), snapshot.version)],
+        })
+    }
+
+    /// Cycles, each with the series of other metrics around it, all as of one moment. Permits of the metrics say what of them may be seen, outside of
+    /// sleep too.
+    pub async fn sleep_with_metrics(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        stages: &Arc<StageTable>,
+        spec: CyclesSpec,
+        metrics: Vec<SeriesSource<'_, Authority>>,
+        reach: Reach,
+    ) -> Result<Prepared, QueryError> {
+        let mut partitions = vec![source.partition.clone()];
+        partitions.extend(metrics.iter().map(|metric| metric.source.partition.clone()));
+        let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
+        let versions = partitions
+            .into_iter()
+            .zip(snapshots.iter().map(|snapshot| snapshot.version))
+            .collect();
+        let mut snapshots = snapshots.into_iter();
+        let missing = || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
+        let slept = snapshots.next().ok_or_else(missing)?;
+        let input = self.stored(permit, source, &slept, &["value"])?;
+        let cycles = SleepExec::new(input, Question::Cycles(spec), permit.windows(), Arc::clone(stages), None);
+        let rankings = self.series_rankings(&metrics).await?;
+        let mut attached = Vec::with_capacity(metrics.len());
+        for ((metric, snapshot), ranking) in metrics.into_iter().zip(snapshots).zip(rankings) {
+            attached.push(Attached {
+                rows: self.series_rows(&metric, &snapshot)?,
+                windows: metric.permit.windows().clone(),
+                spec: metric.spec,
+                ranking,
+            });
+        }
+        let plan = AttachedExec::new(Arc::new(cycles), attached, reach);
+        Ok(Prepared {
+            schema: plan.schema(),
+            plan: Arc::new(plan),
+            versions,
         })
     }
 

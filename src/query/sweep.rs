@@ -80,6 +80,12 @@ impl<C: Contender> Sweep<C> {
         *self = Self::default();
     }
 
+    /// How many contenders are held.
+    #[must_use]
+    pub const fn open(&self) -> usize {
+        self.open.len()
+    }
+
     /// Everything before this is decided: no stretch to come begins earlier.
     #[must_use]
     pub fn decided_until(&self) -> i64 {

@@ -10,6 +10,7 @@
 
 mod harness;
 
+mod aggregates;
 mod auth;
 mod commandline;
 mod corruption;
@@ -25,6 +26,8 @@ mod model_based;
 mod places;
 mod preferences;
 mod running;
+mod series;
 mod sleep;
+mod selector;
 mod streaming;
 mod types_round_trip;

@@ -3,6 +3,7 @@
 //! Times are written as `01 22:30`, the day of May 2024 and the time of day, in UTC.
 
 mod answers;
+mod extended;
 mod golden;
 mod periods;
 mod refused;

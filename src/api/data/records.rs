@@ -43,15 +43,16 @@ impl FromParams for RecordsQuery {
 }
 
 /// Everything but the range.
-struct Selection {
-    format: RowFormat,
-    order: Order,
-    owner: Option<PersonId>,
-    conditions: Vec<Condition>,
+#[derive(Debug)]
+pub(super) struct Selection {
+    pub(super) format: RowFormat,
+    pub(super) order: Order,
+    pub(super) owner: Option<PersonId>,
+    pub(super) conditions: Vec<Condition>,
 }
 
 impl Selection {
-    fn read(params: &mut Params<'_>) -> Self {
+    pub(super) fn read(params: &mut Params<'_>) -> Self {
         for name in ["pool_id", "participant_id"] {
             if params.text(name).is_some() {
                 params.fault(name, "value_error", "groups are not available yet; leave this parameter out");
@@ -250,7 +251,8 @@ pub async fn event_summary(
     })))
 }
 
-async fn readable(app: &App, owner: PersonId, data_type: &str) -> Result<Named, ApiError> {
+/// The type called `data_type`, if its records can be read.
+pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Result<Named, ApiError> {
     let named = app.types.find(owner, data_type).await?;
     if named.data_type.queryable {
         Ok(named)

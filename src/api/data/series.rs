@@ -126,7 +126,7 @@ impl WindowsQuery {
     }
 }
 
-fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> {
+pub(super) fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> {
     let mut seen = HashSet::new();
     calculations.retain(|calculation| seen.insert(*calculation));
     calculations
@@ -149,9 +149,12 @@ pub async fn metric_time_series(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let windows = &query.windows;
-    let permit = app.grants.windows(&reader, owner, &TypeId::new(&query.metric), windows.range).await?;
+    let permit = app
+        .grants
+        .windows(&reader, owner, &TypeId::new(&query.metric), windows.range)
+        .await?;
     let named = app.types.find(owner, &query.metric).await?;
-    let traits = series_traits(&named.data_type).map_err(|fault| ApiError::invalid_all(vec![fault]))?;
+    let traits = series_traits(&named.data_type).map_err(|message| invalid(["query", "metric"], message))?;
     refuse_calculations(&query, traits)?;
     let mut spec = SeriesSpec {
         column: traits.value_column.clone(),
@@ -218,7 +221,7 @@ pub async fn time_series_grouped(
         let (sources, conditions) = sources_of(&app, owner, named, Vec::new()).await?;
         let source = sources.into_iter().next();
         let source = source.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
-        let traits = series_traits(&named.data_type).map_err(|fault| ApiError::invalid_all(vec![fault]))?;
+        let traits = series_traits(&named.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
         let spec = SeriesSpec {
             column: column.clone(),
             grid: grid.clone(),
@@ -232,13 +235,16 @@ pub async fn time_series_grouped(
     }
     let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
     let question = format!("{owner} series {} {orders:?}", question.unwrap_or_default());
-    let asked = permits.iter().zip(&meant).map(|(permit, (source, conditions, spec, stages))| SeriesSource {
-        permit,
-        source,
-        conditions,
-        spec: spec.clone(),
-        stages: stages.clone(),
-    });
+    let asked = permits
+        .iter()
+        .zip(&meant)
+        .map(|(permit, (source, conditions, spec, stages))| SeriesSource {
+            permit,
+            source,
+            conditions,
+            spec: spec.clone(),
+            stages: stages.clone(),
+        });
     let prepared = app.archive.series_grouped(asked.collect()).await?;
     let request = Request {
         app: &app,
@@ -251,7 +257,7 @@ pub async fn time_series_grouped(
 }
 
 /// The metrics of a request with the columns that they get: each metric once, no two columns of one name.
-async fn named_metrics(app: &App, owner: PersonId, names: &[String]) -> Result<Vec<(Named, String)>, ApiError> {
+pub(super) async fn named_metrics(app: &App, owner: PersonId, names: &[String]) -> Result<Vec<(Named, String)>, ApiError> {
     let mut metrics: Vec<(Named, String)> = Vec::with_capacity(names.len());
     let mut faults = Vec::new();
     let mut seen = HashSet::new();
@@ -266,8 +272,8 @@ async fn named_metrics(app: &App, owner: PersonId, names: &[String]) -> Result<V
         };
         let traits = match series_traits(&named.data_type) {
             Ok(traits) => traits,
-            Err(fault) => {
-                faults.push(wrong_metric(name, fault.message));
+            Err(message) => {
+                faults.push(wrong_metric(name, message));
                 continue;
             }
         };
@@ -290,19 +296,18 @@ fn wrong_metric(name: &str, message: String) -> Fault {
     Fault::new(["query", "metrics"], "value_error", message).with_value(name)
 }
 
-/// The traits of a type that has a series.
-fn series_traits(data_type: &DataType) -> Result<&MetricTraits, Fault> {
+/// The traits of a type that has a series, or why it has none.
+fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
     let id = &data_type.id;
-    let fault = |message: String| Fault::new(["query", "metric"], "value_error", message).with_value(id.as_str());
     match &data_type.metric {
-        Some(_) if Base::named(id.as_str()).is_some() => Err(fault(format!("{id} is the base of metrics; name one of them, {id}/<uuid>"))),
+        Some(_) if Base::named(id.as_str()).is_some() => Err(format!("{id} is the base of metrics; name one of them, {id}/<uuid>")),
         Some(traits) => Ok(traits),
-        None => Err(fault(format!("{id} is no time series; /data/v0/metrics_catalog lists those there are"))),
+        None => Err(format!("{id} is no time series; /data/v0/metrics_catalog lists those there are")),
     }
 }
 
 /// What stages of sleep mean, where the metric is one of them.
-fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
+pub(super) fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>> {
     let is_sleep = traits.merge == MergePolicy::SleepPriority;
     is_sleep.then(|| Arc::new(StageTable::new(app.types.registry().sleep_stages())))
 }
@@ -313,7 +318,10 @@ fn refuse_calculations(query: &SeriesQuery, traits: &MetricTraits) -> Result<(),
         None => Ok(()),
         Some(refused) => Err(invalid(
             ["query", "calculations"],
-            format!("{refused} is not supported on cumulative metrics such as {}; count is", query.metric),
+            format!(
+                "{refused} is not supported on cumulative metrics such as {}; count is",
+                query.metric
+            ),
         )),
     }
 }

@@ -1,5 +1,8 @@
 //! Sleep: stages without conflicts, cycles, and totals by period.
 
+pub mod extended;
+mod query;
+
 use std::sync::Arc;
 use std::time::Instant as Moment;
 
@@ -11,182 +14,23 @@ use crate::api::answer::{Request, answer, listing};
 use crate::api::app::{App, Shared};
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::api::query_params::NoParams;
 use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
-use crate::model::duration::{Truncation, parse_length};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
-use crate::model::zone::Zone;
 use crate::output::OutputMethod;
 use crate::query::records::Source;
 use crate::query::sleep::StageTable;
-use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Function, Mode, Question, SourceNames, StageSet, StagesSpec};
+use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
+
+use query::{AggregateQuery, CyclesQuery, StagesQuery};
 
 /// The metric whose samples are stages.
 const SLEEP_STAGE: &str = "SleepStage";
-/// Two hours part one sleep from the next.
-const USUAL_GAP: i64 = 2 * 3_600_000_000;
 /// How far beyond the range a cycle is followed that is not clipped.
 const LOOK_AROUND: i64 = 48 * 3_600_000_000;
-
-/// Which cycles, and in which form.
-#[derive(Debug)]
-pub struct CyclesQuery {
-    range: TimeRange,
-    output: OutputMethod,
-    gap: i64,
-    stages: Option<Vec<i64>>,
-    gap_stages: Vec<i64>,
-    clip: bool,
-}
-
-impl FromParams for CyclesQuery {
-    fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, output) = (params.range(), params.required_choice("output"));
-        let gap = params.text("cycle_gap").map(|text| parse_length(&text));
-        let gap = gap.unwrap_or(Ok(USUAL_GAP)).map_err(|error| {
-            params.fault("cycle_gap", "value_error", error.to_string());
-        });
-        let stages = stage_list(params, "stages", Emptiness::Refused);
-        let gap_stages = stage_list(params, "gap_stages", Emptiness::Allowed).unwrap_or_default();
-        let clip = params.flag("clip_to_range").unwrap_or(true);
-        Some(Self {
-            range: range?,
-            output: output?,
-            gap: gap.ok()?,
-            stages,
-            gap_stages,
-            clip,
-        })
-    }
-}
-
-/// Items of a list that is repeated, or has commas, or is written like a list of JSON; `None` when it was not sent.
-fn items(params: &mut Params<'_>, name: &str) -> Option<Vec<String>> {
-    let sent = params.repeated(name);
-    if sent.is_empty() {
-        return None;
-    }
-    let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
-    let list = sent.iter().flat_map(|value| {
-        let value = value.trim();
-        let inside = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(value);
-        inside.split(',').map(bare)
-    });
-    Some(list.filter(|item| !item.is_empty()).collect())
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Emptiness {
-    Allowed,
-    Refused,
-}
-
-fn stage_list(params: &mut Params<'_>, name: &str, emptiness: Emptiness) -> Option<Vec<i64>> {
-    let items = items(params, name)?;
-    if items.is_empty() && emptiness == Emptiness::Refused {
-        params.fault(
-            name,
-            "value_error",
-            "no stage is named; name at least one, or leave this parameter out for all of them",
-        );
-    }
-    let mut stages = Vec::with_capacity(items.len());
-    for item in items {
-        match item.parse() {
-            Ok(stage) => stages.push(stage),
-            Err(_) => params.fault(name, "int_parsing", format!("{item:?} is not the number of a stage")),
-        }
-    }
-    Some(stages)
-}
-
-/// Which rows of a hypnogram.
-#[derive(Debug)]
-pub struct StagesQuery {
-    cycles: CyclesQuery,
-    merge_overlapping: bool,
-    merge_contiguous: bool,
-}
-
-impl FromParams for StagesQuery {
-    fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let merge_overlapping = params.flag("merge_overlapping").unwrap_or(true);
-        let merge_contiguous = params.flag("merge_contiguous").unwrap_or(true);
-        Some(Self {
-            cycles: CyclesQuery::from_params(params)?,
-            merge_overlapping,
-            merge_contiguous,
-        })
-    }
-}
-
-/// Which totals.
-#[derive(Debug)]
-pub struct AggregateQuery {
-    cycles: CyclesQuery,
-    mode: Mode,
-    period: Truncation,
-    functions: Vec<Function>,
-    zone: Zone,
-}
-
-impl FromParams for AggregateQuery {
-    fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let mode = params.choice("mode").unwrap_or_default();
-        let period = params.text("period").map(|text| Truncation::parse(&text));
-        let period = period.unwrap_or(Ok(Truncation::DAYS)).map_err(|error| {
-            params.fault("period", "value_error", error.to_string());
-        });
-        let functions = functions(params);
-        let zone = zone(params);
-        let cycles = CyclesQuery::from_params(params);
-        Some(Self {
-            cycles: cycles?,
-            mode,
-            period: period.ok()?,
-            functions,
-            zone,
-        })
-    }
-}
-
-fn functions(params: &mut Params<'_>) -> Vec<Function> {
-    const NAME: &str = "agg_functions";
-    let Some(names) = items(params, NAME) else {
-        return vec![Function::Sum];
-    };
-    if names.is_empty() {
-        params.fault(
-            NAME,
-            "value_error",
-            "no function is named; use some of sum, avg, min, max, or leave this parameter out for sum",
-        );
-    }
-    let mut functions = Vec::with_capacity(names.len());
-    for name in names {
-        match name.parse() {
-            Ok(function) if functions.contains(&function) => {}
-            Ok(function) => functions.push(function),
-            Err(error) => params.fault(NAME, "enum", format!("{error}")),
-        }
-    }
-    functions
-}
-
-fn zone(params: &mut Params<'_>) -> Zone {
-    let Some(name) = params.text("tz") else { return Zone::UTC };
-    Zone::parse(&name).unwrap_or_else(|| {
-        params.fault(
-            "tz",
-            "value_error",
-            format!("unknown time zone {name:?}; use an IANA name such as UTC or America/New_York"),
-        );
-        Zone::UTC
-    })
-}
 
 /// Stages of sleep on which no two sources disagree, with the number of their cycle.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stages", tag = "sleep",
@@ -339,13 +183,18 @@ impl<'a> Asked<'a> {
         })
     }
 
-    async fn answer(self, question: Question, output: OutputMethod, headers: &HeaderMap) -> Result<Response, ApiError> {
-        let app = self.app;
-        let named = app.types.find(self.owner, SLEEP_STAGE).await?;
-        let source = Source {
+    /// Where stages are stored.
+    async fn source(&self) -> Result<Source, ApiError> {
+        let named = self.app.types.find(self.owner, SLEEP_STAGE).await?;
+        Ok(Source {
             partition: named.data_type.id.clone(),
             data_type: named.data_type,
-        };
+        })
+    }
+
+    async fn answer(self, question: Question, output: OutputMethod, headers: &HeaderMap) -> Result<Response, ApiError> {
+        let app = self.app;
+        let source = self.source().await?;
         let names = match &question {
             Question::Stages(spec) if self.own && !spec.merge_contiguous => Some(Arc::new(self.source_names().await?)),
             _ => None,

@@ -173,7 +173,10 @@ mod tests {
     #[test]
     fn rule_1_5c_an_unknown_name_is_answered_with_those_there_are() {
         let message = "variance".parse::<Calculation>().unwrap_err().to_string();
-        assert!(message.starts_with("unknown calculation 'variance'; use one of max, min, delta"), "{message}");
+        assert!(
+            message.starts_with("unknown calculation 'variance'; use one of max, min, delta"),
+            "{message}"
+        );
         for (name, calculation) in NAMED {
             assert_eq!(name.parse(), Ok(calculation));
             assert_eq!(calculation.name(), name);

@@ -59,6 +59,9 @@ mod tests {
         assert_eq!(clip.parts(15, 35).collect::<Vec<_>>(), [(15, 20), (30, 35)]);
         assert_eq!(clip.parts(20, 30).count(), 0);
         assert_eq!(clip.length(15, 35), 10);
-        assert_eq!([9, 10, 19, 20, 39, 40].map(|at| clip.until(at)), [None, Some(20), Some(20), None, Some(40), None]);
+        assert_eq!(
+            [9, 10, 19, 20, 39, 40].map(|at| clip.until(at)),
+            [None, Some(20), Some(20), None, Some(40), None]
+        );
     }
 }

@@ -18,10 +18,10 @@ use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
 
-use super::amounts::Amounts;
 use super::bins::Place;
 use super::clip::Clip;
-use super::levels::Levels;
+use super::competing::Competing;
+use super::independent::{Independent, Reading};
 use super::output::Output;
 use super::ranking::Ranking;
 use super::rows::{RowReader, Rows};
@@ -108,8 +108,11 @@ impl ExecutionPlan for SeriesExec {
         let place = Place::first(spec.grid.clone());
         let clip = Clip::new(&self.windows, place.start, place.edge(place.last()));
         let evaluator = match spec.measure {
-            Measure::Amounts(counting) => Evaluator::Amounts(Box::new(Amounts::new(counting, place, clip))),
-            Measure::Levels { base, .. } => Evaluator::Levels(Box::new(Levels::new(spec, base, place, clip))),
+            Measure::Amounts(Counting::BestSource) => Evaluator::Competing(Box::new(Competing::new(spec, place, clip))),
+            Measure::Amounts(Counting::Everything) => {
+                Evaluator::Independent(Box::new(Independent::new(spec, Reading::Amount, place, clip)))
+            }
+            Measure::Levels { base, .. } => Evaluator::Independent(Box::new(Independent::new(spec, Reading::Level(base), place, clip))),
         };
         let ranking = (spec.measure.counting() == Counting::BestSource).then(|| Ranking::clone(&self.ranking));
         Ok(Box::pin(SeriesStream {
@@ -125,37 +128,37 @@ impl ExecutionPlan for SeriesExec {
 
 #[derive(Debug)]
 enum Evaluator {
-    Amounts(Box<Amounts>),
-    Levels(Box<Levels>),
+    Competing(Box<Competing>),
+    Independent(Box<Independent>),
 }
 
 impl Evaluator {
     fn feed(&mut self, rows: Rows) {
         match self {
-            Self::Amounts(amounts) => amounts.feed(&rows),
-            Self::Levels(levels) => levels.feed(rows),
+            Self::Competing(competing) => competing.feed(&rows),
+            Self::Independent(independent) => independent.feed(rows),
         }
     }
 
     fn end(&mut self) {
         match self {
-            Self::Amounts(amounts) => amounts.end(),
-            Self::Levels(levels) => levels.end(),
+            Self::Competing(competing) => competing.end(),
+            Self::Independent(independent) => independent.end(),
         }
     }
 
     /// Makes rows of what was fed. `false`: the output is full, and there is more.
     fn drain(&mut self, out: &mut Output) -> bool {
         match self {
-            Self::Amounts(amounts) => amounts.drain(out),
-            Self::Levels(levels) => levels.drain(out),
+            Self::Competing(competing) => competing.drain(out),
+            Self::Independent(independent) => independent.drain(out),
         }
     }
 
     fn memory(&self) -> usize {
         match self {
-            Self::Amounts(_) => 0,
-            Self::Levels(levels) => levels.memory(),
+            Self::Competing(competing) => competing.memory(),
+            Self::Independent(independent) => independent.memory(),
         }
     }
 }
@@ -184,17 +187,14 @@ impl Stream for SeriesStream {
                 let rest = (!this.output.is_empty()).then(|| this.output.take());
                 return Poll::Ready(rest);
             };
-            match ready!(input.poll_next_unpin(context)) {
-                Some(batch) => {
-                    let rows = batch.and_then(|batch| this.reader.read(&batch))?;
-                    this.evaluator.feed(rows);
-                    this.memory.try_resize(this.evaluator.memory())?;
-                }
-                None => {
-                    this.input = None;
-                    this.evaluator.end();
-                }
-            }
+            let Some(batch) = ready!(input.poll_next_unpin(context)) else {
+                this.input = None;
+                this.evaluator.end();
+                continue;
+            };
+            let rows = batch.and_then(|batch| this.reader.read(&batch))?;
+            this.evaluator.feed(rows);
+            this.memory.try_resize(this.evaluator.memory())?;
         }
     }
 }

@@ -17,11 +17,11 @@ pub(super) struct Point {
 
 /// Count, sum and extremes: all that is needed of points which nobody asks for one by one. Those of parts add up to those of the whole.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Summary {
-    pub(super) count: u64,
-    pub(super) sum: Sum,
-    pub(super) min: f64,
-    pub(super) max: f64,
+pub(in crate::query) struct Summary {
+    pub(in crate::query) count: u64,
+    pub(in crate::query) sum: Sum,
+    pub(in crate::query) min: f64,
+    pub(in crate::query) max: f64,
 }
 
 impl Default for Summary {
@@ -36,8 +36,20 @@ impl Default for Summary {
 }
 
 impl Summary {
+    /// `count` points that come to these.
+    pub(super) fn of_cell(count: u64, sum: f64, min: f64, max: f64) -> Self {
+        let mut whole = Sum::default();
+        whole.add(sum);
+        Self {
+            count,
+            sum: whole,
+            min,
+            max,
+        }
+    }
+
     #[inline]
-    pub(super) fn add(&mut self, value: f64) {
+    pub(in crate::query) fn add(&mut self, value: f64) {
         self.count += 1;
         self.sum.add(value);
         self.min = if value < self.min { value } else { self.min };
@@ -112,10 +124,7 @@ impl Points {
     pub(super) fn clear(&mut self) {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
-        *self = Self {
-            values,
-            ..Self::default()
-        };
+        *self = Self { values, ..Self::default() };
     }
 
     /// The number that stands for all of them; `None` without points.
@@ -209,10 +218,14 @@ fn quantile(values: &[f64], fraction: f64) -> Option<f64> {
 fn deviation(values: &[f64]) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let mut sum = Sum::default();
-    values.iter().for_each(|value| sum.add(*value));
+    for value in values {
+        sum.add(*value);
+    }
     let mean = sum.value() / values.len() as f64;
     let mut squares = Sum::default();
-    values.iter().for_each(|value| squares.add((value - mean) * (value - mean)));
+    for value in values {
+        squares.add((value - mean) * (value - mean));
+    }
     Some((squares.value() / degrees as f64).sqrt())
 }
 
@@ -241,13 +254,22 @@ mod tests {
     }
 
     fn close(found: Option<f64>, expected: f64) {
-        assert!(found.is_some_and(|found| (found - expected).abs() < 1e-9), "{found:?} is not {expected}");
+        assert!(
+            found.is_some_and(|found| (found - expected).abs() < 1e-9),
+            "{found:?} is not {expected}"
+        );
     }
 
     #[test]
     fn rule_1_5b_sound_levels_mean_their_energy_weighted_by_time() {
-        close(points(&[(70.0, 0, 1800), (80.0, 1800, 1800)]).base(Base::EquivalentLevel), 77.403_626_894_942_44);
-        close(points(&[(70.0, 0, 0), (80.0, 1, 0)]).base(Base::EquivalentLevel), 77.403_626_894_942_44);
+        close(
+            points(&[(70.0, 0, 1800), (80.0, 1800, 1800)]).base(Base::EquivalentLevel),
+            77.403_626_894_942_44,
+        );
+        close(
+            points(&[(70.0, 0, 0), (80.0, 1, 0)]).base(Base::EquivalentLevel),
+            77.403_626_894_942_44,
+        );
         close(points(&[(70.0, 0, 10), (120.0, 1, 0)]).base(Base::EquivalentLevel), 70.0);
         assert_eq!(points(&[]).base(Base::EquivalentLevel), None);
     }

@@ -14,6 +14,7 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
+use crate::query::partials::Patchwork;
 use crate::query::records::{Archive, Prepared, QueryError, Source};
 use crate::query::sleep::StageTable;
 use crate::store::StoreError;
@@ -59,12 +60,32 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let rows = match &asked.stages {
-            Some(stages) => levels_of(self.resolved_stages(asked.permit, asked.source, snapshot, stages)?)?,
-            None => self.samples(&asked, snapshot)?,
-        };
+        let rows = self.series_rows(&asked, snapshot)?;
         let windows = asked.permit.windows().clone();
         Ok(Arc::new(SeriesExec::new(rows, Arc::new(asked.spec), windows, Arc::clone(ranking))))
+    }
+
+    /// The rows in `snapshot` that the permit lets be seen, as a series reads them.
+    pub(in crate::query) fn series_rows(
+        &self,
+        asked: &SeriesSource<'_, Authority>,
+        snapshot: &Snapshot,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        match &asked.stages {
+            Some(stages) => Ok(levels_of(self.resolved_stages(asked.permit, asked.source, snapshot, stages)?)?),
+            None => self.samples(asked, snapshot),
+        }
+    }
+
+    /// What each series makes of several sources, in their order.
+    pub(in crate::query) async fn series_rankings(&self, asked: &[SeriesSource<'_, Authority>]) -> Result<Vec<Arc<Ranking>>, QueryError> {
+        let ranked = asked.iter().find(|one| one.spec.measure.counting() == Counting::BestSource);
+        let known = match ranked {
+            Some(one) => self.catalog.sources_of(one.permit.owner()).await.map_err(StoreError::from)?,
+            None => Vec::new(),
+        };
+        let ranking = |one: &SeriesSource<'_, Authority>| Arc::new(Ranking::new(SourceOrder::new(known.clone(), &one.spec.chosen_sources)));
+        Ok(asked.iter().map(ranking).collect())
     }
 
     /// The stored columns that the series needs.
@@ -98,26 +119,50 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: Vec<SeriesSource<'_, Authority>>,
     ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<(TypeId, i64)>), QueryError> {
-        let Some(first) = asked.first() else { return Ok((Vec::new(), Vec::new())) };
+        let Some(first) = asked.first() else {
+            return Ok((Vec::new(), Vec::new()));
+        };
         let owner = first.permit.owner();
         let partitions: Vec<TypeId> = asked.iter().map(|one| one.source.partition.clone()).collect();
         let snapshots = self.snapshots.get(owner, &partitions).await?;
-        let ranked = asked.iter().any(|one| one.spec.measure.counting() == Counting::BestSource);
-        let known = if ranked {
-            // After the snapshot: a source is known before its first row is.
-            self.catalog.sources_of(owner).await.map_err(StoreError::from)?
-        } else {
-            Vec::new()
-        };
+        // After the snapshot: a source is known before its first row is.
+        let rankings = self.series_rankings(&asked).await?;
         let mut plans = Vec::with_capacity(asked.len());
         let mut versions = Vec::with_capacity(asked.len());
-        for (one, snapshot) in asked.into_iter().zip(snapshots) {
-            let order = SourceOrder::new(known.clone(), &one.spec.chosen_sources);
-            let ranking = Arc::new(Ranking::new(order));
+        for ((one, snapshot), ranking) in asked.into_iter().zip(snapshots).zip(rankings) {
             versions.push((one.source.partition.clone(), snapshot.version));
-            plans.push(self.series_plan(one, &snapshot, &ranking)?);
+            plans.push(match self.from_cells(&one, &snapshot, &ranking).await? {
+                Some(rows) => Arc::new(SeriesExec::new(rows, Arc::new(one.spec), one.permit.windows().clone(), ranking)),
+                None => self.series_plan(one, &snapshot, &ranking)?,
+            });
         }
         Ok((plans, versions))
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// Cells in the place of rows, where they give the same series.
+    async fn from_cells(
+        &self,
+        asked: &SeriesSource<'_, Authority>,
+        snapshot: &Snapshot,
+        ranking: &Arc<Ranking>,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        if asked.stages.is_some() || !asked.conditions.is_empty() {
+            return Ok(None);
+        }
+        let Some((step, kind)) = asked.spec.cells_that_serve(|| ranking.fingerprint()) else {
+            return Ok(None);
+        };
+        let patchwork = Patchwork {
+            source: asked.source,
+            snapshot,
+            windows: asked.permit.windows(),
+            step,
+            kind,
+            ranking,
+        };
+        self.patchwork(&patchwork).await
     }
 }
 

@@ -4,6 +4,7 @@
 //! same order give the same ranks, whatever order rows come in.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::model::sources::SourceClass;
 use crate::people::preferences::{SourceOrder, SourcePlace};
@@ -35,10 +36,14 @@ const STRANGERS: u32 = 1 << 31;
 impl Ranking {
     #[must_use]
     pub fn new(order: SourceOrder) -> Self {
-        Self {
-            order,
-            ..Self::default()
-        }
+        Self { order, ..Self::default() }
+    }
+
+    /// Equal for equal orders.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.order.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The number of a source.
@@ -107,7 +112,10 @@ mod tests {
             best_first(&mut ranking, vec![("new", Import), ("old", Hand), ("twin", Other)]),
             ["old", "twin", "new"]
         );
-        assert_eq!(best_first(&mut ranking, vec![("stranger", Phone), ("old", Phone)]), ["old", "stranger"]);
+        assert_eq!(
+            best_first(&mut ranking, vec![("stranger", Phone), ("old", Phone)]),
+            ["old", "stranger"]
+        );
     }
 
     #[test]

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::{cast, filter_record_batch, is_not_null};
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use datafusion::common::{Result, internal_datafusion_err};
 
 use crate::model::registry::dictionary_text;
 use crate::model::sources::SourceClass;
 
+use crate::query::partials::{CELL_COUNT, CELL_LONG, CELL_MAX, CELL_MIN, CELL_SUM};
+
+use super::points::Summary;
 use super::ranking::{Ranking, Standing};
 
 /// Rows of one batch, in the order of (start, end, id), all with a value.
@@ -21,6 +24,10 @@ pub(super) struct Rows {
     pub(super) values: ScalarBuffer<f64>,
     ids: Option<FixedSizeBinaryArray>,
     standings: Standings,
+    /// For rows that are cells: what the rows come to that they stand for.
+    cells: Option<Vec<Summary>>,
+    /// Whether a row is part of an amount over a very long time.
+    long: Option<BooleanArray>,
 }
 
 #[derive(Debug)]
@@ -34,6 +41,17 @@ impl Rows {
     pub(super) fn id(&self, row: usize) -> [u8; 16] {
         let id = self.ids.as_ref().filter(|ids| row < ids.len()).map(|ids| ids.value(row));
         id.and_then(|id| id.try_into().ok()).unwrap_or_default()
+    }
+
+    /// What a row comes to that stands for several.
+    pub(super) fn cell(&self, row: usize) -> Option<&Summary> {
+        self.cells.as_ref()?.get(row)
+    }
+
+    pub(super) fn is_part_of_long(&self, row: usize) -> bool {
+        self.long
+            .as_ref()
+            .is_some_and(|long| row < long.len() && long.is_valid(row) && long.value(row))
     }
 
     pub(super) fn standing(&self, row: usize) -> Standing {
@@ -102,6 +120,8 @@ impl RowReader {
             values: values.values().clone(),
             ids: ids.and_then(|ids| ids.as_fixed_size_binary_opt()).cloned(),
             standings: self.standings(batch)?,
+            cells: cells(batch)?,
+            long: batch.column_by_name(CELL_LONG).and_then(|long| long.as_boolean_opt()).cloned(),
         })
     }
 
@@ -146,8 +166,30 @@ impl RowReader {
     }
 }
 
+/// Looks at all of them, which is faster than stopping at the first that differs: they mostly are equal.
+/// The rows that are cells. A batch has only such, or none.
+fn cells(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
+    let Some(counts) = batch.column_by_name(CELL_COUNT).and_then(|counts| counts.as_primitive_opt::<Int64Type>()) else {
+        return Ok(None);
+    };
+    if counts.null_count() > 0 {
+        return Ok(None);
+    }
+    let numbers = |name: &str| {
+        column(batch, name)?
+            .as_primitive_opt::<Float64Type>()
+            .ok_or_else(|| internal_datafusion_err!("{name} holds no numbers"))
+    };
+    let (sums, mins, maxs) = (numbers(CELL_SUM)?, numbers(CELL_MIN)?, numbers(CELL_MAX)?);
+    let rows = counts.values().iter().zip(sums.values()).zip(mins.values().iter().zip(maxs.values()));
+    Ok(Some(
+        rows.map(|((count, sum), (min, max))| Summary::of_cell(count.cast_unsigned(), *sum, *min, *max)).collect(),
+    ))
+}
+
 fn all_equal<T: PartialEq + Copy>(values: &[T]) -> bool {
-    values.first().is_none_or(|first| values.iter().fold(true, |equal, value| equal & (value == first)))
+    let Some(first) = values.first() else { return true };
+    values.iter().filter(|value| *value != first).count() == 0
 }
 
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {

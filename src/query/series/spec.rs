@@ -10,6 +10,8 @@ use crate::model::grid::Grid;
 use crate::model::registry::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 use crate::model::zone::Zone;
 
+use crate::query::partials::{Kind, Step};
+
 use super::calculation::{Calculation, Form};
 
 /// One metric on a grid. Equal specs give equal answers on equal data.
@@ -103,10 +105,7 @@ impl SeriesSpec {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into()));
-        let mut fields = vec![
-            Field::new("time", time, false),
-            Field::new(&self.column, DataType::Float64, true),
-        ];
+        let mut fields = vec![Field::new("time", time, false), Field::new(&self.column, DataType::Float64, true)];
         fields.extend(self.calculations.iter().map(|calculation| {
             let data_type = match calculation.form() {
                 Form::Number => DataType::Float64,
@@ -121,6 +120,24 @@ impl SeriesSpec {
     /// Whether every value of a bin is kept until the bin is done.
     pub(super) fn needs_values(&self) -> bool {
         self.calculations.iter().any(|calculation| calculation.needs_values())
+    }
+
+    /// The cells that can stand for rows in this series, as far as the question goes.
+    pub(super) fn cells_that_serve(&self, ranking: impl Fn() -> u64) -> Option<(Step, Kind)> {
+        let step = Step::COARSE_FIRST
+            .into_iter()
+            .find(|step| self.grid.begins_at_multiples_of(step.micros()))?;
+        let kind = match self.measure {
+            Measure::Amounts(counting) if self.calculations.is_empty() => {
+                Kind::Amounts(counting, if counting == Counting::BestSource { ranking() } else { 0 })
+            }
+            Measure::Levels {
+                base: Base::Mean,
+                counting,
+            } if !self.needs_values() && !self.needs_places() => Kind::Points(counting),
+            _ => return None,
+        };
+        Some((step, kind))
     }
 
     pub(super) fn needs_places(&self) -> bool {

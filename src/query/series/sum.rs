@@ -2,7 +2,7 @@
 
 /// A sum of floats with the running error of its additions beside it, so that amounts cut into many parts add up to the whole again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sum {
+pub(in crate::query) struct Sum {
     total: f64,
     lost: f64,
 }
@@ -24,7 +24,7 @@ impl Sum {
         self.lost += other.lost;
     }
 
-    pub(super) fn value(self) -> f64 {
+    pub(in crate::query) fn value(self) -> f64 {
         let value = self.total + self.lost;
         // Beyond the largest number there is no error to speak of.
         if value.is_nan() { self.total } else { value }

@@ -147,7 +147,11 @@ fn numbers(batch: &RecordBatch, name: &str) -> Vec<Option<f64>> {
 
 fn lists(batch: &RecordBatch, name: &str) -> Vec<Option<Vec<f64>>> {
     let lists = batch.column_by_name(name).unwrap().as_list::<i32>();
-    let list = |row: usize| lists.is_valid(row).then(|| lists.value(row).as_primitive::<Float64Type>().values().to_vec());
+    let list = |row: usize| {
+        lists
+            .is_valid(row)
+            .then(|| lists.value(row).as_primitive::<Float64Type>().values().to_vec())
+    };
     (0..lists.len()).map(list).collect()
 }
 

@@ -137,6 +137,12 @@ impl Totals {
         }
     }
 
+    /// What is not counted yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.events.len() + self.ready.len()
+    }
+
     /// Totals of periods that have passed, when there are enough for a batch. After the last cycle, `ended`, whatever is left.
     pub fn take(&mut self, ended: bool) -> Option<Vec<Total>> {
         while self.ready.len() < BATCH_ROWS {

@@ -109,6 +109,12 @@ impl CycleFinder {
         self.tell(sink);
     }
 
+    /// Rows that cannot be told of yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.early.len() + self.open.as_ref().map_or(0, |open| open.waiting.len())
+    }
+
     pub fn finish(&mut self, sink: &mut impl CycleSink) {
         self.close(sink);
         self.early.clear();

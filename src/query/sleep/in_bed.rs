@@ -39,7 +39,8 @@ impl InBed {
         }
     }
 
-    #[cfg(test)]
+    /// Samples that are kept.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.samples.len()
     }

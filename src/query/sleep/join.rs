@@ -32,6 +32,16 @@ impl Joiner {
         }
     }
 
+    /// Rows that may still be continued, and those behind them.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Neighbours(last) => usize::from(last.is_some()),
+            Self::OfOneSource(chains) => chains.waiting.len(),
+        }
+    }
+
     /// Gives out what is left.
     pub fn finish(&mut self, emit: &mut impl FnMut(Row)) {
         match self {

@@ -8,6 +8,7 @@ use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
@@ -18,14 +19,15 @@ use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
 
-use super::aggregate::{self, Totals};
+use super::aggregate::Totals;
+use super::answers::{AggregateAnswer, Answer, CyclesAnswer, StagesAnswer, is_due};
 use super::clip::Clip;
-use super::cycles::{CycleFinder, CycleSink};
+use super::cycles::CycleFinder;
 use super::in_bed::InBed;
 use super::join::{Chains, Joiner};
 use super::resolve::{Row, Rows};
-use super::rows::{BATCH_ROWS, ResolvedRows, StageRows};
-use super::samples::{Sample, SampleReader};
+use super::rows::{ResolvedRows, StageRows};
+use super::samples::SampleReader;
 use super::spec::{CyclesSpec, Question, SourceNames};
 use super::stages::StageTable;
 use super::summary::{self, Summaries};
@@ -192,8 +194,9 @@ impl ExecutionPlan for SleepExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let memory = MemoryConsumer::new("sleep").register(context.memory_pool());
         let samples = self.input.execute(partition, context)?;
-        let answer = answers(samples, self.machine());
+        let answer = answers(samples, self.machine(), memory);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), answer)))
     }
 }
@@ -205,26 +208,53 @@ pub(super) trait Machine: Send {
     fn finish(&mut self);
     /// What is ready, when it fills a batch; once all has `ended`, whatever is ready.
     fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>>;
+    /// Rows that wait for others.
+    fn waiting(&self) -> usize;
 }
 
-/// Runs a machine on a stream of samples.
-pub(super) fn answers(samples: SendableRecordBatchStream, machine: Box<dyn Machine>) -> impl Stream<Item = Result<RecordBatch>> + Send {
-    futures::stream::try_unfold((samples, machine, false), |(mut samples, mut machine, mut ended)| async move {
+/// Runs a machine on a stream of samples, as long as there is memory for what waits in it.
+pub(super) fn answers(
+    samples: SendableRecordBatchStream,
+    machine: Box<dyn Machine>,
+    memory: MemoryReservation,
+) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    let running = Running {
+        samples,
+        machine,
+        memory,
+        ended: false,
+    };
+    futures::stream::try_unfold(running, |mut running| async move {
+        let batch = running.next().await?;
+        Ok(batch.map(|batch| (batch, running)))
+    })
+}
+
+struct Running {
+    samples: SendableRecordBatchStream,
+    machine: Box<dyn Machine>,
+    memory: MemoryReservation,
+    ended: bool,
+}
+
+impl Running {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = machine.take(ended)? {
-                return Ok(Some((batch, (samples, machine, ended))));
+            if let Some(batch) = self.machine.take(self.ended)? {
+                return Ok(Some(batch));
             }
-            if ended {
+            if self.ended {
                 return Ok(None);
             }
-            if let Some(batch) = samples.next().await {
-                machine.push(&batch?)?;
+            if let Some(batch) = self.samples.next().await {
+                self.machine.push(&batch?)?;
+                self.memory.try_resize(self.machine.waiting() * size_of::<Row>())?;
             } else {
-                machine.finish();
-                ended = true;
+                self.machine.finish();
+                self.ended = true;
             }
         }
-    })
+    }
 }
 
 /// Samples to rows without conflicts.
@@ -255,10 +285,10 @@ impl Machine for Resolve {
         }
         Ok(None)
     }
-}
 
-const fn is_due(rows: usize, ended: bool) -> bool {
-    rows >= BATCH_ROWS || (ended && rows > 0)
+    fn waiting(&self) -> usize {
+        self.rows.waiting() + self.joiner.waiting() + self.ready.len()
+    }
 }
 
 /// Samples to rows to cycles to an answer.
@@ -269,13 +299,6 @@ struct Pipeline<S> {
     joiner: Joiner,
     cycles: CycleFinder,
     sink: S,
-}
-
-/// What an answer is made of: rows of cycles, and sometimes samples as they were recorded.
-trait Answer: CycleSink + Send {
-    fn sample(&mut self, _sample: &Sample) {}
-
-    fn take(&mut self, reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>>;
 }
 
 impl<S: Answer> Machine for Pipeline<S> {
@@ -309,92 +332,8 @@ impl<S: Answer> Machine for Pipeline<S> {
     fn take(&mut self, ended: bool) -> Result<Option<RecordBatch>> {
         self.sink.take(&self.reader, ended)
     }
-}
 
-#[derive(Debug)]
-struct StagesAnswer {
-    rows: StageRows,
-    schema: SchemaRef,
-    /// `None` when sources are not to be named.
-    names: Option<Arc<SourceNames>>,
-}
-
-impl CycleSink for StagesAnswer {
-    fn row(&mut self, number: i64, row: &Row) {
-        self.rows.row(number, row);
-    }
-
-    fn closed(&mut self, cycle: super::cycles::Cycle) {
-        self.rows.closed(cycle);
-    }
-}
-
-impl Answer for StagesAnswer {
-    fn take(&mut self, reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
-        if !is_due(self.rows.len(), ended) {
-            return Ok(None);
-        }
-        let names = self.names.as_deref();
-        let name = |source| names.and_then(|names| names.get(reader.source(source)).copied());
-        self.rows.take(&self.schema, name).map(Some)
-    }
-}
-
-#[derive(Debug)]
-struct CyclesAnswer {
-    summaries: Summaries,
-    stages: Arc<StageTable>,
-}
-
-impl CycleSink for CyclesAnswer {
-    fn row(&mut self, number: i64, row: &Row) {
-        self.summaries.row(number, row);
-    }
-
-    fn closed(&mut self, cycle: super::cycles::Cycle) {
-        self.summaries.closed(cycle);
-    }
-
-    fn idle(&mut self, moment: i64) {
-        self.summaries.idle(moment);
-    }
-}
-
-impl Answer for CyclesAnswer {
-    fn sample(&mut self, sample: &Sample) {
-        if self.stages.is_in_bed(sample.stage) {
-            self.summaries.in_bed.push(sample.start, sample.end);
-        }
-    }
-
-    fn take(&mut self, _reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
-        if !is_due(self.summaries.len(), ended) {
-            return Ok(None);
-        }
-        summary::batch(&self.summaries.take(), &self.stages).map(Some)
-    }
-}
-
-#[derive(Debug)]
-struct AggregateAnswer {
-    totals: Totals,
-    spec: aggregate::AggregateSpec,
-    schema: SchemaRef,
-}
-
-impl CycleSink for AggregateAnswer {
-    fn row(&mut self, number: i64, row: &Row) {
-        self.totals.row(number, row);
-    }
-
-    fn closed(&mut self, cycle: super::cycles::Cycle) {
-        self.totals.closed(cycle);
-    }
-}
-
-impl Answer for AggregateAnswer {
-    fn take(&mut self, _reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
-        let totals = self.totals.take(ended);
-        totals.map(|totals| aggregate::batch(&totals, &self.spec, &self.schema)).transpose()
+    fn waiting(&self) -> usize {
+        self.rows.waiting() + self.joiner.waiting() + self.cycles.waiting() + self.sink.waiting()
     }
 }

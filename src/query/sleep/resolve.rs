@@ -76,6 +76,15 @@ impl Rows {
         }
     }
 
+    /// Samples and parts of samples that are held.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        match &self.way {
+            Way::Resolved(sweep) => sweep.open(),
+            Way::Apart(waiting) => waiting.len(),
+        }
+    }
+
     /// Gives out what is left.
     pub fn finish(&mut self, emit: &mut impl FnMut(Row)) {
         let clip = &mut self.clip;

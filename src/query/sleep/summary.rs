@@ -111,6 +111,12 @@ impl Summaries {
         self.ready.len() + self.intervals
     }
 
+    /// Rows of the open cycle, and what is ready.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.rows.len() + self.in_bed.len() + self.len()
+    }
+
     /// The cycles that have closed since the last time.
     pub fn take(&mut self) -> Vec<Summary> {
         self.intervals = 0;

@@ -25,9 +25,10 @@ pub const CYCLE_COLUMNS: [&str; 13] = [
 const STAGE_COLUMNS: [&str; 5] = ["cycle", "start_time", "end_time", "sleep_stage", "duration_ms"];
 const TOTAL_COLUMNS: [&str; 6] = ["period_start_time", "value", "sum_ms", "min_start_time", "max_end_time", "cycles"];
 
-const ROUTES: [(&str, &[&str]); 3] = [
+const ROUTES: [(&str, &[&str]); 4] = [
     ("sleep_stages", &STAGE_COLUMNS),
     ("sleep_cycles", &CYCLE_COLUMNS),
+    ("sleep_cycles_extended", &CYCLE_COLUMNS),
     ("sleep_agg", &TOTAL_COLUMNS),
 ];
 

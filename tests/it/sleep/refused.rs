@@ -72,7 +72,13 @@ async fn sleep_that_is_not_shared_is_403_on_every_route() {
     let (owner, reader) = (person(), person());
     owner.records("SleepStage", &samples(&[(3, "01 01:00", "01 02:00")])).await;
     let nobody = id(9);
-    for route in ["sleep_stages", "sleep_cycles", "sleep_agg", "sleep_stage_metadata"] {
+    for route in [
+        "sleep_stages",
+        "sleep_cycles",
+        "sleep_agg",
+        "sleep_cycles_extended",
+        "sleep_stage_metadata",
+    ] {
         for whose in [owner.id, nobody] {
             let reply = reader
                 .get(&format!("/data/v0/{whose}/{route}"))

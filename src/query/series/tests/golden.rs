@@ -107,7 +107,11 @@ async fn rule_1_4a_a_source_never_suppresses_itself() {
     // One source of two classes: what was typed in there does not hide what it measured.
     let mut typed = sample(0, "10:02:00", "10:04:00", 30.0);
     typed.class = 2;
-    let both = [sample(0, "10:00:00", "10:10:00", 100.0), typed, sample(1, "10:03:00", "10:12:00", 90.0)];
+    let both = [
+        sample(0, "10:00:00", "10:10:00", 100.0),
+        typed,
+        sample(1, "10:03:00", "10:12:00", 90.0),
+    ];
     let found = values(BEST, &both, "10:00:00", "10:12:00", 120).await;
     assert_close(&found, &all(&[20.0, 50.0, 20.0, 20.0, 20.0, 20.0]), &"");
 }
@@ -193,7 +197,11 @@ async fn rule_1_5d_m12_rows_are_dropped_before_nulls_are_replaced() {
     let replaced = series(&heart_rates(), &with(false, true), &[range], 2).await;
     assert_eq!(numbers(&replaced, "value"), all(&[65.0, 0.0, 90.0, 0.0]));
     assert_eq!(lists(&replaced, "uniq_value")[1], Some(vec![]));
-    assert_close(&numbers(&replaced, "rollingmean_value"), &all(&[65.0, 65.0, 220.0 / 3.0, 220.0 / 3.0]), &"");
+    assert_close(
+        &numbers(&replaced, "rollingmean_value"),
+        &all(&[65.0, 65.0, 220.0 / 3.0, 220.0 / 3.0]),
+        &"",
+    );
     let before = series(&heart_rates()[2..], &with(false, true), &[range], 2).await;
     assert_eq!(numbers(&before, "rollingmean_value"), all(&[0.0, 0.0, 90.0, 90.0]));
 }

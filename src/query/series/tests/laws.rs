@@ -24,7 +24,10 @@ fn samples(sources: usize) -> impl Strategy<Value = Vec<Sample>> {
 
 async fn total(samples: &[Sample], measure: Measure, asked: TimeRange, width: i64) -> f64 {
     let spec = spec(measure, Grid::uniform(asked, width));
-    numbers(&series(samples, &spec, &[asked], 7).await, "value").into_iter().flatten().sum()
+    numbers(&series(samples, &spec, &[asked], 7).await, "value")
+        .into_iter()
+        .flatten()
+        .sum()
 }
 
 fn run<S: Strategy>(strategy: &S, check: impl AsyncFn(S::Value)) {
@@ -50,7 +53,11 @@ fn rule_1_3_nothing_is_lost_between_bins() {
         let asked = range(start, start + length);
         let clipped = |sample: &Sample| {
             if sample.start == sample.end {
-                return if (start..start + length).contains(&sample.start) { sample.value } else { 0.0 };
+                return if (start..start + length).contains(&sample.start) {
+                    sample.value
+                } else {
+                    0.0
+                };
             }
             let covered = sample.end.min(start + length) - sample.start.max(start);
             sample.value * covered.max(0) as f64 / (sample.end - sample.start) as f64
@@ -77,22 +84,25 @@ fn rule_1_4_resolved_is_at_most_naive() {
 /// The same samples under other ids, and in other batches, give the same numbers.
 #[test]
 fn rule_1_4e_the_order_in_which_samples_came_changes_nothing() {
-    run(&(samples(4), any::<prop::sample::Index>(), 1_usize..50), async |(samples, turn, step)| {
-        let asked = range(0, 1_200_000);
-        let mut other = samples.clone();
-        other.rotate_left(turn.index(samples.len()));
-        other.reverse();
-        let levels = Measure::Levels {
-            base: Base::Mean,
-            counting: Counting::BestSource,
-        };
-        for measure in [BEST, levels] {
-            let spec = spec(measure, Grid::uniform(asked, 70_001));
-            let one = numbers(&series(&samples, &spec, &[asked], 8).await, "value");
-            let two = numbers(&series(&other, &spec, &[asked], step).await, "value");
-            assert_close(&one, &two, &samples);
-        }
-    });
+    run(
+        &(samples(4), any::<prop::sample::Index>(), 1_usize..50),
+        async |(samples, turn, step)| {
+            let asked = range(0, 1_200_000);
+            let mut other = samples.clone();
+            other.rotate_left(turn.index(samples.len()));
+            other.reverse();
+            let levels = Measure::Levels {
+                base: Base::Mean,
+                counting: Counting::BestSource,
+            };
+            for measure in [BEST, levels] {
+                let spec = spec(measure, Grid::uniform(asked, 70_001));
+                let one = numbers(&series(&samples, &spec, &[asked], 8).await, "value");
+                let two = numbers(&series(&other, &spec, &[asked], step).await, "value");
+                assert_close(&one, &two, &samples);
+            }
+        },
+    );
 }
 
 /// However many bins, batches are of one size, and a sample over all of them costs no more than it holds.
@@ -128,7 +138,10 @@ async fn rule_1_2c_long_answers_come_in_even_batches() {
         let values = numbers(&concat_batches(&spec.schema(), &found).unwrap(), "value");
         assert_eq!(values[..10], [None; 10]);
         assert_eq!(values[bins as usize - 10..], [None; 10]);
-        let odd = values[10..bins as usize - 10].iter().filter(|value| **value != Some(inside)).count();
+        let odd = values[10..bins as usize - 10]
+            .iter()
+            .filter(|value| **value != Some(inside))
+            .count();
         assert_eq!(odd, 1, "only the bin of the instant differs");
     }
 }
@@ -146,5 +159,8 @@ async fn rule_1_6_a_metric_without_data_has_all_its_rows_and_an_empty_range_has_
         source: 0,
         class: 3,
     };
-    assert_eq!(series(&[one], &spec(BEST, Grid::uniform(empty, 3)), &[empty], 1).await.num_rows(), 0);
+    assert_eq!(
+        series(&[one], &spec(BEST, Grid::uniform(empty, 3)), &[empty], 1).await.num_rows(),
+        0
+    );
 }

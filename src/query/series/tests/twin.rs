@@ -14,7 +14,13 @@ const TWIN: &str = include_str!("../../../../queries/series.sql");
 /// The rows of the twin: a rank is the class, then the source.
 fn table(samples: &[Sample]) -> RecordBatch {
     let whole = |of: fn(usize, &Sample) -> i64| -> Arc<dyn Array> {
-        Arc::new(samples.iter().enumerate().map(|(id, sample)| Some(of(id, sample))).collect::<Int64Array>())
+        Arc::new(
+            samples
+                .iter()
+                .enumerate()
+                .map(|(id, sample)| Some(of(id, sample)))
+                .collect::<Int64Array>(),
+        )
     };
     let values: Float64Array = samples.iter().map(|sample| Some(sample.value)).collect();
     RecordBatch::try_from_iter([
@@ -47,8 +53,21 @@ async fn by_sql(samples: &[Sample], asked: TimeRange, width: i64, bins: i64) -> 
 #[test]
 fn rule_1_4a_the_query_and_the_operator_agree() {
     let day = 86_400_000_000_i64;
-    let sample = (0_i64..400, prop_oneof![2 => Just(0_i64), 6 => 1_i64..60], 0_u8..9, 0_usize..4, 2_i8..7, any::<bool>());
-    let strategy = (prop::collection::vec(sample, 0..40), 0_i64..200, 1_i64..300, 1_i64..120, any::<bool>());
+    let sample = (
+        0_i64..400,
+        prop_oneof![2 => Just(0_i64), 6 => 1_i64..60],
+        0_u8..9,
+        0_usize..4,
+        2_i8..7,
+        any::<bool>(),
+    );
+    let strategy = (
+        prop::collection::vec(sample, 0..40),
+        0_i64..200,
+        1_i64..300,
+        1_i64..120,
+        any::<bool>(),
+    );
     let runtime = Runtime::new().unwrap();
     let mut runner = TestRunner::new(Config {
         failure_persistence: None,

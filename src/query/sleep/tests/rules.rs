@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt as _;
 
@@ -126,7 +127,13 @@ fn an_answer_begins_while_samples_are_still_read() {
         });
         let input = MemorySourceConfig::try_new_exec(&[vec![]], storage(), None).unwrap();
         let plan = SleepExec::new(input, question.clone(), &windows(&[(0, nights * 86_400)]), table(), None);
-        let mut answer = Box::pin(answers(Box::pin(RecordBatchStreamAdapter::new(storage(), rows)), plan.machine()));
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let memory = MemoryConsumer::new("test").register(&pool);
+        let mut answer = Box::pin(answers(
+            Box::pin(RecordBatchStreamAdapter::new(storage(), rows)),
+            plan.machine(),
+            memory,
+        ));
         let first = futures::executor::block_on(answer.next()).unwrap().unwrap();
         assert!(first.num_rows() > 0);
         assert!(read.load(Ordering::Relaxed) < all / 2, "{question:?}");

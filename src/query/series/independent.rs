@@ -1,18 +1,22 @@
-//! Levels on a grid: a sample is a point of every bin that it touches, rule 1.5a, and per bin the points of one source or of all count.
+//! Samples that compete with no other for time, on a grid: each is laid by itself into the bins that it touches.
+//!
+//! A level is a point of every such bin, rule 1.5a, and per bin the points of one source or of all count, rules 1.4c and 1.4d. A logged amount gives each
+//! bin its part, rules 1.3 and 1.4b. Holds the samples that reach beyond the bin, and what is known of the bin.
 
 use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
+use super::ledger::prorated;
 use super::output::{Cell, Output};
 use super::points::{Needs, Point, Points, Summary};
 use super::ranking::Standing;
 use super::rows::Rows;
 use super::spec::{Base, SeriesSpec};
 
-/// The bins of one question about levels.
+/// The bins of one question about samples that stand alone.
 #[derive(Debug)]
-pub(super) struct Levels {
-    base: Base,
+pub(super) struct Independent {
+    reading: Reading,
     needs: Needs,
     rolls: bool,
     place: Place,
@@ -27,6 +31,13 @@ pub(super) struct Levels {
     taken: usize,
     /// All points that counted in bins before this one.
     so_far: Summary,
+}
+
+/// What a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    Level(Base),
+    Amount,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +57,14 @@ struct Seat {
     points: Points,
 }
 
-impl Levels {
-    pub(super) fn new(spec: &SeriesSpec, base: Base, place: Place, clip: Clip) -> Self {
+impl Independent {
+    pub(super) fn new(spec: &SeriesSpec, reading: Reading, place: Place, clip: Clip) -> Self {
         Self {
-            base,
+            reading,
             needs: Needs {
                 values: spec.needs_values(),
                 places: spec.needs_places(),
-                energy: base == Base::EquivalentLevel,
+                energy: reading == Reading::Level(Base::EquivalentLevel),
             },
             rolls: spec.calculations.contains(&Calculation::RollingMean),
             place,
@@ -111,6 +122,10 @@ impl Levels {
             return;
         };
         self.row += 1;
+        if let Some(cell) = rows.cell(row) {
+            self.seat(rows.standing(row)).summary.merge(cell);
+            return;
+        }
         if start < end {
             let span = Span {
                 start,
@@ -163,8 +178,12 @@ impl Levels {
     fn touch(&mut self, span: &Span) {
         let overlap = self.clip.length(span.start.max(self.place.start), span.end.min(self.place.end));
         if overlap > 0 {
+            let value = match self.reading {
+                Reading::Level(_) => span.value,
+                Reading::Amount => prorated(span.value, overlap, span.end - span.start),
+            };
             let point = Point {
-                value: span.value,
+                value,
                 start: span.start,
                 id: span.id,
                 overlap,
@@ -222,7 +241,10 @@ impl Levels {
         };
         self.so_far.merge(&best.points.summary);
         let cell = Cell {
-            base: best.points.base(self.base),
+            base: match self.reading {
+                Reading::Level(base) => best.points.base(base),
+                Reading::Amount => best.points.number(Calculation::Sum),
+            },
             count: best.points.summary.count,
             points: Some(&best.points),
             rolling: self.rolling(),

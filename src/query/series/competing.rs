@@ -1,16 +1,18 @@
-//! Amounts on a grid: each bin has the part of every sample that counts in it, rule 1.3.
+//! Competing of which the best source counts, on a grid: each bin has the part of every sample that counts in it, rule 1.3.
 
 use super::bins::Place;
+use super::calculation::Calculation;
 use super::clip::Clip;
 use super::output::{Cell, Output};
+use super::ledger::LONG_RANK;
 use super::resolve::{Resolver, Sample};
 use super::rows::Rows;
-use super::spec::Counting;
+use super::spec::SeriesSpec;
 use super::sum::Sum;
 
-/// The bins of one question about amounts.
+/// The bins of one question about amounts that compete for time.
 #[derive(Debug)]
-pub(super) struct Amounts {
+pub(super) struct Competing {
     place: Place,
     resolver: Resolver,
     ended: bool,
@@ -30,11 +32,12 @@ struct Amount {
     samples: u64,
 }
 
-impl Amounts {
-    pub(super) fn new(counting: Counting, place: Place, clip: Clip) -> Self {
+impl Competing {
+    pub(super) fn new(spec: &SeriesSpec, place: Place, clip: Clip) -> Self {
+        let counts = spec.calculations.contains(&Calculation::Count);
         Self {
             place,
-            resolver: Resolver::new(counting, clip),
+            resolver: Resolver::new(clip, counts.then(|| spec.grid.clone())),
             ended: false,
             bin: Amount::default(),
             piece: 0,
@@ -47,11 +50,15 @@ impl Amounts {
         let nexts = rows.starts.iter().skip(1).chain(rows.starts.last());
         let times = rows.starts.iter().zip(rows.ends.iter()).zip(nexts);
         for (row, (((start, end), next), value)) in times.zip(rows.values.iter()).enumerate() {
+            let mut standing = rows.standing(row);
+            if rows.is_part_of_long(row) {
+                standing.rank |= LONG_RANK;
+            }
             let sample = Sample {
                 start: *start,
                 end: *end,
                 value: *value,
-                standing: rows.standing(row),
+                standing,
             };
             self.resolver.push(sample, *next);
         }
@@ -90,13 +97,14 @@ impl Amounts {
                 }
                 (_, Some(piece)) => {
                     let end = piece.end.min(self.place.end);
-                    let is_last = end == piece.end;
-                    for part in self.resolver.parts(piece) {
-                        self.bin.sum.add(part.amount(moment, end));
-                        self.bin.samples += u64::from(part.is_new_since(self.place.start));
-                    }
+                    self.bin.sum.add(piece.amount(moment, end));
                     self.bin.touched = true;
-                    (self.piece, self.within_piece) = if is_last { (self.piece + 1, i64::MIN) } else { (self.piece, end) };
+                    self.bin.samples += if moment == piece.start { piece.new_samples } else { piece.samples };
+                    (self.piece, self.within_piece) = if end == piece.end {
+                        (self.piece + 1, i64::MIN)
+                    } else {
+                        (self.piece, end)
+                    };
                 }
                 (_, None) => break,
             }
@@ -104,6 +112,11 @@ impl Amounts {
         self.resolver.forget(self.instant);
         (self.piece, self.within_piece, self.instant) = (0, i64::MIN, 0);
         !self.ended || self.move_to(self.place.last(), out)
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn memory(&self) -> usize {
+        self.resolver.memory()
     }
 
     /// Closes bins until `target` is the one being filled. `false`: the output is full before that.

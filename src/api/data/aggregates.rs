@@ -1,0 +1,238 @@
+//! Records by period: `/data/v1alpha1/event/{data_type}/agg/{resolution}` and `/data/v1alpha1/metric/{data_type}/agg/{resolution}`.
+
+use std::str::FromStr;
+use std::time::Instant as Moment;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use crate::api::answer::{Request, answer};
+use crate::api::app::{App, Shared};
+use crate::api::extract::Checked;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::duration::Truncation;
+use crate::model::registry::{MetricKind, RecordClass, TypeId};
+use crate::model::time::TimeRange;
+use crate::model::zone::Zone;
+use crate::output::RowFormat;
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+
+use super::records::{Selection, readable, sources_of};
+
+/// How long a period is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resolution {
+    QuarterHour,
+    Hour,
+    Day,
+}
+
+/// A name that is none of the resolutions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown resolution {0:?}; use one of 15m, 60m, day")]
+struct UnknownResolution(String);
+
+impl FromStr for Resolution {
+    type Err = UnknownResolution;
+
+    fn from_str(name: &str) -> Result<Self, UnknownResolution> {
+        match name {
+            "15m" => Ok(Self::QuarterHour),
+            "60m" => Ok(Self::Hour),
+            "day" => Ok(Self::Day),
+            other => Err(UnknownResolution(other.to_owned())),
+        }
+    }
+}
+
+impl Resolution {
+    const fn periods(self) -> Truncation {
+        match self {
+            Self::QuarterHour => Truncation::QUARTER_HOURS,
+            Self::Hour => Truncation::HOURS,
+            Self::Day => Truncation::DAYS,
+        }
+    }
+}
+
+/// Which records, and by what they are put together.
+#[derive(Debug)]
+pub struct CountQuery {
+    range: TimeRange,
+    zone: Zone,
+    group: Vec<String>,
+    selection: Selection,
+}
+
+impl FromParams for CountQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let range = params.range();
+        // The person's own zone is never assumed: the same question has the same answer for everybody.
+        let zone = if params.has("time_zone") {
+            params.choice("time_zone")
+        } else {
+            Some(Zone::UTC)
+        };
+        let group = params.list("group");
+        let selection = Selection::read(params);
+        Some(Self {
+            range: range?,
+            zone: zone?,
+            group,
+            selection,
+        })
+    }
+}
+
+/// The same with what is computed from the values.
+#[derive(Debug)]
+pub struct ValuesQuery {
+    query: CountQuery,
+    functions: Vec<Function>,
+}
+
+impl FromParams for ValuesQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let query = CountQuery::from_params(params);
+        let functions: Option<Vec<Function>> = params.choices("function");
+        let functions = functions?;
+        if functions.is_empty() {
+            params.fault(
+                "function",
+                "missing",
+                "this parameter is required; use one or more of sum, avg, min, max",
+            );
+            return None;
+        }
+        let twice = functions
+            .iter()
+            .enumerate()
+            .find(|(place, function)| functions.iter().take(*place).any(|earlier| earlier == *function));
+        if let Some((_, function)) = twice {
+            params.fault("function", "value_error", format!("{} is named twice", function.name()));
+            return None;
+        }
+        Some(Self { query: query?, functions })
+    }
+}
+
+/// How many records began in each period. Periods without records are left out.
+#[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/agg/{resolution}", tag = "aggregates",
+    params(("data_type" = String, Path), ("resolution" = String, Path, description = "15m, 60m or day"), ("start_time" = String, Query),
+        ("end_time" = String, Query), ("time_zone" = Option<String>, Query), ("format" = Option<RowFormat>, Query), ("sort" = Option<String>, Query),
+        ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query), ("group" = Option<Vec<String>>, Query)),
+    responses((status = 200, description = "Counts"), (status = 403), (status = 404), (status = 422)))]
+pub async fn event_aggregate(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path((data_type, resolution)): Path<(String, String)>,
+    Checked(query): Checked<CountQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let asked = Asked {
+        data_type: &data_type,
+        resolution: &resolution,
+        question: question.as_deref().unwrap_or_default(),
+        headers: &headers,
+    };
+    aggregate(&app, &reader, &asked, query, AggregateMeasure::Count).await
+}
+
+/// What the values of a metric come to in each period. Periods without samples are left out.
+#[utoipa::path(get, path = "/data/v1alpha1/metric/{data_type}/agg/{resolution}", tag = "aggregates",
+    params(("data_type" = String, Path), ("resolution" = String, Path, description = "15m, 60m or day"), ("start_time" = String, Query),
+        ("end_time" = String, Query), ("function" = Vec<String>, Query, description = "sum, avg, min, max"), ("time_zone" = Option<String>, Query),
+        ("format" = Option<RowFormat>, Query), ("sort" = Option<String>, Query), ("svc_userid" = Option<String>, Query),
+        ("filter" = Option<Vec<String>>, Query), ("group" = Option<Vec<String>>, Query)),
+    responses((status = 200, description = "Aggregates"), (status = 403), (status = 404), (status = 422)))]
+pub async fn metric_aggregate(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path((data_type, resolution)): Path<(String, String)>,
+    Checked(ValuesQuery { query, functions }): Checked<ValuesQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let asked = Asked {
+        data_type: &data_type,
+        resolution: &resolution,
+        question: question.as_deref().unwrap_or_default(),
+        headers: &headers,
+    };
+    aggregate(&app, &reader, &asked, query, AggregateMeasure::Values(functions)).await
+}
+
+/// What the request says beside its query.
+struct Asked<'a> {
+    data_type: &'a str,
+    resolution: &'a str,
+    question: &'a str,
+    headers: &'a HeaderMap,
+}
+
+async fn aggregate(
+    app: &App,
+    reader: &Reader,
+    asked: &Asked<'_>,
+    query: CountQuery,
+    measure: AggregateMeasure,
+) -> Result<Response, ApiError> {
+    let begun = Moment::now();
+    let owner = query.selection.owner.unwrap_or_else(|| reader.person());
+    let permit = app
+        .grants
+        .windows(reader, owner, &TypeId::new(asked.data_type), query.range)
+        .await?;
+    let resolution: Resolution = asked
+        .resolution
+        .parse()
+        .map_err(|error: UnknownResolution| invalid(["path", "resolution"], error.to_string()))?;
+    let named = readable(app, owner, asked.data_type).await?;
+    if measure != AggregateMeasure::Count && named.data_type.class != RecordClass::Metric {
+        return Err(invalid(
+            ["path", "data_type"],
+            format!(
+                "{} is no metric; count its records at /data/v1alpha1/event/{0}/agg",
+                named.data_type.id
+            ),
+        ));
+    }
+    let sums = matches!(&measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum));
+    let amounts = named
+        .data_type
+        .metric
+        .as_ref()
+        .is_some_and(|traits| traits.kind == Some(MetricKind::Cumulative));
+    if sums && amounts {
+        return Err(ApiError::not_available(format!(
+            "sums of {} are not available yet; use avg, min or max",
+            named.data_type.id
+        )));
+    }
+    let ticket = app.queries.enter().await?;
+    let (sources, conditions) = sources_of(app, owner, &named, query.selection.conditions).await?;
+    let spec = AggregateSpec {
+        conditions,
+        range: query.range,
+        periods: resolution.periods(),
+        zone: query.zone,
+        measure,
+        group: query.group,
+        order: query.selection.order,
+        clipped: reader.person() != owner,
+    };
+    let prepared = app.archive.aggregate(&permit, &sources, &spec).await?;
+    let question = format!("{owner} {} by {} {}", asked.data_type, asked.resolution, asked.question);
+    let request = Request {
+        app,
+        headers: asked.headers,
+        question: &question,
+        begun,
+        ticket,
+    };
+    answer(request, prepared, query.selection.format.method()).await
+}

@@ -1,0 +1,144 @@
+//! Records by a selector: `/data/v1/records`.
+
+use std::str::FromStr;
+use std::time::Instant as Moment;
+
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use crate::api::answer::{Request, answer};
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::TimeRange;
+use crate::output::OutputMethod;
+use crate::query::records::{Order, QueryError, RecordsSpec};
+use crate::query::selector::{Extent, Selector};
+
+use super::records::{id_form, readable, sources_of};
+
+/// Which records, of whom, in which form.
+#[derive(Debug)]
+pub struct SelectorQuery {
+    selector: Selector,
+    output: OutputMethod,
+    owner: Option<PersonId>,
+}
+
+/// The `format` of lines.
+#[derive(Clone, Copy, Debug)]
+enum LineFormat {
+    Json,
+    Csv,
+}
+
+impl FromStr for LineFormat {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        match name {
+            "json" | "jsonl" | "jsonlines" | "ndjson" => Ok(Self::Json),
+            "csv" => Ok(Self::Csv),
+            other => Err(UnknownFormat(other.to_owned())),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format {0:?}; use one of json (a record a line), csv")]
+struct UnknownFormat(String);
+
+impl FromParams for SelectorQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let format: Option<LineFormat> = params.choice("format");
+        let output: Option<OutputMethod> = params.choice("output");
+        let owner = params.owner();
+        let text = params.required_text("q")?;
+        let selector = Selector::parse(&text)
+            .map_err(|error| params.fault("q", "value_error", error.to_string()))
+            .ok()?;
+        let lines = match format {
+            Some(LineFormat::Csv) => OutputMethod::Csv,
+            Some(LineFormat::Json) | None => OutputMethod::Ndjson,
+        };
+        Some(Self {
+            selector,
+            output: output.unwrap_or(lines),
+            owner,
+        })
+    }
+}
+
+/// The records that a selector names: those that share time with a stretch before a moment, or the one that began last.
+///
+/// `HeartRate[3600s] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"}[1d] offset 1w`, `HeartRate`.
+#[utoipa::path(get, path = "/data/v1/records", tag = "records",
+    params(("q" = String, Query, description = "A selector"), ("format" = Option<String>, Query, description = "json, a record a line, or csv"),
+        ("output" = Option<OutputMethod>, Query), ("svc_userid" = Option<String>, Query)),
+    responses((status = 200, description = "Records"), (status = 403), (status = 404), (status = 422)))]
+pub async fn selected_records(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<SelectorQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let begun = Moment::now();
+    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let Selector {
+        name, conditions, extent, ..
+    } = &query.selector;
+    let range = query.selector.range(app.clock.now());
+    let permit = app.grants.windows(&reader, owner, &TypeId::new(name), range).await?;
+    let named = readable(&app, owner, name).await?;
+    let ticket = app.queries.enter().await?;
+    let (sources, conditions) = sources_of(&app, owner, &named, conditions.clone()).await?;
+    let mut spec = RecordsSpec {
+        conditions,
+        order: Order::Ascending,
+        ids: id_form(query.output),
+        limit: None,
+    };
+    let prepared = match extent {
+        Extent::Back(_) => app.archive.records(&permit, &sources, &spec).await,
+        Extent::Latest => {
+            let found = app
+                .archive
+                .latest_start(&permit, &sources, &spec.conditions)
+                .await
+                .map_err(refused)?;
+            let within = found.map_or(TimeRange::between(range.start(), range.start()), |start| {
+                TimeRange::between(start, range.end())
+            });
+            (spec.order, spec.limit) = (Order::Descending, Some(1));
+            app.archive.records(&permit.within(within), &sources, &spec).await
+        }
+    };
+    let question = format!(
+        "{owner} selected {} {} {}",
+        range.start(),
+        range.end(),
+        question.unwrap_or_default()
+    );
+    let request = Request {
+        app: &app,
+        headers: &headers,
+        question: &question,
+        begun,
+        ticket,
+    };
+    answer(request, prepared.map_err(refused)?, query.output).await
+}
+
+/// A label that cannot be compared stands in the selector, not in a filter.
+fn refused(error: QueryError) -> ApiError {
+    match error {
+        QueryError::Filter(error) => invalid(["query", "q"], error.to_string()),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,198 @@
+//! Sleep cycles with what other metrics did in them.
+
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use crate::api::answer::{Request, answer};
+use crate::api::app::{App, Shared};
+use crate::api::data::records::sources_of;
+use crate::api::data::series::{each_once, named_metrics, stages};
+use crate::api::extract::{Checked, Owner};
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::grants::{Readable, Warden};
+use crate::auth::tokens::Reader;
+use crate::model::grid::Grid;
+use crate::model::ids::PersonId;
+use crate::model::registry::{MetricKind, MetricTraits, TypeId};
+use crate::model::time::{Instant, TimeRange};
+use crate::model::zone::Zone;
+use crate::output::OutputMethod;
+use crate::people::preferences::Preferences;
+use crate::query::filter::Condition;
+use crate::query::records::Source;
+use crate::query::series::{Calculation, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::sleep::Reach;
+
+use super::query::{CyclesQuery, items};
+use super::{Asked, around};
+
+/// Bins of the metrics around a cycle.
+const BIN: i64 = 60_000_000;
+/// Windows may reach a month beyond their cycles on either side. Beyond that, neighbours hold the same samples over and over; a series says it once.
+const LONGEST_REACH: f64 = 30.0 * 86_400.0;
+
+/// Which cycles, and which metrics with them.
+#[derive(Debug)]
+pub struct ExtendedQuery {
+    cycles: CyclesQuery,
+    metrics: Vec<String>,
+    calculations: Vec<Calculation>,
+    reach: Reach,
+}
+
+impl FromParams for ExtendedQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let metrics = items(params, "metrics").unwrap_or_default();
+        let mut calculations = Vec::new();
+        for name in items(params, "metric_calculations").unwrap_or_default() {
+            match name.parse() {
+                Ok(calculation) => calculations.push(calculation),
+                Err(error) => params.fault("metric_calculations", "enum", format!("{error}")),
+            }
+        }
+        let reach = Reach {
+            before: seconds(params, "metric_seconds_before"),
+            after: seconds(params, "metric_seconds_after"),
+            bin: BIN,
+        };
+        Some(Self {
+            cycles: CyclesQuery::from_params(params)?,
+            metrics,
+            calculations: each_once(calculations),
+            reach,
+        })
+    }
+}
+
+/// Seconds of the query as microseconds; none when they are not given.
+fn seconds(params: &mut Params<'_>, name: &str) -> i64 {
+    let seconds = params.number(name).unwrap_or_default();
+    if !(0.0..=LONGEST_REACH).contains(&seconds) {
+        params.fault(
+            name,
+            "value_error",
+            format!("expected seconds from 0 to {LONGEST_REACH}, which is 30 days"),
+        );
+        return 0;
+    }
+    (seconds * 1e6).round() as i64
+}
+
+/// Sleep cycles, each with the series of some metrics around it, in bins of a minute.
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_cycles_extended", tag = "sleep",
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = OutputMethod, Query),
+        ("cycle_gap" = Option<String>, Query, description = "Time without sleep that parts two cycles, ISO 8601 or short: PT2H, 90m"),
+        ("stages" = Option<Vec<i64>>, Query, description = "Stages to show; all when absent"),
+        ("gap_stages" = Option<Vec<i64>>, Query, description = "Stages that count as time without sleep"),
+        ("clip_to_range" = Option<bool>, Query),
+        ("metrics" = Option<Vec<String>>, Query, description = "Metrics to attach, a column for each"),
+        ("metric_calculations" = Option<Vec<String>>, Query, description = "Statistics of each bin"),
+        ("metric_seconds_before" = Option<f64>, Query), ("metric_seconds_after" = Option<f64>, Query)),
+    responses((status = 200, description = "Cycles"), (status = 403), (status = 422)))]
+pub async fn sleep_cycles_extended(
+    State(app): State<Shared>,
+    reader: Reader,
+    Owner(owner): Owner,
+    Checked(query): Checked<ExtendedQuery>,
+    RawQuery(question): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let asked = Asked::new(&app, &reader, owner, &query.cycles, "sleep_cycles_extended", question).await?;
+    let spec = asked.cycles(&query.cycles)?;
+    let range = window(&query, asked.clip);
+    let mut permits = Vec::with_capacity(query.metrics.len());
+    for metric in &query.metrics {
+        permits.push(app.grants.windows(&reader, owner, &TypeId::new(metric), range).await?);
+    }
+    let metrics = attached(&app, owner, &query, range).await?;
+    let source = asked.source().await?;
+    let ticket = app.queries.enter().await?;
+    let series = permits.iter().zip(&metrics).map(|(permit, metric)| metric.within(&app, permit));
+    let prepared = app
+        .archive
+        .sleep_with_metrics(&asked.permit, &source, &asked.stages, spec, series.collect(), query.reach)
+        .await?;
+    let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
+    let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
+    let text = format!("{} {seen:?} {orders:?}", asked.text);
+    let request = Request {
+        app: &app,
+        headers: &headers,
+        question: &text,
+        begun: asked.begun,
+        ticket,
+    };
+    answer(request, prepared, query.cycles.output).await
+}
+
+/// Where samples of the metrics may touch a cycle.
+fn window(query: &ExtendedQuery, clip: bool) -> TimeRange {
+    let range = if clip { query.cycles.range } else { around(query.cycles.range) };
+    let start = Instant::from_micros(range.start().micros().saturating_sub(query.reach.before));
+    let end = Instant::from_micros(range.end().micros().saturating_add(query.reach.after));
+    TimeRange::new(start, end).unwrap_or(range)
+}
+
+/// A metric to attach.
+struct Metric {
+    source: Source,
+    conditions: Vec<Condition>,
+    spec: SeriesSpec,
+    traits: MetricTraits,
+}
+
+impl Metric {
+    fn within<'a>(&'a self, app: &App, permit: &'a Readable) -> SeriesSource<'a, Warden> {
+        SeriesSource {
+            permit,
+            source: &self.source,
+            conditions: &self.conditions,
+            spec: self.spec.clone(),
+            stages: stages(app, &self.traits),
+        }
+    }
+}
+
+async fn attached(app: &App, owner: PersonId, query: &ExtendedQuery, range: TimeRange) -> Result<Vec<Metric>, ApiError> {
+    let named = named_metrics(app, owner, &query.metrics).await?;
+    let preferences = Preferences::of(&app.catalog, owner).await?;
+    let mut metrics = Vec::with_capacity(named.len());
+    for (named, column) in named {
+        let traits = named.data_type.metric.as_ref();
+        let traits = traits.ok_or_else(|| ApiError::internal("a series of what is no metric"))?;
+        refuse_calculations(&query.calculations, traits, named.data_type.id.as_str())?;
+        let (sources, conditions) = sources_of(app, owner, &named, Vec::new()).await?;
+        let source = sources.into_iter().next();
+        metrics.push(Metric {
+            source: source.ok_or_else(|| ApiError::internal("a metric without a partition"))?,
+            conditions,
+            spec: SeriesSpec {
+                column,
+                grid: Grid::uniform(range, BIN),
+                zone: Zone::UTC,
+                measure: Measure::of(traits),
+                calculations: query.calculations.clone(),
+                gaps: Gaps {
+                    drop: true,
+                    replace: false,
+                },
+                chosen_sources: preferences.chosen_sources(&named.data_type.id),
+            },
+            traits: traits.clone(),
+        });
+    }
+    Ok(metrics)
+}
+
+fn refuse_calculations(calculations: &[Calculation], traits: &MetricTraits, metric: &str) -> Result<(), ApiError> {
+    let refused = calculations.iter().find(|calculation| !calculation.fits_amounts());
+    match refused.filter(|_| traits.kind == Some(MetricKind::Cumulative)) {
+        None => Ok(()),
+        Some(refused) => Err(invalid(
+            ["query", "metric_calculations"],
+            format!("{refused} is not supported on cumulative metrics such as {metric}; count is"),
+        )),
+    }
+}

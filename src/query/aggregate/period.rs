@@ -1,0 +1,84 @@
+//! `period_start(start_time)`: the start of the bin that a moment lies in.
+//!
+//! The bins are computed before; a row costs a comparison as long as rows come in order.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, TimestampMicrosecondArray};
+use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+
+use crate::model::grid::Grid;
+use crate::model::permit::Windows;
+use crate::model::registry::timestamp;
+use crate::model::time::Instant;
+use crate::model::zone::Zone;
+
+/// The function. Two are equal when they give the same for every moment.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct PeriodStart {
+    grid: Grid,
+    zone: Zone,
+    /// A record that begins before it may be seen counts where it is first seen. None: records count where they begin.
+    seen: Option<Windows>,
+    signature: Signature,
+}
+
+impl PeriodStart {
+    pub(super) fn new(grid: Grid, zone: Zone, seen: Option<Windows>) -> Self {
+        Self {
+            grid,
+            zone,
+            seen,
+            signature: Signature::exact(vec![timestamp()], Volatility::Immutable),
+        }
+    }
+
+    fn first_seen(&self, start: Instant) -> Instant {
+        let Some(windows) = &self.seen else { return start };
+        let reaching = windows.as_slice().partition_point(|window| window.end() <= start);
+        windows.as_slice().get(reaching).map_or(start, |window| start.max(window.start()))
+    }
+}
+
+impl ScalarUDFImpl for PeriodStart {
+    fn name(&self) -> &'static str {
+        "period_start"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into())))
+    }
+
+    /// A later moment never lies in an earlier bin.
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(inputs.first().map_or(SortProperties::Unordered, |input| input.sort_properties))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [argument] = arguments.args.as_slice() else {
+            return internal_err!("period_start takes one argument");
+        };
+        let array = argument.to_array(arguments.number_rows)?;
+        let Some(starts) = array.as_primitive_opt::<TimestampMicrosecondType>() else {
+            return internal_err!("period_start takes microseconds");
+        };
+        let mut cursor = self.grid.cursor();
+        let mut labels = Vec::with_capacity(starts.len());
+        for start in starts.values() {
+            let Some(bin) = cursor.find(self.first_seen(Instant::from_micros(*start))) else {
+                return internal_err!("a record begins outside of the periods");
+            };
+            labels.push(bin.start.micros());
+        }
+        let labels = TimestampMicrosecondArray::new(labels.into(), starts.nulls().cloned());
+        Ok(ColumnarValue::Array(Arc::new(labels.with_timezone(self.zone.written()))))
+    }
+}

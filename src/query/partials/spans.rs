@@ -1,0 +1,121 @@
+//! Where one piece alone has rows, and where rows of several have to be looked at together.
+
+use std::ops::Range;
+
+/// The time in which a piece may have rows, in whole cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) time: Range<i64>,
+    /// Cells of this piece may be used where it is alone.
+    pub(super) fit: bool,
+}
+
+/// A stretch of time and what answers for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) time: Range<i64>,
+    /// The number of the extent whose piece is alone there; `None` where rows are read.
+    pub(super) alone: Option<usize>,
+}
+
+/// Cuts the time of `window` that any extent covers. Ends of the window that fall inside a cell are read as rows.
+pub(super) fn spans(extents: &[Extent], window: Range<i64>, step: i64) -> Vec<Span> {
+    let whole = up(window.start, step)..down(window.end, step);
+    let mut edges: Vec<i64> = extents.iter().flat_map(|extent| [extent.time.start, extent.time.end]).collect();
+    edges.extend([window.start, window.end, whole.start, whole.end]);
+    edges.retain(|edge| window.contains(edge) || *edge == window.end);
+    edges.sort_unstable();
+    edges.dedup();
+    let mut found = Vec::new();
+    for pair in edges.windows(2) {
+        let &[start, end] = pair else { continue };
+        let mut covering = extents
+            .iter()
+            .enumerate()
+            .filter(|(_, extent)| extent.time.start < end && extent.time.end > start);
+        let Some((first, extent)) = covering.next() else { continue };
+        let usable = covering.next().is_none() && extent.fit && whole.start <= start && end <= whole.end;
+        found.push(Span {
+            time: start..end,
+            alone: usable.then_some(first),
+        });
+    }
+    joined(found)
+}
+
+/// Spans that touch and are answered by the same made one.
+pub(super) fn joined(spans: Vec<Span>) -> Vec<Span> {
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.time.end == span.time.start && last.alone == span.alone => last.time.end = span.time.end,
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// The last multiple of `step` that is not after `moment`.
+pub(super) const fn down(moment: i64, step: i64) -> i64 {
+    moment - moment.rem_euclid(step)
+}
+
+/// The first multiple of `step` that is not before `moment`.
+pub(super) const fn up(moment: i64, step: i64) -> i64 {
+    down(moment + step - 1, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn extent(time: Range<i64>, fit: bool) -> Extent {
+        Extent { time, fit }
+    }
+
+    #[test]
+    fn a_piece_answers_where_it_is_alone() {
+        let extents = [extent(0..100, true), extent(80..120, true), extent(200..220, false)];
+        let found = spans(&extents, 5..300, 10);
+        let expected = [
+            (5..10, None),
+            (10..80, Some(0)),
+            (80..100, None),
+            (100..120, Some(1)),
+            (200..220, None),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(time, alone)| Span { time, alone }),
+            "the part of a cell at the start, the time that two share, and the unfit piece are read"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_covered_moment_is_answered_for_once(
+            pieces in prop::collection::vec((0_i64..20, 1_i64..10, any::<bool>()), 0..6),
+            start in 0_i64..150, length in 1_i64..150
+        ) {
+            let extents: Vec<Extent> = pieces
+                .iter()
+                .map(|(at, length, fit)| extent(at * 10..(at + length) * 10, *fit))
+                .collect();
+            let window = start..start + length;
+            let found = spans(&extents, window.clone(), 10);
+            for moment in 0..320 {
+                let covering: Vec<usize> = (0..extents.len()).filter(|at| extents[*at].time.contains(&moment)).collect();
+                let answering: Vec<&Span> = found.iter().filter(|span| span.time.contains(&moment)).collect();
+                prop_assert_eq!(answering.len(), usize::from(!covering.is_empty() && window.contains(&moment)));
+                let cell = down(moment, 10)..down(moment, 10) + 10;
+                let whole = window.start <= cell.start && cell.end <= window.end;
+                let alone = covering.len() == 1 && extents[covering[0]].fit && whole;
+                if let Some(span) = answering.first() {
+                    prop_assert_eq!(span.alone.is_some(), alone);
+                }
+            }
+        }
+    }
+}

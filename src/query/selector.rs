@@ -1,0 +1,84 @@
+//! Selectors: `HeartRate[1h] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"} offset 1d`.
+//!
+//! A small part of a language that others know: a name, conditions on labels, a length of time, a moment and a shift. A selector is plain data; reading
+//! it knows no rows. Whatever else the language has is refused by its own name.
+
+mod latest;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use crate::model::time::{Instant, TimeRange};
+
+use super::filter::Condition;
+
+/// A longer text is refused.
+pub const MAX_SELECTOR_BYTES: usize = 4096;
+
+/// Why a text is no selector.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    #[error(
+        "`{token}` is not supported; ask for records with a selector such as HeartRate[1h] @ 1717200000, and compute from what is answered"
+    )]
+    Unsupported { token: String },
+    #[error("{reason}; expected a selector such as HeartRate, HeartRate[3600s] @ 1717200000 or {{__name__=\"Event/<uuid>\"}}[1d]")]
+    Malformed { reason: String },
+    #[error("the selector is longer than {MAX_SELECTOR_BYTES} bytes")]
+    TooLong,
+    #[error("the selector has no name; write it like HeartRate, or {{__name__=\"Event/<uuid>\"}} with `=`")]
+    NoName,
+    #[error("{0} labels are compared, at most {max} can be", max = super::filter::MAX_FILTERS)]
+    TooManyLabels(usize),
+    #[error("`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and moments in seconds since 1970")]
+    NoNumber(String),
+}
+
+/// Which records of which type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// The id of the type.
+    pub name: String,
+    /// All of them must hold.
+    pub conditions: Vec<Condition>,
+    pub extent: Extent,
+    /// From when on it is looked back; now, where none is given.
+    pub at: Option<Instant>,
+    /// Microseconds by which that moment is moved back.
+    pub offset: i64,
+}
+
+/// How many records are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// The one that began last.
+    Latest,
+    /// All that share time with so many microseconds before the moment.
+    Back(i64),
+}
+
+impl Selector {
+    /// The moment from which is looked back.
+    #[must_use]
+    pub fn moment(&self, now: Instant) -> Instant {
+        let micros = self.at.unwrap_or(now).micros().saturating_sub(self.offset);
+        Instant::from_micros(micros).clamp(Instant::MIN, Instant::MAX)
+    }
+
+    /// The time in which records are looked for.
+    #[must_use]
+    pub fn range(&self, now: Instant) -> TimeRange {
+        let moment = self.moment(now);
+        let (length, end) = match self.extent {
+            Extent::Latest => (i64::MAX, after(moment)),
+            Extent::Back(length) => (length.max(0), moment),
+        };
+        let start = Instant::from_micros(moment.micros().saturating_sub(length)).max(Instant::MIN);
+        TimeRange::between(start, end)
+    }
+}
+
+/// The least later instant: whoever begins at the moment itself has begun.
+fn after(moment: Instant) -> Instant {
+    Instant::from_micros(moment.micros().saturating_add(1))
+}

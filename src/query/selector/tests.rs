@@ -1,0 +1,152 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::query::filter::{Comparand, Comparison, LabelComparison};
+
+const SECOND: i64 = 1_000_000;
+
+fn read(text: &str) -> Selector {
+    Selector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refusal(text: &str) -> String {
+    Selector::parse(text).expect_err(text).to_string()
+}
+
+#[test]
+fn rule_5_7_a_name_alone_asks_for_the_latest() {
+    let selector = read("HeartRate");
+    assert_eq!(
+        (selector.name.as_str(), selector.extent, selector.at, selector.offset),
+        ("HeartRate", Extent::Latest, None, 0)
+    );
+    let now = Instant::from_micros(5 * SECOND);
+    let range = selector.range(now);
+    assert_eq!((range.start(), range.end()), (Instant::MIN, Instant::from_micros(5 * SECOND + 1)));
+}
+
+#[test]
+fn rule_5_7_a_length_a_moment_and_an_offset() {
+    let selector = read("HeartRate[3600s] @ 1717200000");
+    let at = |seconds: i64| Instant::from_micros(seconds * SECOND);
+    assert_eq!(selector.range(at(0)), TimeRange::between(at(1_717_196_400), at(1_717_200_000)));
+    let selector = read("HeartRate[1h30m] @ 1717200000.5 offset 1d");
+    let end = at(1_717_200_000 - 86_400).micros() + SECOND / 2;
+    assert_eq!(
+        selector.range(at(0)),
+        TimeRange::between(Instant::from_micros(end - 5400 * SECOND), Instant::from_micros(end))
+    );
+    assert_eq!(
+        read("HeartRate[1h] offset 1d @ 86400").range(at(5)),
+        read("HeartRate[1h] @ 86400 offset 1d").range(at(9))
+    );
+    assert_eq!(read("HeartRate offset -1m").moment(at(0)), at(60));
+    assert_eq!(read("HeartRate @ -60").moment(at(0)), at(-60));
+    // Whatever is asked for, it lies in the calendar.
+    assert_eq!(
+        read("HeartRate[999999999y] @ 1000000000000").range(at(0)),
+        TimeRange::between(Instant::MIN, Instant::MAX)
+    );
+    assert_eq!(read("HeartRate offset 999999999y").moment(at(0)), Instant::MIN);
+}
+
+#[test]
+fn rule_5_7_labels_are_conditions_that_all_hold() {
+    let selector =
+        read(r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", note="tea", note!="x", tags=~"a.*", source_id!~'b\\d'}[1d]"#);
+    assert_eq!(selector.name, "Event/0193b5a2-0000-7000-8000-000000000001");
+    let found: Vec<(&str, Comparison, &Comparand)> = selector
+        .conditions
+        .iter()
+        .map(|condition| (condition.field.as_str(), condition.operator, &condition.value))
+        .collect();
+    let text = |text: &str| Comparand::Text(text.to_owned());
+    assert_eq!(
+        found,
+        [
+            ("note", Comparison::Label(LabelComparison::Equal), &text("tea")),
+            ("note", Comparison::Label(LabelComparison::NotEqual), &text("x")),
+            ("tags", Comparison::Label(LabelComparison::Matches), &text("a.*")),
+            ("source_id", Comparison::Label(LabelComparison::MatchesNot), &text("b\\d")),
+        ]
+    );
+}
+
+#[test]
+fn rule_5_7_what_is_not_supported_is_named() {
+    for (text, token) in [
+        ("rate(HeartRate[5m])", "`rate`"),
+        ("avg_over_time(HeartRate[5m])", "`avg_over_time`"),
+        ("sum(HeartRate)", "`sum`"),
+        ("topk(3, HeartRate)", "`topk`"),
+        ("sum by (note) (rate(HeartRate[5m]))", "`sum`"),
+        ("HeartRate + 1", "`+`"),
+        ("HeartRate and StepCount", "`and`"),
+        ("HeartRate > 100", "`>`"),
+        ("-HeartRate", "`-`"),
+        ("(HeartRate)", "`(`"),
+        ("HeartRate[1h:5m]", "`:`"),
+        ("5", "`5`"),
+        ("\"text\"", "text"),
+        ("HeartRate @ start()", "`start`"),
+        ("HeartRate @ end()", "`end`"),
+        ("HeartRate # comment", "`#`"),
+        ("HeartRate{note=`x`}", "```"),
+        ("{__name__=\"A\" or __name__=\"B\"}", "`or`"),
+        ("nosuch(HeartRate)", "nosuch"),
+    ] {
+        let said = refusal(text);
+        assert!(said.contains(token), "{text}: {said}");
+    }
+}
+
+#[test]
+fn rule_5_7_what_is_no_selector_is_refused_with_an_example() {
+    for (text, reason) in [
+        ("", "expected a selector"),
+        ("HeartRate[", "expected a selector"),
+        ("HeartRate[5]]", "expected a selector"),
+        ("HeartRate{note=}", "expected a selector"),
+        ("{note=\"x\"}", "no name"),
+        ("{__name__=~\"Heart.*\"}", "no name"),
+        ("{__name__=\"A\",__name__=\"B\"}", "no name"),
+        ("HeartRate[1e30]", "`1e30`"),
+        ("HeartRate[99999999999999999999]", "neither a number"),
+        ("HeartRate[Inf]", "`Inf`"),
+        ("HeartRate @ NaN", "`NaN`"),
+        ("HeartRate[9999999999y1d]", "`9999999999y1d`"),
+        ("HeartRate[1mo]", "`1mo`"),
+        ("HeartRate[0x10]", "`0x10`"),
+    ] {
+        let said = refusal(text);
+        assert!(said.contains(reason), "{text}: {said}");
+    }
+    assert_eq!(Selector::parse(&"x".repeat(5000)), Err(SelectorError::TooLong));
+    assert!(refusal(&"(".repeat(3000)).contains("64 signs"));
+    let labels: Vec<String> = (0..21).map(|n| format!("a{n}=\"x\"")).collect();
+    assert_eq!(
+        Selector::parse(&format!("HeartRate{{{}}}", labels.join(","))),
+        Err(SelectorError::TooManyLabels(21))
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn no_text_does_more_than_be_refused(
+        parts in prop::collection::vec(
+            prop_oneof![
+                "[A-Za-z_:]{1,4}", "[0-9.]{1,22}", "[0-9]{1,3}[ywdhms]{1,2}", "[-+*/%^@(){}\\[\\],:=~!<>#\"'` ]",
+                Just(" offset ".to_owned()), Just("[5m]".to_owned()), Just(" @ ".to_owned()), Just("{a=\"b\"}".to_owned()),
+                Just("Inf".to_owned()), Just("1e400".to_owned()), Just("HeartRate".to_owned()), Just("\\".to_owned()), Just("é".to_owned()),
+            ],
+            0..10,
+        )
+    ) {
+        if let Ok(selector) = Selector::parse(&parts.concat()) {
+            let range = selector.range(Instant::from_micros(0));
+            prop_assert!(range.start() >= Instant::MIN && range.start() <= range.end());
+        }
+    }
+}

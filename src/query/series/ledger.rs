@@ -1,0 +1,262 @@
+//! The samples that compete for time, and the pieces of time that came of it.
+
+use crate::model::grid::Grid;
+use crate::model::time::Instant;
+use crate::query::sweep::{Contender, Stretch};
+
+use super::clip::Clip;
+use super::resolve::Sample;
+
+/// Ranks from here on are those of samples that come after all others.
+pub(super) const LONG_RANK: u64 = 1 << 63;
+/// So many samples may be open before those that have ended are looked for.
+const FIRST_CROWD: usize = 64;
+
+/// A sample in the sweep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// Less is better.
+    pub(super) rank: u64,
+    /// Where the ledger keeps it.
+    pub(super) slot: usize,
+}
+
+impl Contender for Claim {
+    type Rank = std::cmp::Reverse<u64>;
+
+    fn start(&self) -> i64 {
+        self.start
+    }
+
+    fn end(&self) -> i64 {
+        self.end
+    }
+
+    fn rank(&self) -> std::cmp::Reverse<u64> {
+        std::cmp::Reverse(self.rank)
+    }
+}
+
+/// A part of time in which the same samples count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// An amount with a uniform rate, and the time that it is meant for.
+    amount: f64,
+    length: i64,
+    /// How many samples count, and how many of them had not counted in the bin before.
+    pub(super) samples: u64,
+    pub(super) new_samples: u64,
+}
+
+impl Piece {
+    /// What falls to `[start, end)` of the piece.
+    pub(super) fn amount(&self, start: i64, end: i64) -> f64 {
+        prorated(self.amount, end - start, self.length)
+    }
+}
+
+/// The part of an amount that falls to `covered` of its whole length.
+pub(super) fn prorated(amount: f64, covered: i64, length: i64) -> f64 {
+    if covered == length {
+        amount
+    } else {
+        amount * covered as f64 / length as f64
+    }
+}
+
+/// What is open, and what came of what was.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) clip: Clip,
+    /// The bins in which samples are counted, if they are.
+    counts: Option<Grid>,
+    open: Vec<Open>,
+    free: Vec<usize>,
+    crowded: usize,
+    /// By number of source: the class it showed itself as, and whether it has shown another since.
+    shown: Vec<Option<Shown>>,
+    pub(super) pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    sample: Sample,
+    rank: u64,
+    /// Where the last piece ended in which it counted.
+    counted_until: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    rank: u64,
+    several: bool,
+}
+
+impl Open {
+    const fn new(sample: Sample, rank: u64) -> Self {
+        Self {
+            sample,
+            rank,
+            counted_until: i64::MIN,
+        }
+    }
+
+    const fn length(&self) -> i64 {
+        self.sample.end - self.sample.start
+    }
+}
+
+impl Ledger {
+    pub(super) const fn new(clip: Clip, counts: Option<Grid>) -> Self {
+        Self {
+            clip,
+            counts,
+            open: Vec::new(),
+            free: Vec::new(),
+            crowded: FIRST_CROWD,
+            shown: Vec::new(),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Takes note of how the source of a sample shows itself.
+    pub(super) fn note(&mut self, sample: &Sample) {
+        let (place, rank) = (sample.standing.source as usize, sample.standing.rank);
+        if self.shown.len() <= place {
+            self.shown.resize(place + 1, None);
+        }
+        if let Some(shown) = self.shown.get_mut(place) {
+            let first = shown.get_or_insert(Shown { rank, several: false });
+            first.several |= first.rank != rank;
+        }
+    }
+
+    /// Keeps a sample while it is in the sweep; where it is kept. `decided`: no piece to come begins before it.
+    pub(super) fn keep(&mut self, sample: Sample, rank: u64, decided: i64) -> usize {
+        if self.free.is_empty() && self.open.len() >= self.crowded {
+            let ended = |(slot, open): (usize, &Open)| (open.sample.end <= decided).then_some(slot);
+            self.free.extend(self.open.iter().enumerate().filter_map(ended));
+            self.crowded = FIRST_CROWD.max(2 * (self.open.len() - self.free.len()));
+        }
+        let open = Open::new(sample, rank);
+        let slot = self.free.pop().unwrap_or(self.open.len());
+        match self.open.get_mut(slot) {
+            Some(place) => *place = open,
+            None => self.open.push(open),
+        }
+        slot
+    }
+
+    /// A sample that nothing else touches.
+    pub(super) fn record_alone(&mut self, sample: Sample) {
+        let mut alone = Open::new(sample, sample.standing.rank);
+        let Self { clip, counts, pieces, .. } = self;
+        for (start, end) in clip.parts(sample.start, sample.end) {
+            pieces.push(piece(start, end, counts.as_ref(), std::iter::once(&mut alone)));
+        }
+    }
+
+    /// What the sweep found.
+    pub(super) fn record(&mut self, stretch: &Stretch<'_, Claim>) {
+        let winner = stretch.winners.first().and_then(|winner| self.open.get(winner.slot)).copied();
+        match winner {
+            Some(winner) if self.showed_several(&winner) => self.record_beside(stretch, &winner),
+            _ => self.record_winners(stretch.start, stretch.end, stretch.winners),
+        }
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn memory(&self) -> usize {
+        self.open.capacity() * (size_of::<Open>() + size_of::<Claim>()) + self.pieces.capacity() * size_of::<Piece>()
+    }
+
+    fn showed_several(&self, open: &Open) -> bool {
+        let shown = self.shown.get(open.sample.standing.source as usize).copied().flatten();
+        shown.is_some_and(|shown| shown.several)
+    }
+
+    fn record_winners(&mut self, start: i64, end: i64, winners: &[Claim]) {
+        let Self {
+            clip,
+            counts,
+            open,
+            pieces,
+            ..
+        } = self;
+        for (start, end) in clip.parts(start, end) {
+            pieces.push(match winners {
+                [only] => piece(start, end, counts.as_ref(), open.get_mut(only.slot).into_iter()),
+                several => {
+                    let mut all = Piece {
+                        length: end - start,
+                        ..piece(start, end, None, std::iter::empty())
+                    };
+                    for winner in several {
+                        let one = piece(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter());
+                        all.amount += one.amount(start, end);
+                        all.samples += one.samples;
+                        all.new_samples += one.new_samples;
+                    }
+                    all
+                }
+            });
+        }
+    }
+
+    /// A source never suppresses itself, also where some of its samples show a better class than others: those of its others that lie in the stretch
+    /// count beside the winners.
+    fn record_beside(&mut self, stretch: &Stretch<'_, Claim>, winner: &Open) {
+        let is_beside = |open: &Open| {
+            open.sample.standing.source == winner.sample.standing.source
+                && open.rank != winner.rank
+                && (open.rank < LONG_RANK) == (winner.rank < LONG_RANK)
+                && open.sample.start < stretch.end
+                && open.sample.end > stretch.start
+        };
+        let claim = |(slot, open): (usize, &Open)| Claim {
+            start: open.sample.start,
+            end: open.sample.end,
+            rank: open.rank,
+            slot,
+        };
+        let open = self.open.iter().enumerate();
+        let beside: Vec<Claim> = open.filter(|(_, open)| is_beside(open)).map(claim).collect();
+        let mut cuts = vec![stretch.start, stretch.end];
+        cuts.extend(beside.iter().flat_map(|claim| [claim.start, claim.end]));
+        cuts.retain(|cut| (stretch.start..=stretch.end).contains(cut));
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut counting = Vec::new();
+        for cut in cuts.windows(2) {
+            let &[start, end] = cut else { continue };
+            counting.clear();
+            counting.extend_from_slice(stretch.winners);
+            counting.extend(beside.iter().filter(|claim| claim.start <= start && claim.end >= end));
+            self.record_winners(start, end, &counting);
+        }
+    }
+}
+
+/// The piece of one sample, if there is one.
+fn piece<'o>(start: i64, end: i64, counts: Option<&Grid>, mut sample: impl Iterator<Item = &'o mut Open>) -> Piece {
+    let mut piece = Piece {
+        start,
+        end,
+        amount: 0.0,
+        length: end - start,
+        samples: 0,
+        new_samples: 0,
+    };
+    if let Some(open) = sample.next() {
+        (piece.amount, piece.length) = (open.sample.value, open.length());
+        piece.samples = 1;
+        let bin = counts.and_then(|grid| Some(grid.edge(grid.bin_of(Instant::from_micros(start))?).micros()));
+        piece.new_samples = bin.map_or(0, |bin| u64::from(open.counted_until <= bin));
+        open.counted_until = end;
+    }
+    piece
+}

@@ -1,0 +1,302 @@
+//! Cycles with what other metrics did in them.
+//!
+//! Cycles come in order, and so do the samples of each metric. Around each cycle lies a window; the samples that touch it are held until it has passed, and
+//! the machine of series computes its bins from them. Every sample is read once, however many cycles there are; what is held is what touches one window.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, ListArray, RecordBatch, StructArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::{concat_batches, filter_record_batch};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
+
+use crate::model::grid::Grid;
+use crate::model::permit::Windows;
+use crate::model::time::{Instant, TimeRange};
+use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
+
+/// Cycles that leave together: their windows are long lists.
+const CYCLES: usize = 128;
+
+/// How far windows reach beyond their cycles, and how wide their bins are. Microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reach {
+    pub before: i64,
+    pub after: i64,
+    pub bin: i64,
+}
+
+/// A metric that is attached to cycles.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// Its samples, as a series reads them: sorted by start.
+    pub rows: Arc<dyn ExecutionPlan>,
+    /// The series of a window, with the name of the column; each window has a grid of its own in place of this one's.
+    pub spec: SeriesSpec,
+    /// What of the metric may be seen.
+    pub windows: Windows,
+    pub ranking: Arc<Ranking>,
+}
+
+impl Attached {
+    fn item_fields(&self) -> Fields {
+        let series = self.spec.schema();
+        let names = ["time", "value"]
+            .into_iter()
+            .chain(self.spec.calculations.iter().map(|calculation| calculation.name()));
+        let fields = series.fields().iter().zip(names);
+        fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect()
+    }
+
+    fn item(&self) -> FieldRef {
+        Arc::new(Field::new("item", DataType::Struct(self.item_fields()), false))
+    }
+}
+
+/// Attaches metrics to cycles.
+#[derive(Clone, Debug)]
+pub struct AttachedExec {
+    cycles: Arc<dyn ExecutionPlan>,
+    metrics: Vec<Attached>,
+    reach: Reach,
+    properties: Arc<PlanProperties>,
+}
+
+impl AttachedExec {
+    /// `cycles` has one partition with `start_time` and `end_time`, in order.
+    #[must_use]
+    pub fn new(cycles: Arc<dyn ExecutionPlan>, metrics: Vec<Attached>, reach: Reach) -> Self {
+        let mut fields: Vec<FieldRef> = cycles.schema().fields().iter().cloned().collect();
+        fields.extend(
+            metrics
+                .iter()
+                .map(|metric| Arc::new(Field::new(&metric.spec.column, DataType::List(metric.item()), false))),
+        );
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::new(Schema::new(fields))),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Self {
+            cycles,
+            metrics,
+            reach,
+            properties: Arc::new(properties),
+        }
+    }
+}
+
+impl DisplayAs for AttachedExec {
+    fn fmt_as(&self, _format: DisplayFormatType, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let columns: Vec<&str> = self.metrics.iter().map(|metric| metric.spec.column.as_str()).collect();
+        write!(formatter, "AttachedExec: {}, {:?}", columns.join(", "), self.reach)
+    }
+}
+
+impl ExecutionPlan for AttachedExec {
+    fn name(&self) -> &'static str {
+        "AttachedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        let rows = self.metrics.iter().map(|metric| &metric.rows);
+        std::iter::once(&self.cycles).chain(rows).collect()
+    }
+
+    fn apply_expressions(&self, _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut children = children.into_iter();
+        let missing = || internal_datafusion_err!("cycles and each metric are one input");
+        let cycles = children.next().ok_or_else(missing)?;
+        let mut metrics = self.metrics.clone();
+        for metric in &mut metrics {
+            metric.rows = children.next().ok_or_else(missing)?;
+        }
+        Ok(Arc::new(Self::new(cycles, metrics, self.reach)))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut metrics = Vec::with_capacity(self.metrics.len());
+        for metric in &self.metrics {
+            metrics.push(Held {
+                input: Some(metric.rows.execute(partition, Arc::clone(&context))?),
+                read_until: i64::MIN,
+                rows: Vec::new(),
+                memory: MemoryConsumer::new("metrics of sleep cycles").register(context.memory_pool()),
+                metric: metric.clone(),
+            });
+        }
+        let attaching = Attaching {
+            cycles: self.cycles.execute(partition, Arc::clone(&context))?,
+            batch: None,
+            metrics,
+            reach: self.reach,
+            schema: self.schema(),
+            context,
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), attached(attaching))))
+    }
+}
+
+/// What is underway.
+struct Attaching {
+    cycles: SendableRecordBatchStream,
+    /// Cycles that have not left yet.
+    batch: Option<RecordBatch>,
+    metrics: Vec<Held>,
+    reach: Reach,
+    schema: SchemaRef,
+    context: Arc<TaskContext>,
+}
+
+fn attached(attaching: Attaching) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    futures::stream::try_unfold(attaching, |mut attaching| async move {
+        let batch = attaching.next().await?;
+        Ok(batch.map(|batch| (batch, attaching)))
+    })
+}
+
+impl Attaching {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let batch = match self.batch.take() {
+            Some(batch) => batch,
+            None => match self.cycles.next().await.transpose()? {
+                Some(batch) => batch,
+                None => return Ok(None),
+            },
+        };
+        let count = batch.num_rows().min(CYCLES);
+        if count < batch.num_rows() {
+            self.batch = Some(batch.slice(count, batch.num_rows() - count));
+        }
+        let cycles = batch.slice(0, count);
+        let (starts, ends) = (times(&cycles, "start_time")?, times(&cycles, "end_time")?);
+        let mut columns: Vec<ArrayRef> = cycles.columns().to_vec();
+        for metric in &mut self.metrics {
+            let mut lengths = Vec::with_capacity(count);
+            let mut bins = Vec::new();
+            for (start, end) in starts.iter().zip(ends) {
+                let window = (start.saturating_sub(self.reach.before), end.saturating_add(self.reach.after));
+                let series = metric.series(window, self.reach.bin, &self.context).await?;
+                lengths.push(series.iter().map(RecordBatch::num_rows).sum());
+                bins.extend(series);
+            }
+            columns.push(metric.lists(lengths, &bins)?);
+        }
+        Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
+    }
+}
+
+fn times<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a [i64]> {
+    let column = rows
+        .column_by_name(name)
+        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
+    let column = column.ok_or_else(|| internal_datafusion_err!("{name} holds no microseconds"))?;
+    Ok(column.values())
+}
+
+/// The samples of a metric that touch the window, or one to come.
+struct Held {
+    /// `None` when all has been read.
+    input: Option<SendableRecordBatchStream>,
+    /// No sample that was not read starts earlier.
+    read_until: i64,
+    rows: Vec<RecordBatch>,
+    memory: MemoryReservation,
+    metric: Attached,
+}
+
+impl Held {
+    /// The bins of a window that have a value. Windows come in the order of their starts.
+    async fn series(&mut self, (start, end): (i64, i64), bin: i64, context: &Arc<TaskContext>) -> Result<Vec<RecordBatch>> {
+        let held = std::mem::take(&mut self.rows);
+        for rows in held {
+            self.hold(&rows, start)?;
+        }
+        while let Some(input) = self.input.as_mut().filter(|_| self.read_until < end) {
+            match input.next().await.transpose()? {
+                Some(rows) => {
+                    self.read_until = times(&rows, "start_time")?.last().copied().unwrap_or(self.read_until);
+                    self.hold(&rows, start)?;
+                }
+                None => self.input = None,
+            }
+        }
+        self.memory
+            .try_resize(self.rows.iter().map(RecordBatch::get_array_memory_size).sum())?;
+        let mut inside = Vec::with_capacity(self.rows.len());
+        for rows in &self.rows {
+            let begun = times(rows, "start_time")?.partition_point(|moment| *moment < end);
+            if begun > 0 {
+                inside.push(rows.slice(0, begun));
+            }
+        }
+        let range = TimeRange::new(Instant::from_micros(start), Instant::from_micros(end));
+        let (Some(range), false) = (range, inside.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let schema = self.metric.rows.schema();
+        let rows = MemorySourceConfig::try_new_exec(&[inside], schema, None)?;
+        let spec = SeriesSpec {
+            grid: Grid::uniform(range, bin),
+            ..self.metric.spec.clone()
+        };
+        let (windows, ranking) = (self.metric.windows.clone(), Arc::clone(&self.metric.ranking));
+        let series = SeriesExec::new(rows, Arc::new(spec), windows, ranking);
+        series.execute(0, Arc::clone(context))?.try_collect().await
+    }
+
+    /// Keeps what a window that starts at `moment`, or later, can touch.
+    fn hold(&mut self, rows: &RecordBatch, moment: i64) -> Result<()> {
+        let (starts, ends) = (times(rows, "start_time")?, times(rows, "end_time")?);
+        let touches = |(start, end): (&i64, &i64)| *end > moment || *start >= moment;
+        let touching = starts.iter().zip(ends).filter(|times| touches(*times)).count();
+        if touching == rows.num_rows() {
+            self.rows.push(rows.clone());
+        } else if touching > 0 {
+            let mask: BooleanArray = starts.iter().zip(ends).map(|times| Some(touches(times))).collect();
+            self.rows.push(filter_record_batch(rows, &mask)?);
+        }
+        Ok(())
+    }
+
+    /// Bins as one list for each window.
+    fn lists(&self, lengths: Vec<usize>, bins: &[RecordBatch]) -> Result<ArrayRef> {
+        let bins = concat_batches(&self.metric.spec.schema(), bins)?;
+        let fields = self.metric.item_fields();
+        let values = if bins.num_rows() == 0 {
+            StructArray::new_null(fields, 0)
+        } else {
+            StructArray::try_new(fields, bins.columns().to_vec(), None)?
+        };
+        let lists = ListArray::try_new(self.metric.item(), OffsetBuffer::from_lengths(lengths), Arc::new(values), None)?;
+        Ok(Arc::new(lists))
+    }
+}

@@ -1,0 +1,234 @@
+//! `/data/v1/records`: rule 5.7, records by a selector.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Person, at, heart_rate, id, number, person, steps, texts};
+
+fn select(person: &Person, selector: &str) -> Call {
+    person.get("/data/v1/records").with("q", selector)
+}
+
+/// The rows of an answer of one record a line.
+async fn lines(call: Call) -> Vec<Value> {
+    let reply = call.await.must_be(200);
+    assert!(reply.header("content-type").unwrap().starts_with("application/x-ndjson"), "{reply}");
+    reply.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+async fn values(person: &Person, selector: &str) -> Vec<f64> {
+    lines(select(person, selector))
+        .await
+        .iter()
+        .map(|row| number(row, "value"))
+        .collect()
+}
+
+/// 2024-05-01T00:00:00Z
+const DAY: i64 = 1_714_521_600;
+
+async fn heart() -> Person {
+    let person = person();
+    let samples: Vec<Value> = (0..10)
+        .map(|n| heart_rate(id(n), &at(&format!("{:02}:00", n + 8)), 60 + n))
+        .collect();
+    person.records("HeartRate", &samples).await;
+    person
+}
+
+#[tokio::test]
+async fn rule_5_7_a_range_answers_what_overlaps_it() {
+    let person = heart().await;
+    // From 10:00 on, before 12:00.
+    let noon = DAY + 12 * 3600;
+    assert_eq!(values(&person, &format!("HeartRate[2h] @ {noon}")).await, [62.0, 63.0]);
+    assert_eq!(values(&person, &format!("HeartRate[7200s] @ {noon}")).await, [62.0, 63.0]);
+    assert_eq!(values(&person, &format!("HeartRate[2h] @ {noon} offset 1h")).await, [61.0, 62.0]);
+    assert_eq!(values(&person, &format!("HeartRate[2h] offset -1h @ {noon}")).await, [63.0, 64.0]);
+    assert_eq!(values(&person, "HeartRate[1h]").await, Vec::<f64>::new());
+    assert_eq!(values(&person, "HeartRate[100y]").await.len(), 10);
+    person.records("StepCount", &[steps(id(1), &at("09:30"), &at("10:30"), 60)]).await;
+    let half_past = DAY + 10 * 3600 + 1800;
+    assert_eq!(values(&person, &format!("StepCount[1m] @ {half_past}")).await, [60.0]);
+    assert_eq!(
+        values(&person, &format!("StepCount[1m] @ {}", half_past + 60)).await,
+        Vec::<f64>::new()
+    );
+}
+
+#[tokio::test]
+async fn rule_5_7_a_bare_selector_answers_the_latest_that_has_begun() {
+    let person = heart().await;
+    assert_eq!(values(&person, "HeartRate").await, [69.0]);
+    let noon = DAY + 12 * 3600;
+    assert_eq!(values(&person, &format!("HeartRate @ {noon}")).await, [64.0]);
+    assert_eq!(values(&person, &format!("HeartRate @ {}", noon - 1)).await, [63.0]);
+    assert_eq!(values(&person, &format!("HeartRate @ {noon} offset 1h")).await, [63.0]);
+    assert_eq!(values(&person, &format!("HeartRate @ {DAY}")).await, Vec::<f64>::new());
+    assert_eq!(values(&person, "RestingHeartRate").await, Vec::<f64>::new());
+}
+
+#[tokio::test]
+async fn rule_5_7_the_latest_began_last_also_where_an_earlier_one_lasts_longer() {
+    let person = person();
+    let shifts = [
+        ("2020-01-01T00:00:00Z", "2024-05-01T12:00:00Z", "long"),
+        ("2022-01-01T00:00:00Z", "2022-01-02T00:00:00Z", "short"),
+        ("2021-01-01T00:00:00Z", "2021-01-02T00:00:00Z", "other"),
+    ];
+    let own = person
+        .define(
+            "Event",
+            &json!({"name": "Shift", "record_spec": {"schema": {"properties": {"note": {"type": "string"}}}}}),
+        )
+        .await;
+    for (n, (start, end, note)) in (1..).zip(shifts) {
+        person
+            .records(&own, &[json!({"id": id(n), "start_time": start, "end_time": end, "note": note})])
+            .await;
+    }
+    let latest = |selector: String| {
+        let call = select(&person, &selector);
+        async move { texts(&lines(call).await, "note") }
+    };
+    assert_eq!(latest(format!("{{__name__=\"{own}\"}} @ {DAY}")).await, ["short"]);
+    assert_eq!(latest(format!("{{__name__=\"{own}\", note!=\"short\"}} @ {DAY}")).await, ["other"]);
+    assert_eq!(latest(format!("{{__name__=\"{own}\", note=~\"l.*\"}} @ {DAY}")).await, ["long"]);
+    assert_eq!(latest(format!("Event @ {DAY}")).await, ["short"]);
+    assert_eq!(
+        latest(format!(
+            "{{__name__=\"{}\"}}[1s] @ {DAY}",
+            own.to_uppercase().replace("EVENT", "Event")
+        ))
+        .await,
+        ["long"]
+    );
+}
+
+#[tokio::test]
+async fn rule_5_7_labels_choose_records() {
+    let person = person();
+    let rows = [
+        json!({"id": id(1), "recorded_at": at("10:00"), "source_id": "a.b", "sources": ["a.b"], "value": 3, "note": "tea: green", "tags": ["t1"]}),
+        json!({"id": id(2), "recorded_at": at("10:01"), "source_id": "a.c", "sources": ["a.c"], "value": 5, "note": null, "tags": ["t1", "t2"]}),
+        json!({"id": id(3), "recorded_at": at("10:02"), "source_id": "o'brien", "sources": ["o'brien"], "value": 4, "note": "two\nlines", "tags": []}),
+    ];
+    person.records("NumericAnnotation", &rows).await;
+    for (labels, expected) in [
+        (r#"source_id="a.b""#, &[3.0][..]),
+        (r#"source_id="a.b", value="3""#, &[3.0]),
+        (r#"source_id="a.b", source_id="a.c""#, &[]),
+        (r#"source_id=~"a\\..""#, &[3.0, 5.0]),
+        (r#"source_id=~"a""#, &[]),
+        (r#"source_id!~"a\\..""#, &[4.0]),
+        (r#"note="""#, &[5.0]),
+        (r#"note!="""#, &[3.0, 4.0]),
+        (r#"note!="tea: green""#, &[5.0, 4.0]),
+        (r#"note=~".*""#, &[3.0, 5.0, 4.0]),
+        (r#"note=~".+""#, &[3.0, 4.0]),
+        (r#"note=~"two.lines""#, &[4.0]),
+        (r#"note!~".*green|""#, &[4.0]),
+        (r#"tags="t2""#, &[5.0]),
+        (r#"tags!="t2""#, &[3.0, 4.0]),
+        (r#"tags="""#, &[4.0]),
+        (r#"tags=~"t[2-9]""#, &[5.0]),
+        (r#"tags!~"t.""#, &[4.0]),
+        (r#"value!="4""#, &[3.0, 5.0]),
+        (r#"source_id="' OR 1=1 --""#, &[]),
+        (r#"id=~".*0002""#, &[5.0]),
+        (r#"recorded_at="2024-05-01T10:00:00Z""#, &[3.0]),
+    ] {
+        let selector = format!("NumericAnnotation{{{labels}}}[1d] @ {}", DAY + 86_400);
+        assert_eq!(values(&person, &selector).await, expected, "{labels}");
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_that_explodes_elsewhere_runs_in_linear_time() {
+    let person = person();
+    let rows: Vec<Value> = (0..50)
+        .map(|n| json!({"id": id(n), "recorded_at": at("10:00"), "value": n, "note": "a".repeat(5000) + "!"}))
+        .collect();
+    person.records("NumericAnnotation", &rows).await;
+    let begun = std::time::Instant::now();
+    for pattern in ["(a+)+b", "(a|a)*b", "(.*)*x", "(a?){200}a{200}"] {
+        let selector = format!("NumericAnnotation{{note=~\"{pattern}\"}}[1d] @ {}", DAY + 86_400);
+        assert_eq!(values(&person, &selector).await, Vec::<f64>::new(), "{pattern}");
+    }
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    let selector = format!("NumericAnnotation{{note=~\"((a{{100}}){{100}}){{100}}\"}}[1d] @ {DAY}");
+    assert_eq!(select(&person, &selector).await.faults(), ["query.q"]);
+}
+
+#[tokio::test]
+async fn rule_5_7_the_answer_has_a_record_a_line_or_is_csv() {
+    let person = heart().await;
+    let selector = format!("HeartRate[1h] @ {}", DAY + 9 * 3600);
+    for format in ["json", "jsonl", "ndjson"] {
+        assert_eq!(lines(select(&person, &selector).with("format", format)).await.len(), 1);
+    }
+    for (name, value) in [("format", "csv"), ("output", "csv")] {
+        let reply = select(&person, &selector).with(name, value).await.must_be(200);
+        let mut lines = reply.text().lines();
+        assert!(lines.next().unwrap().split(',').any(|column| column == "value"), "{reply}");
+        assert_eq!(lines.count(), 1);
+    }
+    assert_eq!(
+        select(&person, &selector).with("output", "jstable").await.must_be(200).rows().len(),
+        1
+    );
+    assert_eq!(select(&person, "HeartRate[1h] @ 0").await.must_be(200).text(), "");
+    assert_eq!(select(&person, &selector).with("format", "xml").await.faults(), ["query.format"]);
+    let tag = select(&person, &selector).await.must_be(200).header("etag").unwrap().to_owned();
+    select(&person, &selector).header("if-none-match", &tag).await.must_be(304);
+}
+
+#[tokio::test]
+async fn rule_5_7_what_is_not_supported_is_named() {
+    let person = heart().await;
+    for (selector, token) in [
+        ("rate(HeartRate[5m])", "rate"),
+        ("sum(HeartRate)", "sum"),
+        ("HeartRate * 2", "*"),
+        ("HeartRate[5m:1m]", ":"),
+        ("HeartRate{nosuch=\"1\"}", "nosuch"),
+        ("HeartRate{value=\"abc\"}", "abc"),
+        ("HeartRate{value=~\"6.\"}", "=~"),
+        ("HeartRate{unit=~\"(\"}", "("),
+        ("HeartRate{unit=~\"a)|(.*\"}", "regular expression"),
+        ("HeartRate{source_properties=\"a\"}", "source_properties"),
+        ("HeartRate[1e30]", "1e30"),
+        ("HeartRate[", "selector"),
+        ("", "selector"),
+    ] {
+        let reply = select(&person, selector).await;
+        assert_eq!(reply.faults(), ["query.q"], "{selector}");
+        assert!(reply.text().contains(token), "{selector}: {reply}");
+    }
+    assert_eq!(person.get("/data/v1/records").await.faults(), ["query.q"]);
+    select(&person, "Nosuch").await.must_be(404);
+    select(&person, "{__name__=\"Event/0193b5a2-0000-7000-8000-000000000001\"}")
+        .await
+        .must_be(404);
+}
+
+#[tokio::test]
+async fn another_persons_records_are_not_selected() {
+    let owner = heart().await;
+    let stranger = person();
+    for selector in ["HeartRate", "HeartRate[100y]", "Nosuch"] {
+        select(&stranger, selector)
+            .with("svc_userid", &owner.id.to_string())
+            .await
+            .problem(403);
+    }
+    assert_eq!(
+        select(&owner, "HeartRate")
+            .with("svc_userid", &owner.id.to_string())
+            .await
+            .must_be(200)
+            .text()
+            .lines()
+            .count(),
+        1
+    );
+}

@@ -1,0 +1,228 @@
+//! Columns, output methods, zones and what else shapes an answer.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use serde_json::{Value, json};
+
+use super::{column, grouped, rows, sample, series};
+use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, person, steps, texts};
+
+/// Heart rates of case M11.
+async fn with_heart_rates() -> Person {
+    let person = person();
+    let samples = [("10:00:05", 60), ("10:00:45", 70), ("10:02:10", 90)];
+    let samples: Vec<Value> = (1..)
+        .zip(samples)
+        .map(|(n, (time, value))| heart_rate(id(n), &at(time), value))
+        .collect();
+    person.records("HeartRate", &samples).await;
+    person
+}
+
+const ALL: [&str; 7] = ["max", "min", "delta", "mean", "uniques", "allpoints", "rollingmean"];
+
+#[tokio::test]
+async fn rule_1_6_every_method_shows_the_same_rows() {
+    let person = with_heart_rates().await;
+    let expected = ["10:00", "10:01", "10:02", "10:03"].map(at);
+    for method in METHODS {
+        let mut call = series(&person, "HeartRate", &at("10:00"), &at("10:04")).with("output", method);
+        for calculation in ALL {
+            call = call.with("calculations", calculation);
+        }
+        let reply = call.await.must_be(200);
+        let frame = Frame::read(method, &reply.body);
+        assert_eq!(
+            frame.columns,
+            [
+                "time",
+                "heart_rate",
+                "max_heart_rate",
+                "min_heart_rate",
+                "delta_heart_rate",
+                "mean_heart_rate",
+                "uniq_heart_rate",
+                "all_heart_rate",
+                "rollingmean_heart_rate"
+            ],
+            "{method}"
+        );
+        assert_eq!(frame.rows.len(), 4, "{method}");
+        if matches!(method, "csv" | "quotecsv") {
+            let cells: Vec<&str> = frame.rows[0].as_object().unwrap().values().filter_map(Value::as_str).collect();
+            assert_eq!(
+                cells[1..8],
+                ["65.0", "70.0", "60.0", "10.0", "65.0", "[60.0,70.0]", "[60.0,70.0]"],
+                "{method}"
+            );
+            continue;
+        }
+        assert_eq!(texts(&frame.rows, "time"), expected, "{method}");
+        assert_eq!(column(&frame.rows, "heart_rate"), [Some(65.0), None, Some(90.0), None], "{method}");
+        assert_eq!(frame.rows[0]["uniq_heart_rate"], json!([60.0, 70.0]), "{method}");
+        assert_eq!(frame.rows[1]["all_heart_rate"], Value::Null, "{method}");
+        if frame.schema.is_some() {
+            let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+            assert_eq!(frame.data_type("time"), time, "{method}");
+            assert_eq!(frame.data_type("heart_rate"), DataType::Float64, "{method}");
+            assert!(matches!(frame.data_type("uniq_heart_rate"), DataType::List(_)), "{method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn texts_are_exact_to_the_byte() {
+    let person = with_heart_rates().await;
+    let call = |method: &str| {
+        let call = series(&person, "HeartRate", &at("10:00"), &at("10:02")).with("calculations", "uniques,count");
+        call.with("output", method)
+    };
+    let text = |method: &'static str| async move { (method, call(method).await.must_be(200).text().to_owned()) };
+    assert_eq!(
+        text("csv").await.1,
+        "time,heart_rate,uniq_heart_rate,count_heart_rate\n2024-05-01T10:00:00Z,65.0,\"[60.0,70.0]\",2\n2024-05-01T10:01:00Z,,,0\n"
+    );
+    assert_eq!(
+        text("quotecsv").await.1,
+        "\"time\",\"heart_rate\",\"uniq_heart_rate\",\"count_heart_rate\"\n\"2024-05-01T10:00:00Z\",\"65.0\",\"[60.0,70.0]\",\"2\"\n\"2024-05-01T10:01:00Z\",\"\",\"\",\"0\"\n"
+    );
+    assert_eq!(
+        text("ndjson").await.1,
+        "{\"time\":\"2024-05-01T10:00:00Z\",\"heart_rate\":65.0,\"uniq_heart_rate\":[60.0,70.0],\"count_heart_rate\":2}\n{\"time\":\"2024-05-01T10:01:00Z\",\"heart_rate\":null,\"uniq_heart_rate\":null,\"count_heart_rate\":0}\n"
+    );
+}
+
+#[tokio::test]
+async fn rule_1_6_the_zone_changes_labels_and_calendar_bins_and_nothing_else() {
+    let person = with_heart_rates().await;
+    let call = || series(&person, "HeartRate", &at("09:50"), &at("10:20")).with("tz", "Asia/Kathmandu");
+    let plain = rows(call().with("samprate", "600")).await;
+    assert_eq!(
+        texts(&plain, "time"),
+        ["15:35", "15:45", "15:55"].map(|time| format!("2024-05-01T{time}:00+05:45"))
+    );
+    let hours = rows(call().with("samprate", "1h")).await;
+    assert_eq!(texts(&hours, "time"), ["2024-05-01T15:00:00+05:45", "2024-05-01T16:00:00+05:45"]);
+    let reply = call().with("output", "arrow").await.must_be(200);
+    let zone = Frame::read("arrow", &reply.body).data_type("time");
+    assert_eq!(zone, DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Kathmandu".into())));
+    for name in ["UTC", "localtime", "Etc/GMT+5", "US/Pacific"] {
+        let call = series(&person, "HeartRate", &at("09:50"), &at("10:20")).with("tz", name);
+        assert_eq!(rows(call).await.len(), 30, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn rule_1_2a_windows_below_a_second_and_a_default_of_a_minute() {
+    let person = with_heart_rates().await;
+    let found = rows(series(&person, "HeartRate", &at("10:00:05"), &at("10:00:06")).with("samprate", "0.25")).await;
+    assert_eq!(
+        texts(&found, "time"),
+        ["05Z", "05.250Z", "05.500Z", "05.750Z"].map(|second| format!("2024-05-01T10:00:{second}"))
+    );
+    assert_eq!(column(&found, "heart_rate"), [Some(60.0), None, None, None]);
+    assert_eq!(rows(series(&person, "HeartRate", &at("10:00"), &at("11:00"))).await.len(), 60);
+    assert!(rows(series(&person, "HeartRate", &at("10:00"), &at("10:00"))).await.is_empty());
+    let fine = series(&person, "HeartRate", &at("10:00:05"), "2024-05-01T10:00:05.000003Z").with("samprate", "0.000001");
+    assert_eq!(rows(fine).await.len(), 3);
+}
+
+#[tokio::test]
+async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
+    let person = with_heart_rates().await;
+    person
+        .records("StepCount", &[steps(id(1), &at("10:00:30"), &at("10:02:30"), 120)])
+        .await;
+    let call = || grouped(&person, &at("10:00"), &at("10:04"));
+    let found = rows(
+        call()
+            .with("metrics", "StepCount")
+            .with("metrics", "HeartRate")
+            .with("metrics", "Weight"),
+    )
+    .await;
+    let columns: Vec<&String> = found[0].as_object().unwrap().keys().collect();
+    assert_eq!(columns, ["time", "step_count", "heart_rate", "weight"]);
+    assert_eq!(column(&found, "step_count"), [Some(30.0), Some(60.0), Some(30.0), None]);
+    assert_eq!(column(&found, "heart_rate"), [Some(65.0), None, Some(90.0), None]);
+    assert_eq!(column(&found, "weight"), [None; 4]);
+    let listed = rows(call().with("metrics", "HeartRate,StepCount").with("replace_nulls", "1")).await;
+    assert_eq!(column(&listed, "heart_rate"), [Some(65.0), Some(0.0), Some(90.0), Some(0.0)]);
+    assert_eq!(listed[0].as_object().unwrap().len(), 3);
+    let own = call().with("metrics", "HeartRate").with("svc_userid", &person.id.to_string());
+    assert_eq!(rows(own).await.len(), 4);
+    for method in METHODS {
+        let reply = call()
+            .with("metrics", "HeartRate,StepCount")
+            .with("output", method)
+            .await
+            .must_be(200);
+        assert_eq!(Frame::read(method, &reply.body).rows.len(), 4, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn own_metrics_have_series_by_their_aggregation() {
+    let person = person();
+    let define = |name: &str, aggregation: &str| {
+        let definition = json!({"name": name, "description": name, "record_spec": {"unit": "cups", "aggregation": aggregation}});
+        let person = person.clone();
+        async move { person.define("Metric", &definition).await }
+    };
+    let (added, level) = (define("Tea", "cumulative").await, define("Mood", "discrete").await);
+    let spans = json!({"start_time": at("10:00:30"), "end_time": at("10:01:30"), "value": 4});
+    for metric in [&added, &level] {
+        person.records(metric, std::slice::from_ref(&spans)).await;
+        person.records(metric, &[json!({"start_time": at("10:01:10"), "value": 1})]).await;
+    }
+    let found = rows(series(&person, &added, &at("10:00"), &at("10:03"))).await;
+    assert_eq!(column(&found, "value"), [Some(2.0), Some(3.0), None]);
+    let found = rows(series(&person, &level, &at("10:00"), &at("10:03"))).await;
+    assert_eq!(column(&found, "value"), [Some(4.0), Some(2.5), None]);
+    let both = grouped(&person, &at("10:00"), &at("10:03"))
+        .with("metrics", &added)
+        .with("metrics", &level);
+    let found = rows(both).await;
+    assert_eq!(column(&found, "value"), [Some(2.0), Some(3.0), None]);
+    assert_eq!(column(&found, &level), [Some(4.0), Some(2.5), None]);
+}
+
+#[tokio::test]
+async fn rule_1_5e_the_series_of_sleep_is_that_of_the_resolved_stages() {
+    let person = person();
+    let stages = [(1, 0, "22:00", "23:00"), (2, 3, "22:10", "22:20"), (3, 2, "22:15", "22:30")];
+    let records: Vec<Value> = stages
+        .iter()
+        .map(|(n, stage, start, end)| sample(id(*n), 0, &at(start), &at(end), f64::from(*stage)))
+        .collect();
+    person.records("SleepStage", &records).await;
+    let found = rows(series(&person, "SleepStage", &at("22:05"), &at("22:40")).with("samprate", "300")).await;
+    // In bed loses to unknown, unknown to any other stage.
+    let expected = [0.0, 3.0, 3.0, 2.0, 2.0, 0.0, 0.0].map(Some);
+    assert_eq!(column(&found, "sleep_stage"), expected);
+}
+
+#[tokio::test]
+async fn a_walk_test_is_never_prorated() {
+    let person = person();
+    let tests = [
+        sample(id(1), 0, &at("10:00"), &at("10:06"), 480.0),
+        sample(id(2), 1, &at("10:04"), &at("10:10"), 500.0),
+    ];
+    person.records("SixMinuteWalkDistance", &tests).await;
+    let found = rows(series(&person, "SixMinuteWalkDistance", &at("10:00"), &at("10:12")).with("samprate", "180")).await;
+    assert_eq!(
+        column(&found, "six_minute_walk_distance"),
+        [Some(480.0), Some(500.0), Some(500.0), Some(500.0)]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_has_not_changed_is_not_sent_again() {
+    let person = with_heart_rates().await;
+    let call = || series(&person, "HeartRate", &at("10:00"), &at("10:04")).with("output", "csv");
+    let tag = call().await.must_be(200).header("etag").unwrap().to_owned();
+    call().header("if-none-match", &tag).await.must_be(304);
+    person.records("HeartRate", &[heart_rate(id(9), &at("10:03"), 80)]).await;
+    let reply = call().header("if-none-match", &tag).await.must_be(200);
+    assert_ne!(reply.header("etag"), Some(tag.as_str()));
+}
