@@ -16,6 +16,7 @@ use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
+use crate::query::places::geocoder::Geocoder;
 use crate::query::records::Archive;
 
 /// The running service, as the interface sees it.
@@ -38,6 +39,8 @@ pub struct App {
     pub engine: Arc<Engine>,
     /// Everything stored, for those with a permit.
     pub archive: Archive<Warden>,
+    /// Names for positions.
+    pub geocoder: Arc<dyn Geocoder>,
     /// Places for questions.
     pub queries: Admission,
 }

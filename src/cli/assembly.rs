@@ -23,6 +23,9 @@ use crate::model::meters::CommitMeters;
 use crate::model::registry::Registry;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
+use crate::query::places::geocoder::Geocoder;
+use crate::query::places::geocoder::offline::Offline;
+use crate::query::places::geocoder::service::Service;
 use crate::query::records::Archive;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -102,6 +105,10 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         interface.queue_patience,
         metrics.meters.reads.clone(),
     );
+    let geocoder: Arc<dyn Geocoder> = match &settings.geocoder {
+        Some(service) => Arc::new(Service::new(service, metrics.meters.geocoder.clone()).map_err(Failed::from_error)?),
+        None => Arc::new(Offline::default()),
+    };
     let app = Arc::new(App {
         verifier,
         settings: interface,
@@ -121,6 +128,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         grants: Grants::each_to_their_own(),
         metrics,
         readiness,
+        geocoder,
         queries,
     });
     Ok(Assembly {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::api::settings::InterfaceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
+use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
 use crate::upkeep::settings::UpkeepSettings;
 
@@ -50,6 +51,8 @@ pub struct Settings {
     pub queries: QuerySettings,
     pub writes: WriteSettings,
     pub upkeep: UpkeepSettings,
+    /// Who names positions, if not the places built in.
+    pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
     /// Where traces are to go.
     pub trace_endpoint: Option<String>,
@@ -118,6 +121,7 @@ impl Settings {
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
             },
+            geocoder: geocoder(sayings)?,
             log: log(sayings)?,
             trace_endpoint: said("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
         })
@@ -243,6 +247,13 @@ fn s3_options(sayings: &Sayings) -> Result<Vec<(String, String)>, SettingsError>
         .collect();
     options.push(("AWS_ALLOW_HTTP".to_owned(), allow_http.to_string()));
     Ok(options)
+}
+
+fn geocoder(sayings: &Sayings) -> Result<Option<ServiceSettings>, SettingsError> {
+    let url = parse::optional_url(sayings.said("geocoder_url")?)?;
+    let timeout = parse::duration(sayings.said("geocoder_timeout")?)?;
+    let cache = parse::number(sayings.said("geocoder_cache")?, 0)?;
+    Ok(url.map(|url| ServiceSettings { url, timeout, cache }))
 }
 
 fn log(sayings: &Sayings) -> Result<LogSettings, SettingsError> {

@@ -26,6 +26,7 @@ pub struct Meters {
     pub queries: QueryMeters,
     pub store: StoreMeters,
     pub upkeep: UpkeepMeters,
+    pub geocoder: GeocoderMeters,
 }
 
 impl Meters {
@@ -37,6 +38,7 @@ impl Meters {
         meters.queries.register(registry.sub_registry_with_prefix("query"));
         meters.store.register(registry.sub_registry_with_prefix("store"));
         meters.upkeep.register(registry.sub_registry_with_prefix("upkeep"));
+        meters.geocoder.register(registry.sub_registry_with_prefix("geocoder"));
         meters
     }
 }
@@ -170,5 +172,19 @@ impl UpkeepMeters {
             self.collected_objects.clone(),
         );
         registry.register("failures", "Background jobs that failed", self.failures.clone());
+    }
+}
+
+/// Names asked of an outside service.
+#[derive(Clone, Debug, Default)]
+pub struct GeocoderMeters {
+    pub asked: Counter,
+    pub failures: Counter,
+}
+
+impl GeocoderMeters {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("asked", "Positions sent to the outside geocoder", self.asked.clone());
+        registry.register("failures", "Positions that it gave no usable answer for", self.failures.clone());
     }
 }

@@ -1,5 +1,6 @@
 //! Where somebody was and when they meant to be somewhere: locations, calendars, workouts.
 
+mod names;
 mod plans;
 mod raw;
 mod whereabouts;

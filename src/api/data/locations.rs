@@ -15,8 +15,10 @@ use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::OutputMethod;
 use crate::query::places::raw::{OneOf, RawSpec};
+use crate::query::places::stays;
 use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, Updates};
 use crate::query::places::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, PLATFORM_VISITS};
+use crate::query::records::Prepared;
 
 use super::asking::{Asking, output};
 use super::records::id_form;
@@ -65,23 +67,56 @@ pub async fn platform_location_updates(
     asking.answer(&app, ticket, prepared, query.output, "").await
 }
 
+/// Visits of a range, told or worked out.
+#[derive(Debug)]
+pub struct VisitsQuery {
+    range: TimeRange,
+    derive: bool,
+    output: OutputMethod,
+}
+
+impl FromParams for VisitsQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, derive, output) = (params.range(), params.flag("derive").unwrap_or(false), output(params));
+        Some(Self {
+            range: range?,
+            derive,
+            output,
+        })
+    }
+}
+
 /// Stays at places that share time with the range. An arrival in year 1 and a departure in year 4001 are unknown.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_location_visits", tag = "locations",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = Option<OutputMethod>, Query)),
+    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
+        ("derive" = Option<bool>, Query, description = "Where no visit of the range was recorded, work visits out from the device's updates: at least 10 minutes within 100 metres, with silences of at most 15 minutes"),
+        ("output" = Option<OutputMethod>, Query)),
     responses((status = 200, description = "Visits"), (status = 403), (status = 422)))]
 pub async fn platform_location_visits(
     State(app): State<Shared>,
     asking: Asking,
-    Checked(query): Checked<RangeQuery>,
+    Checked(query): Checked<VisitsQuery>,
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, PLATFORM_VISITS, query.range).await?;
+    let updates = if query.derive {
+        Some(asking.granted(&app, PLATFORM_UPDATES, stays::reads(query.range)).await?)
+    } else {
+        None
+    };
     let ticket = app.queries.enter().await?;
     let spec = RawSpec {
         columns: VISIT_COLUMNS,
         only: None,
         ids: id_form(query.output),
     };
-    let prepared = app.archive.raw(&granted, &spec).await?;
+    let mut prepared = app.archive.raw(&granted, &spec).await?;
+    if let Some(updates) = updates
+        && app.archive.location_bounds(&granted, None).await?.records == 0
+    {
+        let stays = app.archive.stays(&updates, query.range, &prepared.schema, spec.ids).await?;
+        let versions = prepared.versions.into_iter().chain(stays.versions).collect();
+        prepared = Prepared { versions, ..stays };
+    }
     asking.answer(&app, ticket, prepared, query.output, "").await
 }
 

@@ -1,5 +1,7 @@
 //! Where somebody was: at one moment, and at regular moments.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::Response;
 
@@ -11,9 +13,11 @@ use crate::auth::grants::Warden;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::OutputMethod;
 use crate::query::places::at_time::AtTimeSpec;
+use crate::query::places::named::with_names;
 use crate::query::places::series::SeriesSpec;
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
+use crate::query::records::Prepared;
 
 use super::asking::{Asking, output};
 use super::locations::{location_sources, updates_of};
@@ -31,6 +35,7 @@ pub struct AtTimeQuery {
     time: Instant,
     window: i64,
     include_after: bool,
+    names: bool,
     output: OutputMethod,
 }
 
@@ -38,11 +43,12 @@ impl FromParams for AtTimeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (time, window) = (params.required_instant("time"), seconds(params, "window_size", LOOK_BACK, 0));
         let include_after = params.flag("include_after").unwrap_or(false);
-        let output = output(params);
+        let (names, output) = (wants_names(params), output(params));
         Some(Self {
             time: time?,
             window: window?,
             include_after,
+            names,
             output,
         })
     }
@@ -52,7 +58,7 @@ impl FromParams for AtTimeQuery {
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/location_at_time", tag = "locations",
     params(("svc_userid" = String, Path), ("time" = String, Query),
         ("window_size" = Option<i64>, Query, description = "Seconds to look back, and forward with `include_after`; 14400 if not given"),
-        ("include_after" = Option<bool>, Query), ("output" = Option<OutputMethod>, Query)),
+        ("include_after" = Option<bool>, Query), ("reverse_geocode" = Option<bool>, Query, description = "Adds `address` and `location_details`"), ("output" = Option<OutputMethod>, Query)),
     responses((status = 200, description = "One sample or none"), (status = 403), (status = 422)))]
 pub async fn location_at_time(
     State(app): State<Shared>,
@@ -65,7 +71,8 @@ pub async fn location_at_time(
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
     let ticket = app.queries.enter().await?;
     let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    let (prepared, edition) = named(&app, prepared, query.names, ("latitude_degrees", "longitude_degrees"));
+    asking.answer(&app, ticket, prepared, query.output, &edition).await
 }
 
 /// A series of places.
@@ -73,6 +80,7 @@ pub async fn location_at_time(
 pub struct SeriesQuery {
     spec: SeriesSpec,
     sources: Vec<LocationSource>,
+    names: bool,
     output: OutputMethod,
 }
 
@@ -87,7 +95,7 @@ impl FromParams for SeriesQuery {
         if change_meters.is_some_and(|meters| meters < 0.0) {
             params.fault("change_meters", "greater_than_equal", "expected a distance of at least 0 metres");
         }
-        let (sources, output) = (location_sources(params), output(params));
+        let (sources, names, output) = (location_sources(params), wants_names(params), output(params));
         Some(Self {
             spec: SeriesSpec {
                 range: range?,
@@ -96,6 +104,7 @@ impl FromParams for SeriesQuery {
                 change_meters,
             },
             sources: sources?,
+            names,
             output,
         })
     }
@@ -107,14 +116,20 @@ impl FromParams for SeriesQuery {
         ("sample_rate" = Option<i64>, Query, description = "Seconds from one row to the next; 900 if not given"),
         ("look_back" = Option<i64>, Query, description = "Seconds for which a position stays known; 14400 if not given"),
         ("change_meters" = Option<f64>, Query, description = "Rows nearer than this to the row before are left out"),
-        ("location_sources" = Option<Vec<String>>, Query, description = "mobile_os, maps; both if not given"), ("output" = Option<OutputMethod>, Query)),
+        ("location_sources" = Option<Vec<String>>, Query, description = "mobile_os, maps; both if not given"),
+        ("reverse_geocode" = Option<bool>, Query, description = "Adds `address` and `location_details`"), ("output" = Option<OutputMethod>, Query)),
     responses((status = 200, description = "Places"), (status = 403), (status = 422)))]
 pub async fn location_time_series(
     State(app): State<Shared>,
     asking: Asking,
     Checked(query): Checked<SeriesQuery>,
 ) -> Result<Response, ApiError> {
-    let SeriesQuery { spec, sources, output } = query;
+    let SeriesQuery {
+        spec,
+        sources,
+        names,
+        output,
+    } = query;
     let limit = app.settings.cell_limit;
     if spec.slots() > limit {
         let message = format!(
@@ -127,7 +142,22 @@ pub async fn location_time_series(
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
     let ticket = app.queries.enter().await?;
     let prepared = app.archive.location_series(&updates, visits.as_ref(), &spec).await?;
-    asking.answer(&app, ticket, prepared, output, "").await
+    let (prepared, edition) = named(&app, prepared, names, ("lat", "long"));
+    asking.answer(&app, ticket, prepared, output, &edition).await
+}
+
+/// `reverse_geocode`.
+fn wants_names(params: &mut Params<'_>) -> bool {
+    params.flag("reverse_geocode").unwrap_or(false)
+}
+
+/// The rows with the names of their places, if these are wanted, and what the names depend on.
+fn named(app: &Shared, prepared: Prepared, wanted: bool, columns: (&'static str, &'static str)) -> (Prepared, String) {
+    if !wanted {
+        return (prepared, String::new());
+    }
+    let edition = app.geocoder.edition().to_string();
+    (with_names(prepared, Arc::clone(&app.geocoder), columns), edition)
 }
 
 /// The visits to fall back on: the device's, if it is asked and if they may be seen.

@@ -261,6 +261,27 @@ pub const SETTINGS: &[Entry] = &[
         "Rows times columns of one computed answer, the column of times not counted",
     ),
     entry(
+        "geocoder_url",
+        "geocoder-url",
+        "ALMANAC_GEOCODER_URL",
+        "",
+        "Address of a Nominatim-compatible service that is sent the positions to name; without it, names come from the places built in",
+    ),
+    entry(
+        "geocoder_timeout",
+        "geocoder-timeout",
+        "ALMANAC_GEOCODER_TIMEOUT",
+        "2s",
+        "How long the answer of that service is waited for; without one, a position has no name",
+    ),
+    entry(
+        "geocoder_cache",
+        "geocoder-cache",
+        "ALMANAC_GEOCODER_CACHE",
+        "10000",
+        "Answers of that service that are kept",
+    ),
+    entry(
         "waiting_writes",
         "waiting-writes",
         "ALMANAC_WAITING_WRITES",

@@ -248,3 +248,6 @@ impl Rows {
         )?)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -397,3 +397,53 @@ async fn bad_parameters_are_named() {
             .problem(403);
     }
 }
+
+#[tokio::test]
+async fn visits_are_worked_out_from_updates_for_those_who_ask_and_have_none() {
+    let person = person();
+    let minutes = (0..60).map(|minute| {
+        let home = minute < 25;
+        let metres = if home {
+            0.000_2 * f64::from(minute % 3)
+        } else {
+            0.01 * f64::from(minute)
+        };
+        update(id(minute), &at(&format!("10:{minute:02}")), 40.0 + metres, -75.0, 10.0)
+    });
+    person.records("PlatformLocationUpdate", &minutes.collect::<Vec<_>>()).await;
+    let visits = || between(own(&person, "platform_location_visits"), &at("10:20"), &at("11:00"));
+    assert!(rows(visits()).await.is_empty(), "nothing is worked out for those who do not ask");
+    let derived = rows(visits().with("derive", "true")).await;
+    assert_eq!(derived.len(), 1, "{derived:?}");
+    assert_eq!(
+        (&derived[0]["arrival_date"], &derived[0]["departure_date"]),
+        (&json!(at("10:00")), &json!(at("10:25")))
+    );
+    assert_eq!(
+        keys(&derived[0]),
+        [
+            "uuid",
+            "latitude_degrees",
+            "longitude_degrees",
+            "horizontal_accuracy_meters",
+            "arrival_date",
+            "departure_date"
+        ]
+    );
+    assert_eq!(rows(visits().with("derive", "true")).await, derived, "with the same id each time");
+    let touching = between(own(&person, "platform_location_visits"), &at("10:25"), &at("11:00"));
+    assert!(rows(touching.with("derive", "true")).await.is_empty(), "half-open");
+    for method in METHODS {
+        let reply = visits().with("derive", "true").with("output", method).await.must_be(200);
+        assert_eq!(Frame::read(method, &reply.body).rows.len(), 1, "{method}");
+    }
+    person
+        .records("PlatformLocationVisit", &[visit(id(100), &at("10:30"), &at("10:40"), 1.0, 1.0)])
+        .await;
+    assert_eq!(
+        texts(&rows(visits().with("derive", "true")).await, "uuid"),
+        [id(100).to_string()],
+        "what was told is better"
+    );
+    assert_eq!(visits().with("derive", "often").await.faults(), ["query.derive"]);
+}

@@ -1,0 +1,291 @@
+//! Places from a service that speaks as Nominatim does, for operators who run or rent one.
+//!
+//! Every position that is named leaves for that service. Answers are kept, bounded, by cells of some ten metres. A service that does not answer in time is left
+//! alone for a while, so that it delays one question and not all of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use moka::future::Cache;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::model::geo::Position;
+use crate::model::meters::GeocoderMeters;
+
+use super::{FARTHEST, Geocoder, GeocoderError, Place};
+
+/// For how long a service that did not answer is left alone.
+const REST: Duration = Duration::from_secs(10);
+/// Cells to a degree: some eleven metres from north to south.
+const CELLS: f64 = 10_000.0;
+/// A longer answer is none.
+const LARGEST_ANSWER: usize = 256 * 1024;
+/// Services want to know who asks.
+const USER_AGENT: &str = concat!("almanac/", env!("CARGO_PKG_VERSION"));
+
+/// What the operator decides about the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceSettings {
+    /// Without a slash at the end; `/reverse` is asked.
+    pub url: String,
+    /// How long an answer is waited for.
+    pub timeout: Duration,
+    /// How many answers are kept.
+    pub cache: u64,
+}
+
+/// A geocoder that asks a service.
+#[derive(Debug)]
+pub struct Service {
+    url: reqwest::Url,
+    client: reqwest::Client,
+    known: Cache<(i32, i32), Option<Arc<Found>>>,
+    resting_until: Mutex<Option<Instant>>,
+    failures: AtomicU64,
+    meters: GeocoderMeters,
+}
+
+impl Service {
+    pub fn new(settings: &ServiceSettings, meters: GeocoderMeters) -> Result<Self, GeocoderError> {
+        let address = |reason: String| GeocoderError::Address {
+            url: settings.url.clone(),
+            reason,
+        };
+        let url = format!("{}/reverse", settings.url);
+        let url = reqwest::Url::parse(&url).map_err(|error| address(error.to_string()))?;
+        // A redirect would lead positions to somebody whom the operator did not name.
+        let client = reqwest::Client::builder()
+            .timeout(settings.timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(USER_AGENT)
+            .no_proxy()
+            .build();
+        Ok(Self {
+            url,
+            client: client.map_err(|error| address(error.to_string()))?,
+            known: Cache::new(settings.cache),
+            resting_until: Mutex::default(),
+            failures: AtomicU64::new(0),
+            meters,
+        })
+    }
+
+    async fn found(&self, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+        let cell = (
+            (position.latitude * CELLS).round() as i32,
+            (position.longitude * CELLS).round() as i32,
+        );
+        // Those who ask for the same cell at the same time wait for one answer.
+        let asked = self.known.try_get_with(cell, self.ask(position)).await;
+        asked.map_err(|error| GeocoderError::clone(&error))
+    }
+
+    async fn ask(&self, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+        if self.is_resting() {
+            return Err(GeocoderError::Resting);
+        }
+        self.meters.asked.inc();
+        let answer = self.fetched(position).await;
+        if let Err(error) = &answer {
+            self.failed(error);
+        }
+        answer
+    }
+
+    async fn fetched(&self, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+        let failed = |error: reqwest::Error| GeocoderError::Unavailable(error.without_url().to_string());
+        let mut url = self.url.clone();
+        url.query_pairs_mut()
+            .append_pair("format", "jsonv2")
+            .append_pair("addressdetails", "1")
+            .append_pair("lat", &position.latitude.to_string())
+            .append_pair("lon", &position.longitude.to_string());
+        let mut response = self.client.get(url).send().await.map_err(failed)?;
+        if !response.status().is_success() {
+            return Err(GeocoderError::Unavailable(format!("it answered {}", response.status())));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > LARGEST_ANSWER {
+                return Err(GeocoderError::Unreadable(format!("more than {LARGEST_ANSWER} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let answer: Answer = serde_json::from_slice(&body).map_err(|error| GeocoderError::Unreadable(error.to_string()))?;
+        Ok(answer.found()?.map(Arc::new))
+    }
+
+    fn is_resting(&self) -> bool {
+        let until = *self.resting_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn failed(&self, error: &GeocoderError) {
+        self.meters.failures.inc();
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        *self.resting_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
+        // No position in the log.
+        tracing::warn!(%error, "no name for a position");
+    }
+}
+
+impl Geocoder for Service {
+    fn locate(&self, position: Position) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>> {
+        async move {
+            let found = self.found(position).await?;
+            Ok(found.and_then(|found| found.place(position)).map(Arc::new))
+        }
+        .boxed()
+    }
+
+    fn edition(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+}
+
+/// What the service says, as far as it is understood.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    error: Option<serde_json::Value>,
+    display_name: Option<String>,
+    lat: Option<Degrees>,
+    lon: Option<Degrees>,
+    licence: Option<String>,
+    addresstype: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    address: Address,
+}
+
+/// Degrees come as a number or as its text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Degrees {
+    Number(f64),
+    Text(String),
+}
+
+impl Degrees {
+    fn within(&self, limit: f64) -> Option<f64> {
+        let degrees = match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.parse().ok(),
+        };
+        degrees.filter(|degrees: &f64| degrees.abs() <= limit)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Address {
+    city: Option<String>,
+    town: Option<String>,
+    village: Option<String>,
+    municipality: Option<String>,
+    hamlet: Option<String>,
+    county: Option<String>,
+    state: Option<String>,
+    #[serde(rename = "ISO3166-2-lvl4")]
+    state_code: Option<String>,
+    postcode: Option<String>,
+    country: Option<String>,
+    country_code: Option<String>,
+}
+
+/// A place without the position that it was found from.
+#[derive(Debug)]
+struct Found {
+    place: Place,
+}
+
+impl Answer {
+    /// `None` where the service knows of no place.
+    fn found(self) -> Result<Option<Found>, GeocoderError> {
+        if self.error.is_some() {
+            return Ok(None);
+        }
+        let position = (
+            self.lat.as_ref().and_then(|degrees| degrees.within(90.0)),
+            self.lon.as_ref().and_then(|degrees| degrees.within(180.0)),
+        );
+        let (Some(formatted), (Some(latitude), Some(longitude))) = (self.display_name, position) else {
+            return Err(GeocoderError::Unreadable("no display_name, lat and lon".to_owned()));
+        };
+        let address = self.address;
+        let city = [address.city, address.town, address.village, address.municipality, address.hamlet];
+        // `US-CA`: the country has a field of its own.
+        let state_code = address.state_code.map(|code| match code.split_once('-') {
+            Some((_, state)) => state.to_owned(),
+            None => code,
+        });
+        let place = Place {
+            formatted,
+            kind: self.addresstype.or(self.kind),
+            city: city.into_iter().flatten().next(),
+            county: address.county,
+            state: address.state,
+            state_code,
+            postcode: address.postcode,
+            country: address.country,
+            country_code: address.country_code.map(|code| code.to_ascii_lowercase()),
+            latitude,
+            longitude,
+            distance: 0.0,
+            time_zone: None,
+            attribution: self.licence.unwrap_or_default().into(),
+        };
+        Ok(Some(Found { place }))
+    }
+}
+
+impl Found {
+    fn place(&self, position: Position) -> Option<Place> {
+        let distance = position.distance_to(Position::new(self.place.latitude, self.place.longitude));
+        (distance <= FARTHEST).then(|| Place {
+            distance,
+            ..self.place.clone()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Found>, GeocoderError> {
+        serde_json::from_str::<Answer>(text).unwrap().found()
+    }
+
+    #[test]
+    fn an_answer_is_a_place() {
+        let found = read(
+            r#"{"place_id": 1, "licence": "Data by its contributors", "lat": "64.1466", "lon": -21.9426, "type": "administrative", "addresstype": "city",
+            "display_name": "Main Street 1, Reykjavik, Iceland", "address": {"road": "Main Street", "town": "Reykjavik", "ISO3166-2-lvl4": "IS-1",
+            "postcode": "101", "country": "Iceland", "country_code": "IS"}}"#,
+        );
+        let place = found.unwrap().unwrap().place(Position::new(64.147, -21.9426)).unwrap();
+        assert_eq!(place.formatted, "Main Street 1, Reykjavik, Iceland");
+        assert_eq!((place.city.as_deref(), place.state_code.as_deref()), (Some("Reykjavik"), Some("1")));
+        assert_eq!((place.country_code.as_deref(), place.kind.as_deref()), (Some("is"), Some("city")));
+        assert!((place.distance - 44.5).abs() < 0.1, "{}", place.distance);
+        assert_eq!(&*place.attribution, "Data by its contributors");
+    }
+
+    #[test]
+    fn the_open_sea_has_no_place_and_nonsense_is_an_error() {
+        assert!(read(r#"{"error": "Unable to geocode"}"#).unwrap().is_none());
+        for nonsense in [
+            r#"{}"#,
+            r#"{"display_name": "x", "lat": "north", "lon": "0"}"#,
+            r#"{"display_name": "x", "lat": 91, "lon": 0}"#,
+        ] {
+            assert!(read(nonsense).is_err(), "{nonsense}");
+        }
+        let far = read(r#"{"display_name": "far", "lat": 1.0, "lon": 0.0}"#).unwrap().unwrap();
+        assert_eq!(far.place(Position::new(0.0, 0.0)), None);
+    }
+}
