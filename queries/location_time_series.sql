@@ -45,10 +45,11 @@ SELECT
     latitude AS lat,
     longitude AS long,
     time,
-    2 * 6371008.8 * asin(least(1, sqrt(
+    -- least() passes over nulls: without a row before there would be half the way around the Earth.
+    CASE WHEN latitude_before IS NOT NULL THEN 2 * 6371008.8 * asin(least(1, sqrt(
         power(sin(radians(latitude - latitude_before) / 2), 2)
         + cos(radians(latitude)) * cos(radians(latitude_before)) * power(sin(radians(longitude - longitude_before) / 2), 2)
-    ))) AS distance_change_m,
+    ))) END AS distance_change_m,
     source
 FROM pair
 ORDER BY slice_time

@@ -9,10 +9,10 @@ pub mod locations;
 pub mod metrics_catalog;
 pub mod records;
 pub mod samples;
-pub mod whereabouts;
+pub mod selector;
 pub mod series;
 pub mod sleep;
-pub mod selector;
+pub mod whereabouts;
 pub mod workouts;
 
 use utoipa_axum::router::OpenApiRouter;

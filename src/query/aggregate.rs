@@ -228,7 +228,7 @@ impl<Authority> Archive<Authority> {
             };
             plans.extend(self.records_by_period(&asked, &grid)?);
             if amounts::are_summed(source, spec) {
-                plans.push(self.amounts_by_period(&asked, &known)?);
+                plans.push(self.amounts_by_period(&asked, &known).await?);
             }
         }
         let plan = finished(aggregated(by_time(plans)?, spec)?, spec)?;

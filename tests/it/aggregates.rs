@@ -564,10 +564,7 @@ async fn rule_5_3_sums_of_amounts_are_resolved_and_told_apart_by_group() {
     for row in &rows {
         let key = |name: &str| row[name].as_str().unwrap().to_owned();
         let version = row["source_properties.version"].to_string();
-        found.insert(
-            (key("time"), key("source_properties.name"), version),
-            row["sum"].as_f64().unwrap(),
-        );
+        found.insert((key("time"), key("source_properties.name"), version), row["sum"].as_f64().unwrap());
     }
     assert_eq!((found.len(), rows.len()), (expected.len(), expected.len()));
     for ((hour, source, version), amount) in &expected {

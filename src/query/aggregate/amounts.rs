@@ -39,7 +39,7 @@ fn counting(source: &Source) -> Option<Counting> {
 
 impl<Authority> Archive<Authority> {
     /// Parts of amounts as (time, group fields, what is measured: nothing, what is summed up).
-    pub(super) fn amounts_by_period(
+    pub(super) async fn amounts_by_period(
         &self,
         asked: &Asked<'_, Authority>,
         known: &[KnownSource],
@@ -69,7 +69,7 @@ impl<Authority> Archive<Authority> {
                 spec: series,
                 stages: None,
             };
-            self.series_plan(one, asked.snapshot, &Arc::new(ranking))?
+            self.series_plan(one, asked.snapshot, &Arc::new(ranking)).await?
         } else {
             let amounts = AmountsSpec {
                 grid,

@@ -39,7 +39,11 @@ impl<Authority> Archive<Authority> {
         if !is_plain || !value.is_ok_and(is_number) || source.data_type.id.definition().is_some() || source.data_type.is_base {
             return Ok(None);
         }
-        let is_amount = source.data_type.metric.as_ref().is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
+        let is_amount = source
+            .data_type
+            .metric
+            .as_ref()
+            .is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
         if is_amount && functions.contains(&Function::Sum) {
             return Ok(None);
         }

@@ -29,7 +29,7 @@ use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
 use crate::query::records::{Archive, Order, Source};
-use crate::query::series::{Calculation, Gaps, Measure, Ranking, SeriesSource, SeriesSpec};
+use crate::query::series::{Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSource, SeriesSpec};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -169,12 +169,10 @@ impl Bench {
         };
         let with = self.archive.series(asked()).await.unwrap();
         let order = SourceOrder::new(self.catalog.sources_of(self.person).await.unwrap(), &spec.chosen_sources);
-        let without = self
-            .archive
-            .series_plan(asked(), self.snapshot().await.as_ref(), &Arc::new(Ranking::new(order)))
-            .unwrap();
+        let rows = self.archive.series_rows(&asked(), self.snapshot().await.as_ref()).unwrap();
+        let without = SeriesExec::new(rows, Arc::new(spec.clone()), windows.clone(), Arc::new(Ranking::new(order)));
         let has_cells = with.plan.children().iter().any(|input| input.name() == "PatchworkExec");
-        (self.run(with.plan).await, self.run(without).await, has_cells)
+        (self.run(with.plan).await, self.run(Arc::new(without)).await, has_cells)
     }
 }
 
@@ -329,14 +327,14 @@ proptest! {
 }
 
 /// By the starts of samples, in days of a zone: from cells, and from rows, which a condition that all meet forces to be read.
-fn compare_periods(puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> bool {
+fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> bool {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let metric = metric("HeartRate");
+        let metric = metric(name);
         let bench = Bench::new(&metric).await;
         for put in puts {
             bench.put(put).await;
@@ -354,6 +352,7 @@ fn compare_periods(puts: &[Put], windows: &Windows, zone: &str, functions: &[Fun
             group: Vec::new(),
             order: Order::Ascending,
             clipped: false,
+            chosen_sources: Vec::new(),
         };
         let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();
         let sources = std::slice::from_ref(&bench.source);
@@ -373,7 +372,8 @@ proptest! {
         puts in prop::collection::vec(put(false), 1..5), windows in windows(),
         zone in prop::sample::select(vec!["UTC", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"])
     ) {
-        compare_periods(&puts, &windows, zone, &Function::ALL);
+        compare_periods("HeartRate", &puts, &windows, zone, &Function::ALL);
+        compare_periods("StepCount", &puts, &windows, zone, &Function::ALL);
     }
 }
 
@@ -381,7 +381,15 @@ proptest! {
 fn periods_are_made_from_cells_where_one_piece_is_alone() {
     let all = Windows::new([TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap()]);
     let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, true)];
-    assert!(compare_periods(&puts, &all, "Europe/Berlin", &[Function::Avg, Function::Max]));
+    assert!(compare_periods(
+        "HeartRate",
+        &puts,
+        &all,
+        "Europe/Berlin",
+        &[Function::Avg, Function::Max]
+    ));
+    let puts = [device(0, 3000, MINUTE, MINUTE / 2, 1, true)];
+    assert!(compare_periods("StepCount", &puts, &all, "Europe/Berlin", &[Function::Sum]));
 }
 
 fn device(first: i64, count: i64, every: i64, length: i64, series: u128, as_object: bool) -> Put {

@@ -3,8 +3,8 @@
 use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
-use super::output::{Cell, Output};
 use super::ledger::LONG_RANK;
+use super::output::{Cell, Output};
 use super::resolve::{Resolver, Sample};
 use super::rows::Rows;
 use super::spec::SeriesSpec;

@@ -195,7 +195,9 @@ impl Ledger {
         } = self;
         for (start, end) in clip.parts(start, end) {
             if *apart {
-                let each = winners.iter().map(|winner| piece(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter()));
+                let each = winners
+                    .iter()
+                    .map(|winner| piece(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter()));
                 pieces.extend(each);
                 continue;
             }

@@ -54,13 +54,16 @@ impl<Authority> Archive<Authority> {
     }
 
     /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
-    pub(in crate::query) fn series_plan(
+    pub(in crate::query) async fn series_plan(
         &self,
         asked: SeriesSource<'_, Authority>,
         snapshot: &Snapshot,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let rows = self.series_rows(&asked, snapshot)?;
+        let rows = match self.from_cells(&asked, snapshot, ranking).await? {
+            Some(cells) => cells,
+            None => self.series_rows(&asked, snapshot)?,
+        };
         let windows = asked.permit.windows().clone();
         Ok(Arc::new(SeriesExec::new(rows, Arc::new(asked.spec), windows, Arc::clone(ranking))))
     }
@@ -131,10 +134,7 @@ impl<Authority> Archive<Authority> {
         let mut versions = Vec::with_capacity(asked.len());
         for ((one, snapshot), ranking) in asked.into_iter().zip(snapshots).zip(rankings) {
             versions.push((one.source.partition.clone(), snapshot.version));
-            plans.push(match self.from_cells(&one, &snapshot, &ranking).await? {
-                Some(rows) => Arc::new(SeriesExec::new(rows, Arc::new(one.spec), one.permit.windows().clone(), ranking)),
-                None => self.series_plan(one, &snapshot, &ranking)?,
-            });
+            plans.push(self.series_plan(one, &snapshot, &ranking).await?);
         }
         Ok((plans, versions))
     }

@@ -169,7 +169,10 @@ impl RowReader {
 /// Looks at all of them, which is faster than stopping at the first that differs: they mostly are equal.
 /// The rows that are cells. A batch has only such, or none.
 fn cells(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
-    let Some(counts) = batch.column_by_name(CELL_COUNT).and_then(|counts| counts.as_primitive_opt::<Int64Type>()) else {
+    let Some(counts) = batch
+        .column_by_name(CELL_COUNT)
+        .and_then(|counts| counts.as_primitive_opt::<Int64Type>())
+    else {
         return Ok(None);
     };
     if counts.null_count() > 0 {
@@ -181,9 +184,14 @@ fn cells(batch: &RecordBatch) -> Result<Option<Vec<Summary>>> {
             .ok_or_else(|| internal_datafusion_err!("{name} holds no numbers"))
     };
     let (sums, mins, maxs) = (numbers(CELL_SUM)?, numbers(CELL_MIN)?, numbers(CELL_MAX)?);
-    let rows = counts.values().iter().zip(sums.values()).zip(mins.values().iter().zip(maxs.values()));
+    let rows = counts
+        .values()
+        .iter()
+        .zip(sums.values())
+        .zip(mins.values().iter().zip(maxs.values()));
     Ok(Some(
-        rows.map(|((count, sum), (min, max))| Summary::of_cell(count.cast_unsigned(), *sum, *min, *max)).collect(),
+        rows.map(|((count, sum), (min, max))| Summary::of_cell(count.cast_unsigned(), *sum, *min, *max))
+            .collect(),
     ))
 }
 

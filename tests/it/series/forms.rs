@@ -190,7 +190,12 @@ async fn own_metrics_have_series_by_their_aggregation() {
 #[tokio::test]
 async fn annotations_that_are_numbers_have_series_each_definition_its_own() {
     let (person, asked, other) = (person(), Uuid::from_u128(7), Uuid::from_u128(8));
-    let answers = [("10:00", asked, true), ("10:00:30", asked, false), ("10:01", asked, true), ("10:01:10", other, false)];
+    let answers = [
+        ("10:00", asked, true),
+        ("10:00:30", asked, false),
+        ("10:01", asked, true),
+        ("10:01:10", other, false),
+    ];
     let records: Vec<Value> = answers
         .iter()
         .map(|(time, definition, value)| {

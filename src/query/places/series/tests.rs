@@ -49,7 +49,10 @@ async fn by_operator(told: &[Told], step: PlaceSeries, batch_rows: usize) -> Vec
             ("latitude_degrees", floats(told, |told| Some(told.latitude))),
             ("longitude_degrees", floats(told, |told| Some(told.longitude))),
             ("horizontal_accuracy_meters", floats(told, |told| told.accuracy)),
-            ("told_by", Arc::new(Int8Array::from_iter_values(told.iter().map(|told| told.source)))),
+            (
+                "told_by",
+                Arc::new(Int8Array::from_iter_values(told.iter().map(|told| told.source))),
+            ),
         ])
         .unwrap()
     };
@@ -78,7 +81,12 @@ async fn by_sql(told: &[Told], step: &PlaceSeries) -> Vec<Row> {
         .register_batch("slots", RecordBatch::try_from_iter([("slot", whole(slots))]).unwrap())
         .unwrap();
     let parameters = vec![("look_back", ScalarValue::Int64(Some(step.look_back)))];
-    let frame = context.sql(TWIN).await.unwrap().with_param_values(ParamValues::from(parameters)).unwrap();
+    let frame = context
+        .sql(TWIN)
+        .await
+        .unwrap()
+        .with_param_values(ParamValues::from(parameters))
+        .unwrap();
     frame.collect().await.unwrap().iter().flat_map(rows).collect()
 }
 
@@ -87,7 +95,9 @@ fn rows(batch: &RecordBatch) -> Vec<Row> {
     let whole = |name: &str| cast(column(name), &ArrowType::Int64).unwrap().as_primitive::<Int64Type>().clone();
     let number = |name: &str| column(name).as_primitive::<Float64Type>().clone();
     let source = |row: usize| match batch.column_by_name("source") {
-        Some(numbers) => LocationSource::ALL[numbers.as_primitive::<Int64Type>().value(row) as usize].name().to_owned(),
+        Some(numbers) => LocationSource::ALL[numbers.as_primitive::<Int64Type>().value(row) as usize]
+            .name()
+            .to_owned(),
         None => {
             let names = cast(column(LOCATION_SOURCE), &ArrowType::Utf8).unwrap();
             names.as_string::<i32>().value(row).to_owned()
@@ -158,7 +168,14 @@ fn rule_4_3_the_query_and_the_operator_agree() {
                 };
                 assert!(near, "{found:?} {expected:?}");
                 let distance = found.distance;
-                assert_eq!(found, &Row { distance, ..expected.clone() }, "{told:?}");
+                assert_eq!(
+                    found,
+                    &Row {
+                        distance,
+                        ..expected.clone()
+                    },
+                    "{told:?}"
+                );
             }
         });
         Ok(())
