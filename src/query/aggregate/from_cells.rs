@@ -79,7 +79,7 @@ impl<Authority> Archive<Authority> {
         };
         let whole = TimeRange::new(grid.edge(0), grid.edge(grid.len()));
         let plan = SeriesExec::new(rows, Arc::new(series), Windows::new(whole), Arc::new(Ranking::default()));
-        Ok(Some(named(Arc::new(plan), functions)?))
+        Ok(Some(named(&(Arc::new(plan) as Arc<dyn ExecutionPlan>), functions)?))
     }
 }
 
@@ -93,7 +93,7 @@ const fn calculation(function: Function) -> Calculation {
 }
 
 /// The time and the functions, without the value that a series has anyway.
-fn named(series: Arc<dyn ExecutionPlan>, functions: &[Function]) -> Result<Arc<dyn ExecutionPlan>> {
+fn named(series: &Arc<dyn ExecutionPlan>, functions: &[Function]) -> Result<Arc<dyn ExecutionPlan>> {
     let column = |name: String, alias: &str| -> Result<ProjectionExpr> {
         let index = series.schema().index_of(&name)?;
         let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&name, index));
@@ -106,5 +106,5 @@ fn named(series: Arc<dyn ExecutionPlan>, functions: &[Function]) -> Result<Arc<d
     for function in functions {
         columns.push(column(calculation(*function).column(VALUE), function.name())?);
     }
-    Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(&series))?))
+    Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(series))?))
 }

@@ -45,14 +45,14 @@ pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {
 }
 
 /// `batch` in the columns of `schema`; those that it has not are null, and `long` is the one that tells long amounts.
-pub(super) fn fitted(batch: &RecordBatch, schema: &SchemaRef, long: Option<ArrayRef>) -> Result<RecordBatch> {
+pub(super) fn fitted(batch: &RecordBatch, schema: &SchemaRef, long: Option<&ArrayRef>) -> Result<RecordBatch> {
     let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
         Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
         Some(column) => Ok(cast(column, field.data_type())?),
-        None if field.name() == CELL_LONG && long.is_some() => {
-            long.clone().ok_or_else(|| internal_datafusion_err!("no column of long amounts"))
-        }
-        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        None => Ok(match long.filter(|_| field.name() == CELL_LONG) {
+            Some(long) => Arc::clone(long),
+            None => new_null_array(field.data_type(), batch.num_rows()),
+        }),
     });
     Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_>>()?)?)
 }

@@ -110,7 +110,7 @@ impl ExecutionPlan for PatchworkExec {
                         let schema = Arc::clone(&of_rows);
                         let rows = plan.execute(0, Arc::clone(&context))?.map(move |batch| {
                             let (rows, long) = cut.apply(&batch?, &time)?;
-                            fitted(&rows, &schema, long.map(|long| Arc::new(long) as ArrayRef))
+                            fitted(&rows, &schema, long.map(|long| Arc::new(long) as ArrayRef).as_ref())
                         });
                         Ok(rows.boxed())
                     }

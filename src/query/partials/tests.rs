@@ -84,7 +84,7 @@ impl Bench {
             memory: 64 << 20,
             spill: directory.path().to_owned(),
             spill_limit: 1 << 20,
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         Self {
@@ -240,7 +240,7 @@ fn put(amounts: bool) -> impl Strategy<Value = Put> {
         12 => Just(0_i64),
         if amounts { 12 } else { 0 } => Just(5 * MINUTE + 11),
         1 => Just(40 * MINUTE),
-        if amounts { 1 } else { 0 } => Just(8 * DAY)
+        u32::from(amounts) => Just(8 * DAY)
     ];
     let oddities = prop::collection::vec((odd, 0_i32..100, 0_u8..8), 30..160);
     let first = prop_oneof![0_i64..2 * DAY, Just(DAY), Just(2 * DAY - 200 * MINUTE)];

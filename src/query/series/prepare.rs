@@ -60,7 +60,7 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let rows = match self.from_cells(&asked, snapshot, ranking).await? {
+        let rows = match self.cells_of(&asked, snapshot, ranking).await? {
             Some(cells) => cells,
             None => self.series_rows(&asked, snapshot)?,
         };
@@ -142,7 +142,7 @@ impl<Authority> Archive<Authority> {
 
 impl<Authority> Archive<Authority> {
     /// Cells in the place of rows, where they give the same series.
-    async fn from_cells(
+    async fn cells_of(
         &self,
         asked: &SeriesSource<'_, Authority>,
         snapshot: &Snapshot,

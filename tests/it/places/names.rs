@@ -125,7 +125,7 @@ async fn outside(behaviour: Behaviour) -> (String, Arc<AtomicUsize>) {
                 let status = match behaviour {
                     Behaviour::Answers => "200 OK",
                     Behaviour::Fails => "500 Oh no",
-                    Behaviour::Hangs => return tokio::time::sleep(std::time::Duration::from_secs(600)).await,
+                    Behaviour::Hangs => return tokio::time::sleep(std::time::Duration::from_mins(10)).await,
                 };
                 let answer = format!(
                     "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",

@@ -279,7 +279,7 @@ mod tests {
     fn the_open_sea_has_no_place_and_nonsense_is_an_error() {
         assert!(read(r#"{"error": "Unable to geocode"}"#).unwrap().is_none());
         for nonsense in [
-            r#"{}"#,
+            "{}",
             r#"{"display_name": "x", "lat": "north", "lon": "0"}"#,
             r#"{"display_name": "x", "lat": 91, "lon": 0}"#,
         ] {

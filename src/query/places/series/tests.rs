@@ -94,14 +94,13 @@ fn rows(batch: &RecordBatch) -> Vec<Row> {
     let column = |name: &str| batch.column_by_name(name).unwrap();
     let whole = |name: &str| cast(column(name), &ArrowType::Int64).unwrap().as_primitive::<Int64Type>().clone();
     let number = |name: &str| column(name).as_primitive::<Float64Type>().clone();
-    let source = |row: usize| match batch.column_by_name("source") {
-        Some(numbers) => LocationSource::ALL[numbers.as_primitive::<Int64Type>().value(row) as usize]
-            .name()
-            .to_owned(),
-        None => {
-            let names = cast(column(LOCATION_SOURCE), &ArrowType::Utf8).unwrap();
-            names.as_string::<i32>().value(row).to_owned()
+    let source = |row: usize| {
+        if let Some(numbers) = batch.column_by_name("source") {
+            let number = numbers.as_primitive::<Int64Type>().value(row);
+            return LocationSource::ALL[number as usize].name().to_owned();
         }
+        let names = cast(column(LOCATION_SOURCE), &ArrowType::Utf8).unwrap();
+        names.as_string::<i32>().value(row).to_owned()
     };
     let (slots, times, distances) = (whole("slice_time"), whole("time"), number("distance_change_m"));
     let (latitudes, longitudes) = (number("lat"), number("long"));
