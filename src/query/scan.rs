@@ -117,7 +117,7 @@ impl Scan<'_> {
             .with_parquet_file_reader_factory(Arc::clone(reader))
             .with_enable_page_index(true);
         if !all {
-            source = source.with_predicate(selected(self.windows, self.storage)?);
+            source = source.with_predicate(reaching(self.windows, self.storage)?);
         }
         let files: Vec<PartitionedFile> = chain.iter().map(|(_, place)| files::partitioned(place)).collect();
         let config = FileScanConfigBuilder::new(objects.clone(), Arc::new(source))
@@ -269,6 +269,20 @@ fn selected(windows: &[TimeRange], schema: &Schema) -> Result<Arc<dyn PhysicalEx
         })
         .reduce(|either, or| binary(&either, Operator::Or, &or));
     Ok(any.unwrap_or_else(|| Arc::new(Literal::new(ScalarValue::Boolean(Some(false))))))
+}
+
+/// What follows from [`selected`], in parts that speak of one column each: by such parts pages are left out that hold nothing selected, not only whole row
+/// groups. No record ends before it starts, so one that begins in a window does not end before the window.
+fn reaching(windows: &[TimeRange], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let selected = selected(windows, schema)?;
+    let first = windows.iter().map(|window| window.start()).min();
+    let last = windows.iter().map(|window| window.end()).max();
+    let (Some(first), Some(last)) = (first, last) else { return Ok(selected) };
+    let start: Arc<dyn PhysicalExpr> = Arc::new(Column::new("start_time", schema.index_of("start_time")?));
+    let end: Arc<dyn PhysicalExpr> = Arc::new(Column::new("end_time", schema.index_of("end_time")?));
+    let begins_before = binary(&start, Operator::Lt, &moment(last));
+    let ends_after = binary(&end, Operator::GtEq, &moment(first));
+    Ok(binary(&binary(&begins_before, Operator::And, &ends_after), Operator::And, &selected))
 }
 
 fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
