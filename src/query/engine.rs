@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -41,6 +41,11 @@ pub struct EngineSettings {
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the deadline of the question passed")]
 pub struct Late;
+
+/// What a question that is late ends with.
+pub fn late<T>() -> Result<T> {
+    Err(DataFusionError::External(Box::new(Late)))
+}
 
 /// Runs plans.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use crate::store::files::PieceFiles;
 use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::aggregate::AggregateError;
-use super::engine::{Engine, Late};
+use super::engine::{Engine, late};
 use super::files::PieceReaders;
 use super::filter::{self, Condition, FilterError};
 use super::partials::Partials;
@@ -262,7 +262,7 @@ impl Summary {
 /// Counts the rows of a plan that has the key columns.
 pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> Result<Summary, DataFusionError> {
     let mut summary = Summary::default();
-    let mut rows = Box::pin(engine.drive(engine.start(plan)?, || Err(DataFusionError::External(Box::new(Late)))));
+    let mut rows = Box::pin(engine.drive(engine.start(plan)?, late));
     while let Some(batch) = rows.next().await.transpose()? {
         let column = |name: &str| {
             batch

@@ -116,14 +116,16 @@ fn properties(target: &Target, piece: &str, schema: &SchemaRef, sample: &RecordB
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(PAGE_ROWS)
-        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup)
         .set_key_value_metadata(Some(
             facts.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect(),
         ))
         .set_sorting_columns(Some(sorting_columns(schema)?));
     for name in [START, END] {
-        builder = delta(builder, ColumnPath::from(name));
+        // Pages are only ever chosen by time; of other columns it is enough to know the bounds of a row group.
+        let column = ColumnPath::from(name);
+        builder = delta(builder, column.clone()).set_column_statistics_enabled(column, EnabledStatistics::Page);
     }
     let id = ColumnPath::from(ID);
     builder = plain(builder, id.clone())

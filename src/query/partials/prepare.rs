@@ -14,7 +14,7 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
-use crate::query::engine::Late;
+use crate::query::engine::late;
 use crate::query::records::{Archive, QueryError, Source};
 use crate::query::scan::Scan;
 use crate::query::series::{Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
@@ -212,7 +212,7 @@ impl<Authority> Archive<Authority> {
     /// Runs a plan until `take` has had enough; whether it took everything.
     async fn each_batch(&self, plan: Arc<dyn ExecutionPlan>, mut take: impl FnMut(RecordBatch) -> Result<bool>) -> Result<bool> {
         let rows = self.engine.start(plan)?;
-        let mut rows = Box::pin(self.engine.drive(rows, || Err(DataFusionError::External(Box::new(Late)))));
+        let mut rows = Box::pin(self.engine.drive(rows, late));
         while let Some(batch) = rows.next().await.transpose()? {
             if !take(batch)? {
                 return Ok(false);

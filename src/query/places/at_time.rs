@@ -18,6 +18,7 @@ use futures::StreamExt as _;
 
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::engine::late;
 use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::IdForm;
 
@@ -135,7 +136,6 @@ impl<Authority> Archive<Authority> {
 
     /// Lets the engine work until there is a result.
     async fn driven<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-        let late = || Err(DataFusionError::Execution("the deadline of the question passed".to_owned()));
         let mut results = Box::pin(self.engine.drive(futures::stream::once(work), late));
         results.next().await.unwrap_or_else(late)
     }

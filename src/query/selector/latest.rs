@@ -3,12 +3,12 @@
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::max;
 use datafusion::arrow::datatypes::TimestampMicrosecondType;
-use datafusion::common::DataFusionError;
 use futures::StreamExt as _;
 
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::engine::late;
 use crate::query::filter::Condition;
 use crate::query::records::{Archive, Columns, QueryError, Source};
 
@@ -68,7 +68,6 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Option<Instant>, QueryError> {
         let mut last = None;
         for plan in self.plans(permit, sources, conditions, Columns::Key).await? {
-            let late = || Err(DataFusionError::Execution("the deadline of the question passed".to_owned()));
             let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
             while let Some(batch) = rows.next().await.transpose()? {
                 let starts = batch
