@@ -5,6 +5,7 @@
 
 pub mod aggregate;
 pub mod available;
+mod backwards;
 pub mod engine;
 pub mod files;
 pub mod filter;

@@ -37,6 +37,8 @@ pub struct EngineSettings {
     pub deadline: Duration,
 }
 
+const SPILL_RESERVATION: usize = 1 << 20;
+
 /// The deadline of a question passed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the deadline of the question passed")]
@@ -72,6 +74,8 @@ impl Engine {
         );
         let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
         config.options_mut().execution.parquet.schema_force_view_types = false;
+        // What every sort keeps aside for the day that it spills. Many run at a time, and what is kept aside nobody else can have.
+        config.options_mut().execution.sort_spill_reservation_bytes = SPILL_RESERVATION;
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(environment)

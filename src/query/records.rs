@@ -16,8 +16,8 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
@@ -25,12 +25,13 @@ use futures::StreamExt as _;
 use crate::catalog::Catalog;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
-use crate::model::time::Instant;
+use crate::model::time::{Instant, TimeRange};
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
 use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::aggregate::AggregateError;
+use super::backwards::{self, BackwardsExec};
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
 use super::filter::{self, Condition, FilterError};
@@ -120,17 +121,19 @@ impl<Authority> Archive<Authority> {
 
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a base.
     pub async fn records(&self, permit: &ReadPermit<Authority>, sources: &[Source], spec: &RecordsSpec) -> Result<Prepared, QueryError> {
-        let selected = self.select(permit, sources, &spec.conditions, Columns::Shown).await?;
+        let selected = self.select(permit, sources, &spec.conditions).await?;
         let versions = selected
             .iter()
             .map(|one| (one.source.partition.clone(), one.snapshot.version))
             .collect();
         let mut plans = Vec::with_capacity(selected.len());
         for one in selected {
-            let mut plan = one.plan;
-            if spec.order == Order::Descending || spec.limit.is_some() {
-                let order = key_order(&plan.schema(), spec.order)?;
-                plan = Arc::new(SortExec::new(order, plan).with_fetch(spec.limit));
+            let mut plan = match spec.order {
+                Order::Ascending => self.rows_of_source(permit, &one, Columns::Shown, None)?,
+                Order::Descending => self.rows_backwards(permit, &one)?,
+            };
+            if spec.limit.is_some() {
+                plan = Arc::new(GlobalLimitExec::new(plan, 0, spec.limit));
             }
             plans.push(shape::project(plan, &one.source.data_type.layout, spec.ids)?);
         }
@@ -150,8 +153,9 @@ impl<Authority> Archive<Authority> {
         conditions: &[Condition],
     ) -> Result<Summary, QueryError> {
         let mut summary = Summary::default();
-        for one in self.select(permit, sources, conditions, Columns::Key).await? {
-            summary = summary.and(summarise(&self.engine, one.plan).await?);
+        for one in self.select(permit, sources, conditions).await? {
+            let rows = self.rows_of_source(permit, &one, Columns::Key, None)?;
+            summary = summary.and(summarise(&self.engine, rows).await?);
         }
         Ok(summary)
     }
@@ -164,46 +168,61 @@ impl<Authority> Archive<Authority> {
         conditions: &[Condition],
         columns: Columns,
     ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
-        let selected = self.select(permit, sources, conditions, columns).await?;
-        Ok(selected.into_iter().map(|one| one.plan).collect())
+        let selected = self.select(permit, sources, conditions).await?;
+        selected.iter().map(|one| self.rows_of_source(permit, one, columns, None)).collect()
     }
 
-    /// For each source the rows that are asked for, with stored columns.
+    /// What is asked of each source, as of one moment.
     async fn select<'a>(
         &self,
         permit: &ReadPermit<Authority>,
         sources: &'a [Source],
         conditions: &[Condition],
-        columns: Columns,
     ) -> Result<Vec<Selected<'a>>, QueryError> {
         let bound = bind_all(sources, conditions)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        bound
-            .into_iter()
-            .zip(snapshots)
-            .map(|((source, condition), snapshot)| {
-                let plan = self.selected(permit, source, condition, &snapshot, columns)?;
-                Ok(Selected { source, snapshot, plan })
-            })
-            .collect()
+        let selected = |((source, condition), snapshot)| Selected {
+            source,
+            condition,
+            snapshot,
+        };
+        Ok(bound.into_iter().zip(snapshots).map(selected).collect())
     }
 
-    fn selected(
+    /// The last row first.
+    fn rows_backwards(&self, permit: &ReadPermit<Authority>, selected: &Selected<'_>) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let stretches = backwards::stretches(&selected.snapshot, permit.windows().as_slice())
+            .into_iter()
+            .map(|stretch| self.rows_of_source(permit, selected, Columns::Shown, Some(stretch)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some(stretch) = stretches.first() else {
+            return self.rows_of_source(permit, selected, Columns::Shown, None);
+        };
+        let order = key_order(&stretch.schema(), Order::Descending)?;
+        Ok(Arc::new(BackwardsExec::try_new(stretches, order)?))
+    }
+
+    /// The rows that are asked for, with stored columns; only those that begin in a stretch, if one is given.
+    fn rows_of_source(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
-        condition: Option<Expr>,
-        snapshot: &Snapshot,
+        selected: &Selected<'_>,
         wanted: Columns,
+        begins: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let Selected {
+            source,
+            condition,
+            snapshot,
+        } = selected;
         let layout = &source.data_type.layout;
         let mut columns = match wanted {
             Columns::Shown => shape::stored_columns(layout),
             Columns::Key => Vec::new(),
         };
         columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
-        if let Some(condition) = &condition {
+        if let Some(condition) = condition {
             columns.extend(
                 condition
                     .column_refs()
@@ -218,11 +237,12 @@ impl<Authority> Archive<Authority> {
             storage: &layout.storage,
             columns,
             windows: permit.windows().as_slice(),
+            begins,
         };
         let plan = scan.plan(&self.reader, &self.objects)?;
         let Some(condition) = condition else { return Ok(plan) };
         let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
-        let condition = self.engine.state().create_physical_expr(condition, &schema)?;
+        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
         Ok(Arc::new(FilterExec::try_new(condition, plan)?))
     }
 }
@@ -236,8 +256,8 @@ pub(super) enum Columns {
 
 struct Selected<'a> {
     source: &'a Source,
+    condition: Option<Expr>,
     snapshot: Arc<Snapshot>,
-    plan: Arc<dyn ExecutionPlan>,
 }
 
 /// How many records, and between which moments.
