@@ -1,12 +1,20 @@
 """The jobs by their names, in the order in which they run: those that store come last, because what they store is asked for by the others."""
 
+from jobs_days import days_2y, steps_2y
 from jobs_raw import people, raw_1d, raw_1y
+from jobs_series import group_1y, series_1d, series_1y, series_30d
 from jobs_start import cold
 from jobs_writing import post_1, post_batch
 
 JOBS = {
     "raw-1d": raw_1d,
     "raw-1y": raw_1y,
+    "series-1d": series_1d,
+    "series-30d": series_30d,
+    "series-1y": series_1y,
+    "group-1y": group_1y,
+    "days-2y": days_2y,
+    "steps-2y": steps_2y,
     "people": people,
     "cold": cold,
     "post-1": post_1,
