@@ -3,6 +3,7 @@
 from jobs_days import days_2y, steps_2y
 from jobs_raw import people, raw_1d, raw_1y
 from jobs_series import group_1y, series_1d, series_1y, series_30d
+from jobs_sleep import sleep_2y
 from jobs_start import cold
 from jobs_writing import post_1, post_batch
 
@@ -15,6 +16,7 @@ JOBS = {
     "group-1y": group_1y,
     "days-2y": days_2y,
     "steps-2y": steps_2y,
+    "sleep-2y": sleep_2y,
     "people": people,
     "cold": cold,
     "post-1": post_1,
