@@ -1,6 +1,7 @@
 """The jobs by their names, in the order in which they run: those that store come last, because what they store is asked for by the others."""
 
 from jobs_days import days_2y, steps_2y
+from jobs_places import place_30d, place_at
 from jobs_raw import people, raw_1d, raw_1y
 from jobs_series import group_1y, series_1d, series_1y, series_30d
 from jobs_sleep import sleep_2y
@@ -17,6 +18,8 @@ JOBS = {
     "days-2y": days_2y,
     "steps-2y": steps_2y,
     "sleep-2y": sleep_2y,
+    "place-at": place_at,
+    "place-30d": place_30d,
     "people": people,
     "cold": cold,
     "post-1": post_1,
