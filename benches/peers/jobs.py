@@ -1,5 +1,6 @@
 """The jobs by their names, in the order in which they run: those that store come last, because what they store is asked for by the others."""
 
+from jobs_dashboards import dashboards
 from jobs_days import days_2y, steps_2y
 from jobs_places import place_30d, place_at
 from jobs_raw import people, raw_1d, raw_1y
@@ -20,6 +21,7 @@ JOBS = {
     "sleep-2y": sleep_2y,
     "place-at": place_at,
     "place-30d": place_30d,
+    "dashboards": dashboards,
     "people": people,
     "cold": cold,
     "post-1": post_1,
