@@ -4,20 +4,15 @@
 //! Knows how many rows pieces have between which moments; knows nothing of what the rows mean.
 
 use std::cmp::Reverse;
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take_record_batch;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_datafusion_err, internal_err};
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::{Stream, StreamExt as _, TryStreamExt as _};
+use datafusion::physical_plan::ExecutionPlan;
+use futures::{Stream, TryStreamExt as _};
 
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
@@ -61,72 +56,11 @@ pub(super) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeR
     stretches
 }
 
-/// Reads its inputs in turn and each from its end. Every input ascends and has one partition; no row of one comes after a row of those before it.
-#[derive(Debug)]
-pub(super) struct BackwardsExec {
-    stretches: Vec<Arc<dyn ExecutionPlan>>,
-    order: LexOrdering,
-    properties: Arc<PlanProperties>,
-}
-
-impl BackwardsExec {
-    /// `order`: what the rows that come out are sorted by.
-    pub fn try_new(stretches: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
-        let Some(first) = stretches.first() else {
-            return internal_err!("there is at least one stretch");
-        };
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(first.schema(), [order.clone()]),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Ok(Self {
-            stretches,
-            order,
-            properties: Arc::new(properties),
-        })
-    }
-}
-
-impl DisplayAs for BackwardsExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "BackwardsExec: stretches={}", self.stretches.len())
-    }
-}
-
-impl ExecutionPlan for BackwardsExec {
-    fn name(&self) -> &'static str {
-        "BackwardsExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.stretches.iter().collect()
-    }
-
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::try_new(children, self.order.clone())?))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("rows from the last to the first are one partition, not {partition}");
-        }
-        let stretches = self.stretches.clone();
-        let rows = futures::stream::iter(stretches)
-            .then(move |stretch| Held::read(stretch, Arc::clone(&context)))
-            .map_ok(Held::from_its_end)
-            .try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
-    }
+/// The rows of an ascending stretch from the last to the first. Reads nothing before the first is asked for.
+pub(super) fn from_its_end(stretch: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    futures::stream::once(Held::read(stretch, context))
+        .map_ok(Held::from_its_end)
+        .try_flatten()
 }
 
 /// A stretch in memory.

@@ -31,10 +31,11 @@ use crate::store::files::PieceFiles;
 use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::aggregate::AggregateError;
-use super::backwards::{self, BackwardsExec};
+use super::backwards;
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
 use super::filter::{self, Condition, FilterError};
+use super::in_turn::InTurnExec;
 use super::partials::Partials;
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shape::{self, IdForm};
@@ -200,7 +201,7 @@ impl<Authority> Archive<Authority> {
             return self.rows_of_source(permit, selected, Columns::Shown, None);
         };
         let order = key_order(&stretch.schema(), Order::Descending)?;
-        Ok(Arc::new(BackwardsExec::try_new(stretches, order)?))
+        Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
     }
 
     /// The rows that are asked for, with stored columns; only those that begin in a stretch, if one is given.
