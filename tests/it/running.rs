@@ -4,3 +4,4 @@ mod caching;
 mod documents;
 mod ending;
 mod headers;
+mod refusals;
