@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::api::app::Shared;
-use crate::api::extract::Checked;
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Value, json};
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
-use crate::api::extract::Checked;
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;

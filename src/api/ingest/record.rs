@@ -1,14 +1,14 @@
 //! `POST /ingest/v1/record/{data_type}`: one record, or a line for each.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use axum::response::Response;
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
-use crate::api::extract::Checked;
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
