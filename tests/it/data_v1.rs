@@ -240,6 +240,24 @@ async fn rule_8_5_updates_range_over_the_time_of_acceptance() {
 }
 
 #[tokio::test]
+async fn rule_8_5_updates_up_to_now_have_what_was_just_accepted() {
+    let person = person();
+    let utc = |seconds: u64| {
+        let micros = i64::try_from(seconds).unwrap() * 1_000_000;
+        chrono::DateTime::from_timestamp_micros(micros).unwrap().to_rfc3339()
+    };
+    let before = crate::harness::now();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let reply = person
+        .get("/data/v1/updates")
+        .with("start_time", &utc(before))
+        .with("end_time", &utc(crate::harness::now() + 1))
+        .await
+        .must_be(200);
+    assert_eq!(reply.json()["data_types"], json!({"HeartRate": 1}));
+}
+
+#[tokio::test]
 async fn a_path_that_is_no_text_is_refused_with_its_place() {
     let person = person();
     for (path, place) in [
