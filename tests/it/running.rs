@@ -5,3 +5,4 @@ mod documents;
 mod ending;
 mod headers;
 mod refusals;
+mod silence;
