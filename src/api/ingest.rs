@@ -16,7 +16,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::{App, Shared};
-use crate::api::layers::arrival::is_stalled;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::records::SeenSource;
 use crate::ingest::accept::{AcceptError, deletions};
@@ -51,15 +50,6 @@ fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
         Err(ApiError::too_large(app.settings.body_limit))
     } else {
         Ok(length)
-    }
-}
-
-/// Why a body whose length was announced and accepted did not come whole.
-fn broke_off(error: &axum::Error) -> ApiError {
-    if is_stalled(error) {
-        ApiError::too_slow()
-    } else {
-        ApiError::bad_request("the body broke off before its announced length")
     }
 }
 
