@@ -110,6 +110,7 @@ async fn close(assembly: Assembly) {
     }
     assembly.catalog.close().await;
     assembly.computing.shutdown_background();
+    drop(assembly.spill);
 }
 
 /// A token of the sample person, where tokens are made here.
