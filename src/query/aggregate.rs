@@ -52,10 +52,10 @@ use period::{PeriodStart, SeenPart};
 const TIME: &str = "time";
 /// The column in which records hold what is measured.
 const VALUE: &str = "value";
-/// That column on its way through a plan. No field of a record can have a blank in its name.
-const MEASURED: &str = "measured value";
+/// That column on its way through a plan. Fields that a person names have printable names, so none is called like it.
+const MEASURED: &str = "\u{1}measured";
 /// What is added up: that value as well, or a part of an amount.
-const SUMMED: &str = "summed value";
+const SUMMED: &str = "\u{1}summed";
 
 /// What is asked of the records of a type by period. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
