@@ -6,18 +6,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::{SortOptions, max, min};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimestampMicrosecondType};
-use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
+use datafusion::arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::logical_expr::Expr;
-use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
@@ -34,11 +33,12 @@ use super::aggregate::AggregateError;
 use super::backwards;
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
-use super::filter::{self, Condition, FilterError};
+use super::filter::{self, Bound, Condition, FilterError};
 use super::in_turn::InTurnExec;
 use super::partials::Partials;
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shape::{self, IdForm};
+use super::together::{align, common_schema};
 
 /// The stored column of members that a type's schema does not declare.
 const EXTRAS: &str = "extras";
@@ -127,16 +127,21 @@ impl<Authority> Archive<Authority> {
             .iter()
             .map(|one| (one.source.partition.clone(), one.snapshot.version))
             .collect();
-        let mut plans = Vec::with_capacity(selected.len());
-        for one in selected {
-            let mut plan = match spec.order {
-                Order::Ascending => self.rows_of_source(permit, &one, Columns::Shown, None)?,
-                Order::Descending => self.rows_backwards(permit, &one)?,
+        let mut selected = selected.into_iter().peekable();
+        let mut plans = Vec::with_capacity(sources.len());
+        for source in sources {
+            let layout = &source.data_type.layout;
+            let plan = match (selected.next_if(|one| std::ptr::eq(one.source, source)), spec.order) {
+                (Some(one), Order::Ascending) => self.rows_of_source(permit, &one, Columns::Shown, None)?,
+                (Some(one), Order::Descending) => self.rows_backwards(permit, &one)?,
+                // Its columns stay: which columns there are, and what they hold, depends on the types and not on the conditions.
+                (None, _) => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
             };
-            if spec.limit.is_some() {
-                plan = Arc::new(GlobalLimitExec::new(plan, 0, spec.limit));
-            }
-            plans.push(shape::project(plan, &one.source.data_type.layout, spec.ids)?);
+            let plan = match spec.limit {
+                Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, spec.limit)),
+                None => plan,
+            };
+            plans.push(shape::project(plan, layout, spec.ids)?);
         }
         let plan = together(plans, spec)?;
         let spread = sources
@@ -299,21 +304,16 @@ pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> 
     Ok(summary)
 }
 
-/// The conditions of every source. A field that one definition of a base has and another has not selects nothing of the other.
+/// The conditions of every source that can have rows that meet them.
 pub(super) fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
-    let mut bound = Vec::with_capacity(sources.len());
-    let mut refused = None;
-    for source in sources {
-        match filter::bind(conditions, &source.data_type) {
-            Ok(condition) => bound.push((source, condition)),
-            Err(error @ FilterError::UnknownField { .. }) if sources.len() > 1 => refused = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    match refused {
-        Some(error) if bound.is_empty() => Err(error),
-        _ => Ok(bound),
-    }
+    let types: Vec<&DataType> = sources.iter().map(|source| source.data_type.as_ref()).collect();
+    let bound = filter::bind_each(conditions, &types)?;
+    let can = |bound: &Bound| !matches!(bound, Bound::Never);
+    let some_can = bound.iter().any(can);
+    let met = sources.iter().zip(bound).enumerate();
+    // An answer without rows has columns all the same.
+    let met = met.filter(|(place, (_, bound))| can(bound) || (!some_can && *place == 0));
+    Ok(met.map(|(_, (source, bound))| (source, bound.condition())).collect())
 }
 
 /// `schema` with the mark by which encoders of rows print undeclared members where the caller put them.
@@ -328,12 +328,12 @@ fn spreading(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// One plan out of several, with the columns of all: a column that one lacks is null there, and one that they hold differently is text.
+/// One plan out of several, with the columns of all.
 fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     if plans.len() == 1 {
         return Ok(plans.remove(0));
     }
-    let schema = common_schema(&plans);
+    let schema = common_schema(plans.iter().map(|plan| plan.schema()));
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
     }
@@ -342,46 +342,6 @@ fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Resul
     Ok(Arc::new(
         SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
     ))
-}
-
-pub(super) fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
-    let mut fields: Vec<Field> = Vec::new();
-    for field in plans
-        .iter()
-        .flat_map(|plan| plan.schema().fields().iter().cloned().collect::<Vec<_>>())
-    {
-        match fields.iter_mut().find(|known| known.name() == field.name()) {
-            None => fields.push(field.as_ref().clone().with_nullable(true)),
-            Some(known) if known.data_type() != field.data_type() => *known = Field::new(field.name(), ArrowType::Utf8, true),
-            Some(_) => {}
-        }
-    }
-    Arc::new(Schema::new(fields))
-}
-
-/// `plan` with the columns of `schema`.
-pub(super) fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    let own = plan.schema();
-    let expressions = schema
-        .fields()
-        .iter()
-        .map(|field| {
-            let expr: Arc<dyn PhysicalExpr> = match own.column_with_name(field.name()) {
-                Some((index, held)) if held.data_type() == field.data_type() => Arc::new(Column::new(field.name(), index)),
-                Some((index, _)) => Arc::new(CastExpr::new(
-                    Arc::new(Column::new(field.name(), index)),
-                    field.data_type().clone(),
-                    None,
-                )),
-                None => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
-            };
-            Ok(ProjectionExpr {
-                expr,
-                alias: field.name().clone(),
-            })
-        })
-        .collect::<Result<Vec<_>, DataFusionError>>()?;
-    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
 }
 
 /// (start, end, id), whichever way.

@@ -72,12 +72,7 @@ pub struct CountQuery {
 impl FromParams for CountQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let range = params.range();
-        // The person's own zone is never assumed: the same question has the same answer for everybody.
-        let zone = if params.has("time_zone") {
-            params.choice("time_zone")
-        } else {
-            Some(Zone::UTC)
-        };
+        let zone = params.zone("time_zone");
         let group = params.list("group");
         let selection = Selection::read(params);
         Some(Self {
