@@ -114,6 +114,7 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
     let given = json::fields(raw.as_bytes()).map_err(|_| misfit("type", "expected object"))?;
     let mut cells = vec![Cell::Null; members.len()];
     let mut seen = vec![false; members.len()];
+    let mut rests: Vec<Option<String>> = vec![None; members.len()];
     let mut rest = String::new();
     let mut keep = |name: &str, raw: &str| {
         rest.push(if rest.is_empty() { '{' } else { ',' });
@@ -136,8 +137,14 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
         if let Some(cell) = cells.get_mut(position) {
             *cell = filled.cell;
         }
-        if let Some(of_member) = filled.rest {
-            keep(name, &of_member);
+        if let (Some(of_member), Some(place)) = (filled.rest, rests.get_mut(position)) {
+            *place = Some(of_member);
+        }
+    }
+    // Behind what is not declared and in the order of the declaration, as rows show it: what is read and sent again comes to the same text.
+    for (member, rest) in members.iter().zip(rests) {
+        if let Some(rest) = rest {
+            keep(member.name(), &rest);
         }
     }
     let rest = (!rest.is_empty()).then(|| rest + "}");

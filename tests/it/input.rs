@@ -317,3 +317,75 @@ async fn own_types_survive_a_restart() {
     assert_eq!(person.rows("event", &own).await[0]["kind"], json!("green"));
     assert_eq!(entry(&person, &own).await["name"], json!("Tea"));
 }
+
+#[tokio::test]
+async fn rule_8_4_members_of_an_object_that_nobody_declared_are_read_and_written_back() {
+    let person = person();
+    let nested = json!({"type": "object", "properties": {
+        "x": {"type": "integer"}, "z": {"type": "string"}, "inner": {"type": "object", "properties": {"a": {"type": "number"}}},
+    }});
+    let own = person
+        .define(
+            "Event",
+            &json!({"name": "Nested", "record_spec": {"schema": {"properties": {"o": nested}}}}),
+        )
+        .await;
+    let object = json!({"x": 1, "y": {"deep": [1, {"er": null}]}, "inner": {"a": 0.5, "b": "kept"}});
+    person
+        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "o": object, "loose": 1}))
+        .await
+        .upload();
+    let shown = json!({"x": 1, "z": null, "y": {"deep": [1, {"er": null}]}, "inner": {"a": 0.5, "b": "kept"}});
+    let row = person.rows("event", &own).await[0].clone();
+    assert_eq!((&row["o"], &row["loose"]), (&shown, &json!(1)));
+    let counted = person.updates(&own).await;
+    person.record(&own, &row).await.upload();
+    assert_eq!(person.updates(&own).await, counted, "a row written back as it was read is a change");
+    assert_eq!(person.rows("event", &own).await[0], row);
+}
+
+#[tokio::test]
+async fn an_events_own_members_may_be_called_value_and_unit() {
+    let person = person();
+    let schema = json!({"properties": {"value": {"type": "string"}, "unit": {"type": "integer"}}, "required": ["value"]});
+    let own = person
+        .define("Event", &json!({"name": "Bet", "record_spec": {"schema": schema}}))
+        .await;
+    let record = json!({"id": id(1), "start_time": at("10:00"), "value": "red", "unit": 3});
+    person.record(&own, &record).await.upload();
+    for data_type in [own.as_str(), "Event"] {
+        let row = &person.rows("event", data_type).await[0];
+        assert_eq!((&row["value"], &row["unit"]), (&json!("red"), &json!(3)), "{data_type}");
+    }
+    let found = person.read("event", &own).with("filter", "value:red").await.must_be(200).rows();
+    assert_eq!(found.len(), 1);
+    person.record(&own, &json!({"start_time": at("10:00"), "value": 1})).await.faults();
+}
+
+#[tokio::test]
+async fn a_metric_may_say_again_what_its_value_is() {
+    let person = person();
+    let schema =
+        json!({"properties": {"value": {"type": "number", "maximum": 10}, "unit": {"type": "string"}, "note": {"type": "string"}}});
+    let own = person
+        .define(
+            "Metric",
+            &json!({"name": "Mood", "record_spec": {"unit": "points", "schema": schema}}),
+        )
+        .await;
+    person
+        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "value": 7.5, "note": "a"}))
+        .await
+        .upload();
+    let row = person.rows("metric", &own).await[0].clone();
+    assert_eq!(
+        (&row["value"], &row["unit"], &row["note"]),
+        (&json!(7.5), &json!("points"), &json!("a"))
+    );
+    person.record(&own, &row).await.upload();
+    assert_eq!(person.updates(&own).await, 1);
+    let faults = person.record(&own, &json!({"start_time": at("10:00"), "value": 11})).await.faults();
+    assert!(faults[0].contains("value"), "{faults:?}");
+    let refused = json!({"name": "x", "record_spec": {"schema": {"properties": {"value": {"type": "string"}}}}});
+    person.post("/input/v1/data_type/Metric", &refused).await.faults();
+}
