@@ -8,8 +8,9 @@ use arrow::datatypes::{DataType as ColumnType, Field, Fields};
 
 use super::columns::Cell;
 use super::json;
+use super::plan::western;
 use crate::model::faults::LocPart;
-use crate::model::registry::is_json_text;
+use crate::model::registry::{Canonical, is_json_text, respelt};
 use crate::model::time::parse_instant;
 
 /// A value that its column cannot hold although the schema let it pass.
@@ -66,6 +67,26 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
         ColumnType::Struct(members) if raw.starts_with('"') => alone(raw, members),
         ColumnType::Struct(members) => members_of(raw, members),
         other => Err(misfit("type", &format!("cannot be stored as {other}"))),
+    }
+}
+
+/// The cell with what is kept in one spelling in that.
+pub(super) fn in_one_spelling<'a>(cell: Cell<'a>, canonical: &Canonical) -> Cell<'a> {
+    match (canonical, cell) {
+        (Canonical::Uuid, Cell::Text(text)) => Cell::Text(respelt(&text).map_or(text, Cow::Owned)),
+        (Canonical::Longitude, Cell::Float(value)) => Cell::Float(western(value)),
+        (Canonical::Items(item), Cell::List(cells)) => Cell::List(cells.into_iter().map(|cell| in_one_spelling(cell, item)).collect()),
+        (Canonical::Members(members), Cell::Struct(cells)) => {
+            let members = members.iter().chain(std::iter::repeat(&Canonical::AsSent));
+            Cell::Struct(
+                cells
+                    .into_iter()
+                    .zip(members)
+                    .map(|(cell, member)| in_one_spelling(cell, member))
+                    .collect(),
+            )
+        }
+        (_, cell) => cell,
     }
 }
 

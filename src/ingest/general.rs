@@ -286,10 +286,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             };
             match filled {
                 Ok(Filled { cell, rest }) => {
-                    let cell = match cell {
-                        Cell::Float(value) => Cell::Float(known.stored(value)),
-                        other => other,
-                    };
+                    let cell = cells::in_one_spelling(cell, &known.canonical);
                     match rest {
                         Some(rest) => self.keep_rest(&known.name, &rest),
                         None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => repeatable.push((position, given.raw)),

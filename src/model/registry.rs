@@ -3,6 +3,7 @@
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look exactly the same from here on.
 
 mod builtin;
+mod canonical;
 mod definition;
 mod entry;
 mod layout;
@@ -25,6 +26,7 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
+pub use canonical::{Canonical, respelt};
 pub use definition::{Base, Definition, Scale};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 
