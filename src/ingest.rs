@@ -9,6 +9,7 @@ pub mod body;
 mod cells;
 mod columns;
 pub mod compile;
+pub mod dating;
 pub mod decode;
 pub mod decompress;
 mod extras;

@@ -235,6 +235,14 @@ pub enum TimeFields {
     RecordedAt,
 }
 
+impl TimeFields {
+    /// Whether a record may come without any.
+    #[must_use]
+    pub const fn may_be_absent(&self) -> bool {
+        matches!(self, Self::Moment { optional: true, .. } | Self::RecordedAt)
+    }
+}
+
 /// Every built-in type, and the tables that go with them. Read once at start, then only looked at.
 #[derive(Debug)]
 pub struct Registry {
