@@ -27,7 +27,7 @@ pub struct CalendarsQuery {
 impl FromParams for CalendarsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
-            identifiers: params.list("vendor_ids"),
+            identifiers: params.list_and_whole("vendor_ids"),
             output: output(params),
         })
     }
