@@ -18,6 +18,7 @@ mod faults;
 mod general;
 pub mod intake;
 mod json;
+pub mod late;
 pub mod legacy;
 pub mod lines;
 mod memo;

@@ -8,6 +8,7 @@ pub mod available;
 pub mod engine;
 pub mod files;
 pub mod filter;
+mod grown;
 mod in_turn;
 mod partials;
 pub mod places;

@@ -232,6 +232,57 @@ async fn a_schema_grows_without_touching_what_is_stored() {
 }
 
 #[tokio::test]
+async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    let early = json!({
+        "id": id(1), "start_time": at("10:00"), "kind": "green", "mood": "happy", "steeps": 3, "n": "not a number", "left": [1], "water": {"litres": 1.5, "hot": true},
+        "pot": "A1824C5F-E2FA-4B0D-9C1E-0123456789AB",
+    });
+    person.record(&own, &early).await.upload();
+    let mut grown = tea();
+    for (name, schema) in [
+        ("mood", json!({"type": "string"})),
+        ("steeps", json!({"type": "integer"})),
+        ("n", json!({"type": "integer"})),
+        ("water", json!({"type": "object", "properties": {"litres": {"type": "number"}}})),
+        ("pot", json!({"type": "string", "format": "uuid"})),
+        ("any", json!({})),
+    ] {
+        grown["record_spec"]["schema"]["properties"][name] = schema;
+    }
+    person.put(&path(&own), &grown).await.must_be(200);
+    let late = json!({"id": id(2), "start_time": at("11:00"), "kind": "black", "mood": "calm", "steeps": 4});
+    person.record(&own, &late).await.upload();
+    let found = async |filter: &str| {
+        let reply = person.read("event", &own).with("filter", filter).await.must_be(200);
+        reply.rows().iter().map(|row| row["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("mood:happy").await, [json!(id(1))]);
+    assert_eq!(found("steeps>=3").await, [json!(id(1)), json!(id(2))]);
+    assert_eq!(found("water.litres:1.5").await, [json!(id(1))]);
+    assert_eq!(found("mood!=null").await.len(), 2);
+    assert!(found("n!=null").await.is_empty());
+    let row = person.rows("event", &own).await[0].clone();
+    for name in ["mood", "steeps", "n", "left", "water"] {
+        assert_eq!(row[name], early[name], "{name}: {row}");
+    }
+    assert_eq!(row["pot"], json!("a1824c5f-e2fa-4b0d-9c1e-0123456789ab"));
+    let csv = person.read("event", &own).with("format", "csv").await.must_be(200);
+    let mut reader = csv::Reader::from_reader(csv.text().as_bytes());
+    let names = reader.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let field = |row: usize, name: &str| {
+        rows[row]
+            .get(names.iter().position(|known| known == name).unwrap())
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(["mood", "steeps", "n"].map(|name| field(0, name)), ["happy", "3", ""]);
+    assert_eq!(["mood", "steeps"].map(|name| field(1, name)), ["calm", "4"]);
+}
+
+#[tokio::test]
 async fn a_property_cannot_change_what_it_holds() {
     let person = person();
     let own = person.define("Event", &tea()).await;

@@ -14,7 +14,7 @@ use super::layout::is_json_text;
 const DEEPEST_CHOICE: usize = 32;
 
 /// What of a stored value is kept in one spelling.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Canonical {
     /// Nothing: it is kept as it was sent.
     #[default]
