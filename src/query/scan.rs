@@ -277,12 +277,18 @@ fn reaching(windows: &[TimeRange], schema: &Schema) -> Result<Arc<dyn PhysicalEx
     let selected = selected(windows, schema)?;
     let first = windows.iter().map(|window| window.start()).min();
     let last = windows.iter().map(|window| window.end()).max();
-    let (Some(first), Some(last)) = (first, last) else { return Ok(selected) };
+    let (Some(first), Some(last)) = (first, last) else {
+        return Ok(selected);
+    };
     let start: Arc<dyn PhysicalExpr> = Arc::new(Column::new("start_time", schema.index_of("start_time")?));
     let end: Arc<dyn PhysicalExpr> = Arc::new(Column::new("end_time", schema.index_of("end_time")?));
     let begins_before = binary(&start, Operator::Lt, &moment(last));
     let ends_after = binary(&end, Operator::GtEq, &moment(first));
-    Ok(binary(&binary(&begins_before, Operator::And, &ends_after), Operator::And, &selected))
+    Ok(binary(
+        &binary(&begins_before, Operator::And, &ends_after),
+        Operator::And,
+        &selected,
+    ))
 }
 
 fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
