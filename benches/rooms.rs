@@ -166,6 +166,7 @@ impl Installation {
             changes: vec![Change::Put {
                 rows: rows.rows,
                 given: rows.given.into(),
+                undated: rows.undated.into(),
             }],
         };
         let upload = Upload {

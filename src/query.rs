@@ -9,6 +9,7 @@ mod backwards;
 pub mod engine;
 pub mod files;
 pub mod filter;
+mod grown;
 mod in_turn;
 mod json_text;
 mod partials;

@@ -97,6 +97,16 @@ impl<'a> Params<'a> {
         items
     }
 
+    /// The same, where an item may have commas itself: each value whole, and what stands between its commas.
+    pub fn list_and_whole(&mut self, name: &str) -> Vec<String> {
+        let mut items = Vec::new();
+        for value in self.repeated(name) {
+            let parts = std::iter::once(value.as_str()).chain(value.split(',').filter(|part| part.len() < value.len()));
+            items.extend(parts.map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned));
+        }
+        items
+    }
+
     /// The value of a parameter that stands once; the last one where it was repeated.
     pub fn text(&mut self, name: &str) -> Option<String> {
         self.repeated(name).pop()

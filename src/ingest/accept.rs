@@ -171,6 +171,7 @@ impl Acceptance {
                 .push(Rows {
                     batch: decoded.rows,
                     given: decoded.given,
+                    undated: decoded.undated,
                 })
                 .await?;
         }

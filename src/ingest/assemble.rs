@@ -150,9 +150,10 @@ fn in_schema(schema: &SchemaRef, changes: &[Change]) -> Result<Vec<Change>, Arro
     changes
         .iter()
         .map(|change| match change {
-            Change::Put { rows, given } => Ok(Change::Put {
+            Change::Put { rows, given, undated } => Ok(Change::Put {
                 rows: adapt(schema, rows)?,
                 given: Arc::clone(given),
+                undated: Arc::clone(undated),
             }),
             Change::Delete { records } => Ok(Change::Delete { records: records.clone() }),
         })

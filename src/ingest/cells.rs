@@ -8,8 +8,9 @@ use arrow::datatypes::{DataType as ColumnType, Field, Fields};
 
 use super::columns::Cell;
 use super::json;
+use super::plan::western;
 use crate::model::faults::LocPart;
-use crate::model::registry::is_json_text;
+use crate::model::registry::{Canonical, is_json_text, respelt};
 use crate::model::time::parse_instant;
 
 /// A value that its column cannot hold although the schema let it pass.
@@ -69,6 +70,26 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
     }
 }
 
+/// The cell with what is kept in one spelling in that.
+pub(super) fn in_one_spelling<'a>(cell: Cell<'a>, canonical: &Canonical) -> Cell<'a> {
+    match (canonical, cell) {
+        (Canonical::Uuid, Cell::Text(text)) => Cell::Text(respelt(&text).map_or(text, Cow::Owned)),
+        (Canonical::Longitude, Cell::Float(value)) => Cell::Float(western(value)),
+        (Canonical::Items(item), Cell::List(cells)) => Cell::List(cells.into_iter().map(|cell| in_one_spelling(cell, item)).collect()),
+        (Canonical::Members(members), Cell::Struct(cells)) => {
+            let members = members.iter().chain(std::iter::repeat(&Canonical::AsSent));
+            Cell::Struct(
+                cells
+                    .into_iter()
+                    .zip(members)
+                    .map(|(cell, member)| in_one_spelling(cell, member))
+                    .collect(),
+            )
+        }
+        (_, cell) => cell,
+    }
+}
+
 /// The number that `raw` is, if it is one and finite.
 pub(super) fn float(raw: &str) -> Option<f64> {
     serde_json::from_str(raw).ok().filter(|value: &f64| value.is_finite())
@@ -114,6 +135,7 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
     let given = json::fields(raw.as_bytes()).map_err(|_| misfit("type", "expected object"))?;
     let mut cells = vec![Cell::Null; members.len()];
     let mut seen = vec![false; members.len()];
+    let mut rests: Vec<Option<String>> = vec![None; members.len()];
     let mut rest = String::new();
     let mut keep = |name: &str, raw: &str| {
         rest.push(if rest.is_empty() { '{' } else { ',' });
@@ -136,8 +158,14 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
         if let Some(cell) = cells.get_mut(position) {
             *cell = filled.cell;
         }
-        if let Some(of_member) = filled.rest {
-            keep(name, &of_member);
+        if let (Some(of_member), Some(place)) = (filled.rest, rests.get_mut(position)) {
+            *place = Some(of_member);
+        }
+    }
+    // Behind what is not declared and in the order of the declaration, as rows show it: what is read and sent again comes to the same text.
+    for (member, rest) in members.iter().zip(rests) {
+        if let Some(rest) = rest {
+            keep(member.name(), &rest);
         }
     }
     let rest = (!rest.is_empty()).then(|| rest + "}");

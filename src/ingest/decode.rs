@@ -71,6 +71,8 @@ pub struct DecodedRows {
     pub rows: RecordBatch,
     /// For each row, whether the caller chose its id. An id made here is new and needs no looking for predecessors.
     pub given: Vec<bool>,
+    /// The rows, in order, whose record came without a time. They have the time of acceptance, which is right for new records only.
+    pub undated: Vec<usize>,
     /// The sources that the rows name, each once.
     pub sources: Vec<DecodedSource>,
 }
@@ -88,6 +90,7 @@ pub struct RecordDecoder {
     context: DecodeContext,
     ids: Vec<u8>,
     given: Vec<bool>,
+    undated: Vec<usize>,
     starts: Vec<i64>,
     ends: Vec<i64>,
     columns: Vec<Column>,
@@ -119,6 +122,7 @@ impl RecordDecoder {
             source_classes: Vec::new(),
             ids: Vec::new(),
             given: Vec::new(),
+            undated: Vec::new(),
             starts: Vec::new(),
             ends: Vec::new(),
             sources: Vec::new(),
@@ -171,6 +175,7 @@ impl RecordDecoder {
             data_type: Arc::clone(&self.compiled.data_type),
             rows,
             given: std::mem::take(&mut self.given),
+            undated: std::mem::take(&mut self.undated),
             sources: std::mem::take(&mut self.sources),
         })
     }
@@ -205,6 +210,7 @@ impl RecordDecoder {
             id: record.id,
             start: record.start,
             end: record.end,
+            undated: record.undated,
             cells,
             source: source.clone(),
             extras: record.extras,
@@ -247,6 +253,9 @@ impl RecordDecoder {
     fn append(&mut self, mut row: Row<'_>) {
         let number = self.given.len();
         self.given.push(row.id.is_some());
+        if row.undated {
+            self.undated.push(number);
+        }
         let id = row.id.unwrap_or_else(|| RecordId(self.context.ids.next()));
         self.ids.extend_from_slice(id.as_bytes());
         self.starts.push(row.start.micros());

@@ -260,6 +260,7 @@ impl<'a> Haste<'_, '_, 'a> {
             id: self.id,
             start,
             end,
+            undated: false,
             cells: self.cells,
             source,
             extras: self.extras,

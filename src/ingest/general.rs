@@ -30,6 +30,8 @@ pub(super) struct Complete<'a> {
     pub id: Option<RecordId>,
     pub start: Instant,
     pub end: Instant,
+    /// Neither was sent.
+    pub undated: bool,
     pub cells: Vec<Cell<'a>>,
     pub extras: Option<String>,
     pub source: FoundSource,
@@ -71,6 +73,7 @@ pub(super) fn decode<'a>(
         id,
         start,
         end,
+        undated: reading.undated,
         cells,
         extras,
         source_is_plain: reading.source_is_plain,
@@ -97,6 +100,7 @@ struct Reading<'c, 'a> {
     extras: Extras,
     converted: Option<f64>,
     source_is_plain: bool,
+    undated: bool,
     faults: Vec<Fault>,
 }
 
@@ -116,6 +120,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             extras: Extras::default(),
             converted: None,
             source_is_plain: true,
+            undated: false,
             faults: Vec::new(),
         };
         for field in fields {
@@ -286,10 +291,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             };
             match filled {
                 Ok(Filled { cell, rest }) => {
-                    let cell = match cell {
-                        Cell::Float(value) => Cell::Float(known.stored(value)),
-                        other => other,
-                    };
+                    let cell = cells::in_one_spelling(cell, &known.canonical);
                     match rest {
                         Some(rest) => self.keep_rest(&known.name, &rest),
                         None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => repeatable.push((position, given.raw)),

@@ -18,6 +18,7 @@ use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
 
 use super::assemble::{AssembleError, Stores, adapt};
+use super::dating::KnownTimes;
 use super::merge::{Change, Content};
 use super::upload::{PartitionChanges, Work, WrittenRows};
 
@@ -48,6 +49,8 @@ pub struct Intake {
 pub struct Rows {
     pub batch: RecordBatch,
     pub given: Vec<bool>,
+    /// The rows, in order, that came without a time.
+    pub undated: Vec<usize>,
 }
 
 impl Intake {
@@ -82,6 +85,7 @@ impl Intake {
                 let change = Change::Put {
                     rows: first.batch,
                     given: first.given.into(),
+                    undated: first.undated.into(),
                 };
                 let layout = Arc::clone(&self.data_type.layout);
                 return Ok(Work::Small(vec![PartitionChanges {
@@ -122,13 +126,15 @@ impl Intake {
             pieces: Vec::new(),
             given: HashMap::new(),
             superseded: Vec::new(),
+            times: KnownTimes::default(),
             base: self.shared.stores.snapshot(self.person, &self.data_type.id).await?,
             replaced: Vec::new(),
         })
     }
 
     async fn write_chunk(&self, written: &mut WrittenRows, rows: Rows) -> Result<(), AssembleError> {
-        let ids = KeyColumns::of(&rows.batch)?;
+        let batch = self.dated(written, &rows).await?;
+        let ids = KeyColumns::of(&batch)?;
         let mut keep = vec![true; rows.given.len()];
         // The last line with an id is the one that counts.
         let mut last: HashMap<RecordId, usize> = HashMap::new();
@@ -137,11 +143,11 @@ impl Intake {
                 keep[before] = false;
             }
         }
-        self.settle(written, &rows.batch, &last, &mut keep).await?;
+        self.settle(written, &batch, &last, &mut keep).await?;
         let batch = if keep.iter().all(|keep| *keep) {
-            rows.batch
+            batch.clone()
         } else {
-            filter_record_batch(&rows.batch, &BooleanArray::from(keep.clone()))?
+            filter_record_batch(&batch, &BooleanArray::from(keep.clone()))?
         };
         if batch.num_rows() == 0 {
             return Ok(());
@@ -163,6 +169,26 @@ impl Intake {
         }
         written.pieces.extend(pieces);
         Ok(())
+    }
+
+    /// The rows, where they came without a time with that of the version before them.
+    async fn dated(&self, written: &mut WrittenRows, rows: &Rows) -> Result<RecordBatch, AssembleError> {
+        if !written.layout.times.may_be_absent() {
+            return Ok(rows.batch.clone());
+        }
+        let ids = KeyColumns::of(&rows.batch)?;
+        let asked: Vec<RecordId> = rows
+            .undated
+            .iter()
+            .filter(|row| rows.given[**row])
+            .map(|row| ids.id(*row))
+            .filter(|id| !written.times.know(*id))
+            .collect();
+        for (id, predecessor) in self.shared.stores.finder.predecessors(&written.base, &asked).await? {
+            let row = adapt(&written.layout.storage, &predecessor.row)?;
+            written.times.learn(id, &row, 0)?;
+        }
+        Ok(written.times.date(&rows.batch, &rows.given, &rows.undated)?)
     }
 
     /// Drops rows that are stored already just so, and notes which stored rows the others replace.

@@ -3,6 +3,7 @@
 //! Identity is settled here, on the write side: the same id with the same content changes nothing, with other content replaces, and a tombstone ends
 //! what was accepted before it. Pure: it is told what is stored and decides; knows neither the catalogue nor files.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,15 +13,18 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 
+use super::dating::KnownTimes;
 use crate::model::ids::{PieceId, RecordId};
 
 /// Something that was asked of a partition, in the order of acceptance.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Rows in the layout's storage schema; `given[row]` says that the caller chose the row's id, so that it may replace another.
+    /// Rows in the layout's storage schema; `given[row]` says that the caller chose the row's id, so that it may replace another. The rows
+    /// `undated`, in order, came without a time, and have that of what they replace.
     Put {
         rows: RecordBatch,
         given: Arc<[bool]>,
+        undated: Arc<[usize]>,
     },
     Delete {
         records: Vec<RecordId>,
@@ -63,7 +67,7 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
     let mut ids = Vec::new();
     for change in changes {
         match change {
-            Change::Put { rows, given } => {
+            Change::Put { rows, given, .. } => {
                 let Some(column) = id_column(rows) else { continue };
                 ids.extend(
                     given
@@ -97,11 +101,12 @@ pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, 
     let content = Content::new(schema)?;
     let mut latest: HashMap<RecordId, Latest> = stored.keys().map(|id| (*id, Latest::Stored)).collect();
     let mut outcome = Outcome::default();
+    let changes = dated(changes, stored)?;
     let mut puts: Vec<(&RecordBatch, Vec<bool>)> = Vec::new();
 
-    for change in changes {
+    for change in changes.iter() {
         match change {
-            Change::Put { rows, given } => {
+            Change::Put { rows, given, .. } => {
                 let put = puts.len();
                 puts.push((rows, vec![true; rows.num_rows()]));
                 let Some(ids) = id_column(rows) else {
@@ -160,6 +165,35 @@ pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, 
     }
     outcome.add = kept(schema, &puts)?;
     Ok(outcome)
+}
+
+/// The changes, where records came without a time with that of the version before them.
+fn dated<'a>(changes: &'a [Change], stored: &HashMap<RecordId, Stored>) -> Result<Cow<'a, [Change]>, ArrowError> {
+    let is_undated = |change: &Change| matches!(change, Change::Put { undated, .. } if !undated.is_empty());
+    if !changes.iter().any(is_undated) {
+        return Ok(Cow::Borrowed(changes));
+    }
+    let mut known = KnownTimes::default();
+    for (id, existing) in stored {
+        known.learn(*id, &existing.row, 0)?;
+    }
+    let mut dated = Vec::with_capacity(changes.len());
+    for change in changes {
+        dated.push(match change {
+            Change::Put { rows, given, undated } => Change::Put {
+                rows: known.date(rows, given, undated)?,
+                given: Arc::clone(given),
+                undated: Arc::clone(undated),
+            },
+            Change::Delete { records } => {
+                for id in records {
+                    known.forget(*id);
+                }
+                change.clone()
+            }
+        });
+    }
+    Ok(Cow::Owned(dated))
 }
 
 fn kept(schema: &SchemaRef, puts: &[(&RecordBatch, Vec<bool>)]) -> Result<Option<RecordBatch>, ArrowError> {

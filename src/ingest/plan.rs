@@ -8,7 +8,7 @@ use arrow::datatypes::FieldRef;
 use serde_json::Value;
 
 use super::scalar::{self, ScalarRule};
-use crate::model::registry::{DataType, ReadFrom, TimeFields, TypeId, Undeclared};
+use crate::model::registry::{Canonical, DataType, ReadFrom, TimeFields, TypeId, Undeclared};
 
 /// `id`, `start_time`, `end_time` stand before a type's own columns.
 pub(super) const LEADING_COLUMNS: usize = 3;
@@ -46,18 +46,26 @@ pub(super) struct KnownField {
     required: bool,
     /// What the schema asks of it, if that can be checked without the schema.
     pub rule: Option<ScalarRule>,
-    /// A longitude: east and west of Greenwich meet at 180 degrees, which is kept as -180.
-    is_longitude: bool,
+    /// What of it is kept in one spelling.
+    pub canonical: Canonical,
 }
 
 impl KnownField {
     /// The number that is stored for `value`.
     pub fn stored(&self, value: f64) -> f64 {
-        if self.is_longitude && value.to_bits() == 180.0_f64.to_bits() {
-            return -180.0;
+        if self.canonical == Canonical::Longitude {
+            return western(value);
         }
         value
     }
+}
+
+/// The longitude, with the one name of the meridian that has two.
+pub(super) fn western(longitude: f64) -> f64 {
+    if longitude.to_bits() == 180.0_f64.to_bits() {
+        return -180.0;
+    }
+    longitude
 }
 
 #[derive(Clone, Debug)]
@@ -142,6 +150,9 @@ impl<'a> FieldList<'a> {
         };
         for (position, column) in own.iter().enumerate() {
             fields.add(column.name(), Role::Column(position));
+            if let (Some(property), Some(known)) = (fields.property(column.name()), fields.list.last_mut()) {
+                known.canonical = Canonical::of(property, column);
+            }
         }
         fields.add_times(&layout.times);
         fields.add_spellings(&layout.id, Role::Id);
@@ -185,14 +196,13 @@ impl<'a> FieldList<'a> {
             .is_some_and(|names| names.iter().any(|required| required == name));
         let property = self.property(name);
         let asked = property.map_or(Some(ScalarRule::ANYTHING), scalar::rule);
-        let is_longitude = property.and_then(|property| property.get("x-longitude")) == Some(&Value::Bool(true));
         self.spellings.insert(name.to_owned(), self.list.len());
         self.list.push(KnownField {
             name: name.to_owned(),
             role,
             required,
             rule: asked,
-            is_longitude,
+            canonical: Canonical::AsSent,
         });
     }
 

@@ -16,6 +16,8 @@ pub(super) struct Row<'a> {
     pub id: Option<RecordId>,
     pub start: Instant,
     pub end: Instant,
+    /// Neither was sent: they are the time of acceptance, unless the record is stored already.
+    pub undated: bool,
     /// The type's own columns that have a value, each by its place among them.
     pub cells: Vec<(usize, Cell<'a>)>,
     pub source: SourceMark,

@@ -10,6 +10,7 @@ use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::snapshot::Snapshot;
 
+use super::dating::KnownTimes;
 use super::merge::Change;
 
 /// One accepted request.
@@ -70,6 +71,8 @@ pub struct WrittenRows {
     pub superseded: Vec<(PieceId, RecordId)>,
     /// What was stored when the body was read.
     pub base: Arc<Snapshot>,
+    /// The times of the ids that the caller chose, where a record of the type may come without.
+    pub times: KnownTimes,
     /// Rows of `base` that are replaced.
     pub replaced: Vec<(PieceId, RecordId)>,
 }

@@ -3,6 +3,7 @@
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look exactly the same from here on.
 
 mod builtin;
+mod canonical;
 mod definition;
 mod entry;
 mod layout;
@@ -25,6 +26,7 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
+pub use canonical::{Canonical, respelt};
 pub use definition::{Base, Definition, Scale};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 
@@ -231,6 +233,14 @@ pub enum TimeFields {
     /// `recorded_at`: a moment or `{start_time, end_time}`. Where the schema also declares `start_time` and `end_time`, these serve when
     /// `recorded_at` is absent. Now when there is none of them.
     RecordedAt,
+}
+
+impl TimeFields {
+    /// Whether a record may come without any.
+    #[must_use]
+    pub const fn may_be_absent(&self) -> bool {
+        matches!(self, Self::Moment { optional: true, .. } | Self::RecordedAt)
+    }
 }
 
 /// Every built-in type, and the tables that go with them. Read once at start, then only looked at.

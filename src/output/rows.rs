@@ -9,7 +9,7 @@ use super::SPREAD;
 use super::cells::{Cells, Style, is_json};
 use super::chunks::{CHUNK, Chunks};
 use super::encoder::{EncodeError, Encoder, Progress};
-use super::spread::{Names, for_each_member};
+use super::spread::{Broken, Names, for_each_member, merge};
 use super::text::write_json_string;
 
 /// What stands around the objects.
@@ -30,9 +30,10 @@ pub(super) struct RowObjects {
     names: Names,
     /// The names that the spread columns gave to the row at hand. Kept only if several can.
     given: Option<Names>,
-    /// Values of the row at hand that stand in a spread column though there is a column of their name, which is null. Fields that were declared after
-    /// records had them are so.
-    older: Vec<(usize, String)>,
+    /// Values of the row at hand that stand in a spread column though there is a column of their name: fields that were declared after records had
+    /// them, whose column is null, and members of declared objects that nobody declared.
+    besides: Vec<(usize, String)>,
+    scratch: Vec<u8>,
     /// How to write a row of the batch at hand: before each cell what stands between it and the one before, ...
     steps: Vec<Step>,
     /// ... and at the end what stands behind the last one, without the closing brace.
@@ -89,7 +90,8 @@ impl RowObjects {
             spread,
             names,
             given,
-            older: Vec::new(),
+            besides: Vec::new(),
+            scratch: Vec::new(),
             steps: Vec::new(),
             tail: Vec::new(),
             next_row: 0,
@@ -121,16 +123,16 @@ impl RowObjects {
 
     fn write_row(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         if !self.spread.is_empty() {
-            self.find_older(row)?;
+            self.find_besides(row)?;
         }
-        if self.older.is_empty() {
+        if self.besides.is_empty() {
             for step in &self.steps {
                 out.extend_from_slice(&step.before);
                 self.columns[step.column].cells.write_json(row, out);
             }
             out.extend_from_slice(&self.tail);
         } else {
-            self.write_with_older(row, out);
+            self.write_with_besides(row, out)?;
         }
         if !self.spread.is_empty() {
             self.write_spread(row, out)?;
@@ -139,8 +141,8 @@ impl RowObjects {
         Ok(())
     }
 
-    fn find_older(&mut self, row: usize) -> Result<(), EncodeError> {
-        self.older.clear();
+    fn find_besides(&mut self, row: usize) -> Result<(), EncodeError> {
+        self.besides.clear();
         for spread in &self.spread {
             let Some(json) = spread.cells.text(row) else { continue };
             let each = |name: &str, value: &str| {
@@ -149,10 +151,10 @@ impl RowObjects {
                 }
                 let is_named = |column: &Column| column.name.strip_suffix(b":") == Some(name.as_bytes());
                 if let Some(position) = self.columns.iter().position(is_named)
-                    && self.columns[position].cells.is_null(row)
-                    && !self.older.iter().any(|(known, _)| *known == position)
+                    && (self.columns[position].cells.is_null(row) || value.starts_with('{'))
+                    && !self.besides.iter().any(|(known, _)| *known == position)
                 {
-                    self.older.push((position, value.to_owned()));
+                    self.besides.push((position, value.to_owned()));
                 }
             };
             for_each_member(json, each).map_err(|_| EncodeError::BrokenJson {
@@ -162,15 +164,26 @@ impl RowObjects {
         Ok(())
     }
 
-    fn write_with_older(&mut self, row: usize, out: &mut Vec<u8>) {
+    fn write_with_besides(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         for (position, column) in self.columns.iter_mut().enumerate() {
             out.push(if position == 0 { b'{' } else { b',' });
             out.extend_from_slice(&column.name);
-            match self.older.iter().find(|(older, _)| *older == position) {
-                Some((_, value)) => out.extend_from_slice(value.as_bytes()),
+            match self.besides.iter().find(|(besides, _)| *besides == position) {
+                Some((_, value)) if column.cells.is_null(row) => out.extend_from_slice(value.as_bytes()),
+                Some((_, value)) => {
+                    self.scratch.clear();
+                    column.cells.write_json(row, &mut self.scratch);
+                    let written = std::str::from_utf8(&self.scratch).map_err(|_| Broken);
+                    written
+                        .and_then(|written| merge(written, value, out))
+                        .map_err(|_| EncodeError::BrokenJson {
+                            column: String::from_utf8_lossy(&column.name).into_owned(),
+                        })?;
+                }
                 None => column.cells.write_json(row, out),
             }
         }
+        Ok(())
     }
 
     fn write_spread(&mut self, row: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {

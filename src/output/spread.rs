@@ -10,32 +10,52 @@ pub(super) struct Broken;
 /// Calls `member` with the name (as JSON, in quotes) and the value (as JSON) of each member of the object in `json`.
 ///
 /// Returns false if `json` is something other than an object.
-pub(super) fn for_each_member(json: &str, mut member: impl FnMut(&str, &str)) -> Result<bool, Broken> {
+pub(super) fn for_each_member(json: &str, member: impl FnMut(&str, &str)) -> Result<bool, Broken> {
+    Scanner { text: json, at: 0 }.members(member)
+}
+
+/// Names and values of the members of the object in `json`. `None`: it is something other than an object.
+fn members_of(json: &str) -> Result<Option<Vec<(&str, &str)>>, Broken> {
     let mut scanner = Scanner { text: json, at: 0 };
-    scanner.skip_blanks();
-    if scanner.peek() != Some(b'{') {
-        return Ok(false);
+    let mut members = Vec::new();
+    let is_object = scanner.members(|name, value| members.push((name, value)))?;
+    Ok(is_object.then_some(members))
+}
+
+fn begin_member(is_first: bool, name: &str, out: &mut Vec<u8>) {
+    if !is_first {
+        out.push(b',');
     }
-    scanner.at += 1;
-    scanner.skip_blanks();
-    if scanner.peek() == Some(b'}') {
-        return Ok(true);
-    }
-    loop {
-        scanner.skip_blanks();
-        let name = scanner.string()?;
-        scanner.skip_blanks();
-        scanner.expect(b':')?;
-        scanner.skip_blanks();
-        let value = scanner.value()?;
-        member(name, value);
-        scanner.skip_blanks();
-        match scanner.next() {
-            Some(b',') => {}
-            Some(b'}') => return Ok(true),
-            _ => return Err(Broken),
+    out.extend_from_slice(name.as_bytes());
+    out.push(b':');
+}
+
+/// Writes the object `declared` with the members of the object `besides` that it lacks, down through the objects that both have. What is no object
+/// stays as it is declared.
+pub(super) fn merge(declared: &str, besides: &str, out: &mut Vec<u8>) -> Result<(), Broken> {
+    let (Some(own), Some(mut more)) = (members_of(declared)?, members_of(besides)?) else {
+        out.extend_from_slice(declared.as_bytes());
+        return Ok(());
+    };
+    out.push(b'{');
+    for (position, (name, value)) in own.iter().enumerate() {
+        begin_member(position == 0, name, out);
+        match more
+            .iter()
+            .position(|(other, _)| plain(other) == plain(name))
+            .map(|found| more.remove(found))
+        {
+            Some((_, besides)) if *value == "null" => out.extend_from_slice(besides.as_bytes()),
+            Some((_, besides)) => merge(value, besides, out)?,
+            None => out.extend_from_slice(value.as_bytes()),
         }
     }
+    for (position, (name, value)) in more.iter().enumerate() {
+        begin_member(own.is_empty() && position == 0, name, out);
+        out.extend_from_slice(value.as_bytes());
+    }
+    out.push(b'}');
+    Ok(())
 }
 
 /// Names that a row has already.
@@ -77,6 +97,34 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
+    /// Calls `member` for each member of the object that begins here.
+    fn members(&mut self, mut member: impl FnMut(&'a str, &'a str)) -> Result<bool, Broken> {
+        self.skip_blanks();
+        if self.peek() != Some(b'{') {
+            return Ok(false);
+        }
+        self.at += 1;
+        self.skip_blanks();
+        if self.peek() == Some(b'}') {
+            return Ok(true);
+        }
+        loop {
+            self.skip_blanks();
+            let name = self.string()?;
+            self.skip_blanks();
+            self.expect(b':')?;
+            self.skip_blanks();
+            let value = self.value()?;
+            member(name, value);
+            self.skip_blanks();
+            match self.next() {
+                Some(b',') => {}
+                Some(b'}') => return Ok(true),
+                _ => return Err(Broken),
+            }
+        }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -190,6 +238,25 @@ mod tests {
         fn broken_text_is_an_error_or_nothing(text in "[{}\\[\\]\":,a1 \\\\]{0,24}") {
             let _ = members(&text);
         }
+    }
+
+    fn merged(declared: &str, besides: &str) -> String {
+        let mut out = Vec::new();
+        merge(declared, besides, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rule_8_4_members_that_an_object_lacks_are_added_however_deep() {
+        assert_eq!(merged(r#"{"x":1}"#, r#"{"y":{"z":[1.10]}}"#), r#"{"x":1,"y":{"z":[1.10]}}"#);
+        assert_eq!(
+            merged(r#"{"a":{"x":null},"b":2}"#, r#"{"a":{"y":1},"\u0062":3,"c":4}"#),
+            r#"{"a":{"x":null,"y":1},"b":2,"c":4}"#
+        );
+        assert_eq!(merged("{}", r#"{"y":1,"z":2}"#), r#"{"y":1,"z":2}"#);
+        assert_eq!(merged(r#"{"x":null}"#, r#"{"x":1}"#), r#"{"x":1}"#);
+        assert_eq!(merged("18", r#"{"x":1}"#), "18");
+        assert_eq!(merge("{\"a\":1}", "{\"a\"", &mut Vec::new()), Err(Broken));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, col, lit};
 use datafusion::prelude::not;
 use uuid::Uuid;
 
-use crate::model::registry::{DataType, ReadFrom, is_json_text};
+use crate::model::registry::{DataType, ReadFrom, is_json_text, respelt};
 use crate::model::time::parse_instant_in_query;
 
 pub use label::LabelComparison;
@@ -108,6 +108,15 @@ impl Comparison {
             Self::Greater => ">",
             Self::Contains => "~",
             Self::Label(comparison) => comparison.symbol(),
+        }
+    }
+
+    /// Whether it asks for equal values (true) or unequal ones (false), if for either.
+    const fn tells_equal(self) -> Option<bool> {
+        match self {
+            Self::Equal | Self::Label(LabelComparison::Equal) => Some(true),
+            Self::NotEqual | Self::Label(LabelComparison::NotEqual) => Some(false),
+            _ => None,
         }
     }
 
@@ -328,6 +337,23 @@ fn column(_storage: &Arc<Schema>, name: &str) -> Expr {
 }
 
 fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterError> {
+    let canonical = match &condition.value {
+        Comparand::Text(text) if data_type.holds_uuids(&condition.field) => respelt(text),
+        _ => None,
+    };
+    let (Some(canonical), Some(is_equal)) = (canonical, condition.operator.tells_equal()) else {
+        return bind_as_asked(condition, data_type);
+    };
+    // Ids are kept in one spelling; what was stored before they were may stand in the one that is asked for.
+    let respelt = Condition {
+        value: Comparand::Text(canonical),
+        ..condition.clone()
+    };
+    let (one, other) = (bind_as_asked(&respelt, data_type)?, bind_as_asked(condition, data_type)?);
+    Ok(if is_equal { one.or(other) } else { one.and(other) })
+}
+
+fn bind_as_asked(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterError> {
     let field = field_of(&condition.field, data_type).ok_or_else(|| unknown_field(&condition.field, data_type))?;
     let text = match (&condition.value, condition.operator) {
         (Comparand::Null, Comparison::NotEqual) => return Ok(field.expression.is_not_null()),

@@ -34,6 +34,7 @@ use super::backwards;
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
 use super::filter::{self, Bound, Condition, FilterError};
+use super::grown;
 use super::in_turn::InTurnExec;
 use super::partials::Partials;
 use super::scan::{KEY_COLUMNS, Scan};
@@ -236,16 +237,15 @@ impl<Authority> Archive<Authority> {
                     .filter_map(|column| layout.storage.index_of(&column.name).ok()),
             );
         }
-        columns.sort_unstable();
-        columns.dedup();
+        let columns = grown::needed(&source.data_type, columns);
         let scan = Scan {
             snapshot,
             storage: &layout.storage,
-            columns,
+            columns: columns.clone(),
             windows: permit.windows().as_slice(),
             begins,
         };
-        let plan = scan.plan(&self.reader, &self.objects)?;
+        let plan = grown::filled(scan.plan(&self.reader, &self.objects)?, &source.data_type, &columns)?;
         let Some(condition) = condition else { return Ok(plan) };
         let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
         let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;

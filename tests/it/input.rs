@@ -232,6 +232,57 @@ async fn a_schema_grows_without_touching_what_is_stored() {
 }
 
 #[tokio::test]
+async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column() {
+    let person = person();
+    let own = person.define("Event", &tea()).await;
+    let early = json!({
+        "id": id(1), "start_time": at("10:00"), "kind": "green", "mood": "happy", "steeps": 3, "n": "not a number", "left": [1], "water": {"litres": 1.5, "hot": true},
+        "pot": "A1824C5F-E2FA-4B0D-9C1E-0123456789AB",
+    });
+    person.record(&own, &early).await.upload();
+    let mut grown = tea();
+    for (name, schema) in [
+        ("mood", json!({"type": "string"})),
+        ("steeps", json!({"type": "integer"})),
+        ("n", json!({"type": "integer"})),
+        ("water", json!({"type": "object", "properties": {"litres": {"type": "number"}}})),
+        ("pot", json!({"type": "string", "format": "uuid"})),
+        ("any", json!({})),
+    ] {
+        grown["record_spec"]["schema"]["properties"][name] = schema;
+    }
+    person.put(&path(&own), &grown).await.must_be(200);
+    let late = json!({"id": id(2), "start_time": at("11:00"), "kind": "black", "mood": "calm", "steeps": 4});
+    person.record(&own, &late).await.upload();
+    let found = async |filter: &str| {
+        let reply = person.read("event", &own).with("filter", filter).await.must_be(200);
+        reply.rows().iter().map(|row| row["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("mood:happy").await, [json!(id(1))]);
+    assert_eq!(found("steeps>=3").await, [json!(id(1)), json!(id(2))]);
+    assert_eq!(found("water.litres:1.5").await, [json!(id(1))]);
+    assert_eq!(found("mood!=null").await.len(), 2);
+    assert!(found("n!=null").await.is_empty());
+    let row = person.rows("event", &own).await[0].clone();
+    for name in ["mood", "steeps", "n", "left", "water"] {
+        assert_eq!(row[name], early[name], "{name}: {row}");
+    }
+    assert_eq!(row["pot"], json!("a1824c5f-e2fa-4b0d-9c1e-0123456789ab"));
+    let csv = person.read("event", &own).with("format", "csv").await.must_be(200);
+    let mut reader = csv::Reader::from_reader(csv.text().as_bytes());
+    let names = reader.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let field = |row: usize, name: &str| {
+        rows[row]
+            .get(names.iter().position(|known| known == name).unwrap())
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(["mood", "steeps", "n"].map(|name| field(0, name)), ["happy", "3", ""]);
+    assert_eq!(["mood", "steeps"].map(|name| field(1, name)), ["calm", "4"]);
+}
+
+#[tokio::test]
 async fn a_property_cannot_change_what_it_holds() {
     let person = person();
     let own = person.define("Event", &tea()).await;
@@ -316,4 +367,76 @@ async fn own_types_survive_a_restart() {
     server.launch();
     assert_eq!(person.rows("event", &own).await[0]["kind"], json!("green"));
     assert_eq!(entry(&person, &own).await["name"], json!("Tea"));
+}
+
+#[tokio::test]
+async fn rule_8_4_members_of_an_object_that_nobody_declared_are_read_and_written_back() {
+    let person = person();
+    let nested = json!({"type": "object", "properties": {
+        "x": {"type": "integer"}, "z": {"type": "string"}, "inner": {"type": "object", "properties": {"a": {"type": "number"}}},
+    }});
+    let own = person
+        .define(
+            "Event",
+            &json!({"name": "Nested", "record_spec": {"schema": {"properties": {"o": nested}}}}),
+        )
+        .await;
+    let object = json!({"x": 1, "y": {"deep": [1, {"er": null}]}, "inner": {"a": 0.5, "b": "kept"}});
+    person
+        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "o": object, "loose": 1}))
+        .await
+        .upload();
+    let shown = json!({"x": 1, "z": null, "y": {"deep": [1, {"er": null}]}, "inner": {"a": 0.5, "b": "kept"}});
+    let row = person.rows("event", &own).await[0].clone();
+    assert_eq!((&row["o"], &row["loose"]), (&shown, &json!(1)));
+    let counted = person.updates(&own).await;
+    person.record(&own, &row).await.upload();
+    assert_eq!(person.updates(&own).await, counted, "a row written back as it was read is a change");
+    assert_eq!(person.rows("event", &own).await[0], row);
+}
+
+#[tokio::test]
+async fn an_events_own_members_may_be_called_value_and_unit() {
+    let person = person();
+    let schema = json!({"properties": {"value": {"type": "string"}, "unit": {"type": "integer"}}, "required": ["value"]});
+    let own = person
+        .define("Event", &json!({"name": "Bet", "record_spec": {"schema": schema}}))
+        .await;
+    let record = json!({"id": id(1), "start_time": at("10:00"), "value": "red", "unit": 3});
+    person.record(&own, &record).await.upload();
+    for data_type in [own.as_str(), "Event"] {
+        let row = &person.rows("event", data_type).await[0];
+        assert_eq!((&row["value"], &row["unit"]), (&json!("red"), &json!(3)), "{data_type}");
+    }
+    let found = person.read("event", &own).with("filter", "value:red").await.must_be(200).rows();
+    assert_eq!(found.len(), 1);
+    person.record(&own, &json!({"start_time": at("10:00"), "value": 1})).await.faults();
+}
+
+#[tokio::test]
+async fn a_metric_may_say_again_what_its_value_is() {
+    let person = person();
+    let schema =
+        json!({"properties": {"value": {"type": "number", "maximum": 10}, "unit": {"type": "string"}, "note": {"type": "string"}}});
+    let own = person
+        .define(
+            "Metric",
+            &json!({"name": "Mood", "record_spec": {"unit": "points", "schema": schema}}),
+        )
+        .await;
+    person
+        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "value": 7.5, "note": "a"}))
+        .await
+        .upload();
+    let row = person.rows("metric", &own).await[0].clone();
+    assert_eq!(
+        (&row["value"], &row["unit"], &row["note"]),
+        (&json!(7.5), &json!("points"), &json!("a"))
+    );
+    person.record(&own, &row).await.upload();
+    assert_eq!(person.updates(&own).await, 1);
+    let faults = person.record(&own, &json!({"start_time": at("10:00"), "value": 11})).await.faults();
+    assert!(faults[0].contains("value"), "{faults:?}");
+    let refused = json!({"name": "x", "record_spec": {"schema": {"properties": {"value": {"type": "string"}}}}});
+    person.post("/input/v1/data_type/Metric", &refused).await.faults();
 }

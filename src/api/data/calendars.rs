@@ -27,7 +27,7 @@ pub struct CalendarsQuery {
 impl FromParams for CalendarsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
-            identifiers: params.list("vendor_ids"),
+            identifiers: params.list_and_whole("vendor_ids"),
             output: output(params),
         })
     }
@@ -65,8 +65,7 @@ impl FromParams for EventsQuery {
         let mut calendars = Vec::new();
         for text in params.list("calendar_ids") {
             match Uuid::try_parse(&text) {
-                // Ids are kept as they were sent, which may be in capitals.
-                Ok(id) => calendars.extend([id.to_string(), id.to_string().to_uppercase()]),
+                Ok(id) => calendars.extend(spellings(id)),
                 Err(_) => params.fault("calendar_ids", "uuid_parsing", format!("{text:?} is not a uuid")),
             }
         }
@@ -99,6 +98,13 @@ pub async fn calendar_events(
     };
     let prepared = app.archive.calendar_events(&granted, &spec, query.range).await?;
     asking.answer(&app, ticket, prepared, query.output, "").await
+}
+
+/// Ids are kept in the first of these. What was stored before they were may stand in another.
+fn spellings(id: Uuid) -> [String; 4] {
+    let (hyphenated, simple) = (id.to_string(), id.simple().to_string());
+    let (loud, loud_simple) = (hyphenated.to_uppercase(), simple.to_uppercase());
+    [hyphenated, loud, simple, loud_simple]
 }
 
 fn one_of(columns: &'static [&'static str], values: Vec<String>) -> Option<OneOf> {

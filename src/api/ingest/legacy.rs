@@ -116,6 +116,7 @@ async fn put(
     let change = Change::Put {
         rows: decoded.rows,
         given: decoded.given.into(),
+        undated: decoded.undated.into(),
     };
     Ok(PartitionChanges {
         data_type: data_type.id.clone(),

@@ -71,6 +71,7 @@ impl<'a> Reading<'_, 'a> {
             TimeFields::Moment { at: names, .. } | TimeFields::StartEnd { start: names, .. } => names.first().cloned(),
         };
         let Some(name) = missing else {
+            self.undated = true;
             return Some((context.now, context.now));
         };
         let message = format!("{name} is missing");

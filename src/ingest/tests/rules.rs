@@ -133,6 +133,109 @@ fn rule_8_4_own_types_have_typed_columns_and_keep_the_rest_as_given() {
     assert_eq!(found, [("body.beans".to_owned(), "missing"), ("body.grams".to_owned(), "type")]);
 }
 
+const SHOUTED: &str = "A1824C5F-E2Fa-4B0D-9C1E-0123456789AB";
+const CANONICAL: &str = "a1824c5f-e2fa-4b0d-9c1e-0123456789ab";
+
+#[test]
+fn rule_8_1_ids_of_other_records_are_kept_in_one_spelling_wherever_they_stand() {
+    let simple = SHOUTED.replace('-', "");
+    let line = format!(
+        r#"{{"calendar_id":"{simple}","start_date":"2024-05-01","end_date":"2024-05-02","organizer":"{SHOUTED}",
+            "participants":[{{"contact_id":"{SHOUTED}","name":"{SHOUTED}"}},"{SHOUTED}"],
+            "recurrence_rules":[{{"calendar_id":"{SHOUTED}","recurrence_rule_id":"{simple}"}}],"notes":"{SHOUTED}"}}"#
+    );
+    // The second record is recognised by its text.
+    let found = rows("CalendarEvent", &[&line, &line]);
+    for row in 0..2 {
+        assert_eq!(cell(&found, "calendar_id", row), CANONICAL);
+        assert_eq!(cell(&found, "notes", row), SHOUTED, "a text is a text");
+        for (column, canonical, sent) in [("organizer", 1, 0), ("participants", 2, 1), ("recurrence_rules", 2, 0)] {
+            let text = cell(&found, column, row);
+            let count = |id: &str| text.matches(id).count();
+            assert_eq!(
+                (count(CANONICAL), count(SHOUTED), count(&simple)),
+                (canonical, sent, 0),
+                "{column}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rule_8_1_ids_in_own_types_are_kept_in_one_spelling() {
+    let id = json!({"type": "string", "format": "uuid"});
+    let schema = json!({"properties": {
+        "plain": id, "chosen": {"anyOf": [id, {"type": "null"}]}, "list": {"type": "array", "items": id},
+        "nested": {"type": "object", "properties": {"deep": {"type": "object", "properties": {"id": id, "text": {"type": "string"}}}}},
+        "text": {"type": "string"},
+    }});
+    let definition = Definition::read(Base::Event, &json!({"name": "Links", "record_spec": {"schema": schema}})).unwrap();
+    let owner = PersonId(Uuid::from_u128(1));
+    let own = DataType::from_definition(owner, Uuid::from_u128(3), &data_type("Event"), &definition, 1).unwrap();
+    let own = Arc::new(own);
+    for (name, expected) in [
+        ("plain", true),
+        ("chosen", true),
+        ("list", true),
+        ("nested.deep.id", true),
+        ("nested.deep.text", false),
+        ("nested", false),
+        ("text", false),
+        ("id", false),
+        ("nothing", false),
+    ] {
+        assert_eq!(own.holds_uuids(name), expected, "{name}");
+    }
+    let line = json!({
+        "start_time": "2024-05-01", "plain": SHOUTED, "chosen": SHOUTED, "list": [SHOUTED, CANONICAL], "nested": {"deep": {"id": SHOUTED, "text": SHOUTED}},
+        "text": SHOUTED,
+    });
+    let mut decoder = decoder_of(&own);
+    decoder.push(0, line.to_string().as_bytes()).unwrap();
+    let found = decoder.take().unwrap();
+    assert_eq!(
+        ["plain", "chosen", "text"].map(|column| cell(&found, column, 0)),
+        [CANONICAL, CANONICAL, SHOUTED]
+    );
+    assert_eq!(cell(&found, "list", 0), format!("[{CANONICAL}, {CANONICAL}]"));
+    assert_eq!(cell(&found, "nested", 0), format!("{{deep: {{id: {CANONICAL}, text: {SHOUTED}}}}}"));
+}
+
+#[test]
+fn rule_4_1_the_meridian_of_an_event_has_one_name() {
+    let line = r#"{"calendar_id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e","start_date":"2024-05-01","end_date":"2024-05-02","geolocation":{"longitude":180,"latitude":1}}"#;
+    let found = stored("CalendarEvent", line, "geolocation");
+    assert!(found.contains("longitude: -180.0"), "{found}");
+}
+
+#[test]
+fn rule_0_a_week_of_an_event_begins_on_one_of_its_seven_days() {
+    let line = |day: i64| {
+        json!({"calendar_id": CANONICAL, "start_date": "2024-05-01", "end_date": "2024-05-02", "recurrence_rules": [{"recurrence_rule_id": CANONICAL, "first_day_of_the_week": day}]})
+            .to_string()
+    };
+    for day in [0, 8, -1] {
+        let found = refusals("CalendarEvent", &line(day));
+        assert!(found.iter().any(|(place, _)| place.contains("first_day_of_the_week")), "{found:?}");
+    }
+    for day in 1..=7 {
+        rows("CalendarEvent", &[&line(day)]);
+    }
+}
+
+#[test]
+fn rule_8_2_rows_that_came_without_a_time_are_known_as_such() {
+    let found = rows(
+        "MomentAnnotation",
+        &[
+            r#"{"recorded_at":"2024-05-01T10:00Z"}"#,
+            r#"{"note":"x"}"#,
+            r#"{"recorded_at":null}"#,
+        ],
+    );
+    assert_eq!(found.undated, [1, 2]);
+}
+
 #[test]
 fn rule_8_6_only_measurements_must_have_happened() {
     let line = |name: &str, at: &str| format!(r#"{{"{name}":"{at}","value":1,"latitude_degrees":1,"longitude_degrees":1}}"#);

@@ -17,18 +17,18 @@ use super::layout::column;
 use crate::model::faults::Fault;
 
 /// Members every record of a defined type has; a person's own cannot be called so.
-pub(super) const RESERVED: [&str; 10] = [
+const RESERVED: [&str; 8] = [
     "id",
     "start_time",
     "end_time",
     "tags",
     "sources",
-    "value",
-    "unit",
     "extras",
     "source",
     "source_class",
 ];
+/// Members every metric has besides. A person may describe them again, as what they are.
+pub(super) const OF_METRICS: [&str; 2] = ["value", "unit"];
 
 /// What a person's own type is built upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,12 +136,14 @@ impl Definition {
         self.schema.as_ref()?.get("properties")?.as_object()
     }
 
+    /// The members that no other type of the same base has, with their schemas.
+    pub(super) fn own_properties(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let is_own = |(name, _): &(&String, &Value)| self.base != Base::Metric || !OF_METRICS.contains(&name.as_str());
+        self.properties().into_iter().flatten().filter(is_own)
+    }
+
     /// The columns the members are stored in.
     fn columns(&self) -> Vec<Field> {
-        self.properties()
-            .into_iter()
-            .flatten()
-            .map(|(name, property)| column(name, property))
-            .collect()
+        self.own_properties().map(|(name, property)| column(name, property)).collect()
     }
 }

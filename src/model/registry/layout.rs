@@ -18,7 +18,7 @@ const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 const JSON_EXTENSION: &str = "arrow.json";
 
 /// Objects nested deeper than this are kept as JSON text.
-const DEEPEST_STRUCT: usize = 6;
+pub(super) const DEEPEST_STRUCT: usize = 6;
 
 /// Why a schema has no layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::definition::{Base, Definition};
-use super::layout::members_mut;
+use super::definition::{Base, Definition, OF_METRICS};
+use super::layout::{DEEPEST_STRUCT, members_mut};
 use super::{DataType, Layout, LayoutError, MetricKind, TypeId, Undeclared, builtin, entry};
 use crate::model::ids::PersonId;
 
@@ -88,9 +88,17 @@ fn record_schema(base: &DataType, definition: &Definition) -> Value {
         let extras = members.shift_remove("extras");
         if definition.base == Base::Metric {
             members.insert("value".to_owned(), value_schema(definition));
+            for name in OF_METRICS {
+                let repeated = definition.properties().and_then(|properties| properties.get(name));
+                if let (Some(member), Some(repeated)) = (members.get_mut(name), repeated) {
+                    let repeated = without_our_annotations(repeated);
+                    let is_required = name == "value" || own_required.contains(&name);
+                    bind_besides(member, if is_required { repeated } else { nullable(repeated) });
+                }
+            }
         }
-        for (name, property) in definition.properties().into_iter().flatten() {
-            let property = without_our_annotations(property);
+        for (name, property) in definition.own_properties() {
+            let property = members_nullable(without_our_annotations(property), 0);
             let is_required = own_required.contains(&name.as_str());
             members.insert(name.clone(), if is_required { property } else { nullable(property) });
         }
@@ -151,10 +159,40 @@ fn value_schema(definition: &Definition) -> Value {
     Value::Object(value)
 }
 
+/// Holds a member that every metric has to what the person's schema asks of it besides.
+fn bind_besides(member: &mut Value, repeated: Value) {
+    let says_more = |(keyword, asked): (&String, &Value)| match keyword.as_str() {
+        "title" | "description" | "examples" | "default" => false,
+        "type" => member.get("type") != Some(asked),
+        _ => true,
+    };
+    let binds = repeated.as_object().is_some_and(|keywords| keywords.iter().any(says_more));
+    let Some(members) = member.as_object_mut() else { return };
+    for keyword in ["title", "description"] {
+        members.extend(repeated.get(keyword).map(|said| (keyword.to_owned(), said.clone())));
+    }
+    if binds {
+        members.insert("allOf".to_owned(), Value::Array(vec![repeated]));
+    }
+}
+
 fn without_our_annotations(property: &Value) -> Value {
     let mut property = property.clone();
     if let Some(members) = property.as_object_mut() {
         members.retain(|name, _| !OURS.contains(&name.as_str()));
+    }
+    property
+}
+
+/// The members of an object that is stored as one follow the same rule as those of the record, down to where objects are kept as text.
+fn members_nullable(mut property: Value, depth: usize) -> Value {
+    if depth >= DEEPEST_STRUCT {
+        return property;
+    }
+    let required: Vec<String> = strings(property.get("required")).into_iter().map(str::to_owned).collect();
+    for (name, member) in members_mut(&mut property).into_iter().flatten() {
+        let inner = members_nullable(member.take(), depth + 1);
+        *member = if required.contains(name) { inner } else { nullable(inner) };
     }
     property
 }

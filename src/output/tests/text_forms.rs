@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray, StructArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use proptest::prelude::*;
@@ -190,6 +190,38 @@ fn a_member_declared_later_is_shown_in_the_place_of_its_empty_column() {
     {"id":"1","steeps":3,"mood":"x"}
     {"id":"2","steeps":4}
     {"id":"3","steeps":null}
+    "#);
+}
+
+#[test]
+fn rule_8_4_undeclared_members_of_an_object_are_shown_in_it() {
+    let x = Arc::new(Field::new("x", DataType::Int64, true));
+    let object = DataType::Struct(vec![Arc::clone(&x)].into());
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("o", object, true),
+        Field::new("n", DataType::Int64, true),
+        json_field("extras", true),
+    ]));
+    let objects = StructArray::from(vec![(
+        x,
+        Arc::new(Int64Array::from(vec![Some(1), None, Some(3), Some(4)])) as ArrayRef,
+    )]);
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(objects),
+        Arc::new(Int64Array::from(vec![1, 2, 3, 4])),
+        Arc::new(StringArray::from(vec![
+            Some(r#"{"o":{"y":{"z":2}},"mood":"x"}"#),
+            Some(r#"{"o":{"y":"a"}}"#),
+            None,
+            Some(r#"{"n":{"a":1},"o":5}"#),
+        ])),
+    ];
+    let batches = [RecordBatch::try_new(schema.clone(), columns).unwrap()];
+    insta::assert_snapshot!(text(OutputMethod::Ndjson, &schema, &batches), @r#"
+    {"o":{"x":1,"y":{"z":2}},"n":1,"mood":"x"}
+    {"o":{"x":null,"y":"a"},"n":2}
+    {"o":{"x":3},"n":3}
+    {"o":{"x":4},"n":4}
     "#);
 }
 

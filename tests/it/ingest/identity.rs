@@ -68,6 +68,75 @@ async fn an_id_used_by_another_person_never_touches() {
     assert_eq!(number(&theirs.all_samples("HeartRate").await[0], "value"), 60.0);
 }
 
+/// Both forms of a body: few lines wait in memory, many go straight into objects.
+const FEW_AND_MANY: [u32; 2] = [1, 4200];
+
+#[tokio::test]
+async fn rule_8_2_what_is_sent_again_without_a_time_keeps_the_time_it_has() {
+    for (first, again) in [FEW_AND_MANY, [4200, 1], [1, 1]].map(|[first, again]| (first, again)) {
+        let person = person();
+        let lines = |count: u32, note: &str| (1..=count).map(|n| json!({"id": id(n), "note": note})).collect::<Vec<_>>();
+        person.records("MomentAnnotation", &lines(first, "x")).await;
+        let row_one = async || {
+            let rows = person.rows("event", "MomentAnnotation").await;
+            rows.into_iter().find(|row| row["id"] == json!(id(1))).unwrap()
+        };
+        let (stored, counted) = (row_one().await, person.updates("MomentAnnotation").await);
+        person.records("MomentAnnotation", &lines(again, "x")).await;
+        let new = i64::from(again.saturating_sub(first));
+        assert_eq!(person.updates("MomentAnnotation").await, counted + new, "{first} then {again}");
+        assert_eq!(row_one().await, stored, "{first} then {again}");
+        person.records("MomentAnnotation", &lines(1, "y")).await;
+        let changed = row_one().await;
+        assert_eq!((&changed["recorded_at"], &changed["note"]), (&stored["recorded_at"], &json!("y")));
+        let dated = json!({"id": id(1), "note": "y", "recorded_at": at("10:00")});
+        person.records("MomentAnnotation", std::slice::from_ref(&dated)).await;
+        person.records("MomentAnnotation", &lines(1, "y")).await;
+        let moved = row_one().await;
+        assert_ne!(moved["recorded_at"], stored["recorded_at"], "a time that is sent counts");
+    }
+}
+
+#[tokio::test]
+async fn rule_8_2_lines_of_one_body_follow_each_other_in_time_too() {
+    let person = person();
+    let lines = [
+        json!({"id": id(1), "note": "a", "recorded_at": at("10:00")}),
+        json!({"id": id(1), "note": "b"}),
+        json!({"id": id(2), "note": "c", "recorded_at": at("11:00")}),
+    ];
+    person.records("MomentAnnotation", &lines).await;
+    let rows = person.rows("event", "MomentAnnotation").await;
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["note"], json!("b"));
+    let asked = person
+        .get("/data/v1alpha1/event/MomentAnnotation")
+        .with("start_time", &at("09:00"))
+        .with("end_time", &at("10:30"))
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(asked.len(), 1, "the time of the line before: {asked:?}");
+}
+
+#[tokio::test]
+async fn rule_8_2_a_deleted_record_leaves_no_time_behind() {
+    let person = person();
+    person
+        .records("MomentAnnotation", &[json!({"id": id(1), "note": "a", "recorded_at": at("10:00")})])
+        .await;
+    person.delete("MomentAnnotation", id(1)).await;
+    person.records("MomentAnnotation", &[json!({"id": id(1), "note": "a"})]).await;
+    let asked = person
+        .get("/data/v1alpha1/event/MomentAnnotation")
+        .with("start_time", &at("09:00"))
+        .with("end_time", &at("10:30"))
+        .await
+        .must_be(200)
+        .rows();
+    assert!(asked.is_empty(), "{asked:?}");
+}
+
 #[tokio::test]
 async fn rule_8_2_the_same_content_is_no_op() {
     let person = person();

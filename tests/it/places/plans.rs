@@ -186,6 +186,79 @@ async fn events_are_selected_by_intersection_and_by_calendar() {
 }
 
 #[tokio::test]
+async fn events_and_calendars_are_joined_by_id_however_it_was_spelt() {
+    let person = person();
+    let calendar = Uuid::from_u128(0xABCD_EF00_0000_4000_8000_0000_0000_00EF);
+    let (loud, simple) = (calendar.to_string().to_uppercase(), calendar.simple().to_string());
+    let mixed = loud.replacen('A', "a", 1);
+    person
+        .records(
+            "Calendar",
+            &[json!({"calendar_id": loud, "calendar_identifier": "B", "calendar_name": "W"})],
+        )
+        .await;
+    let mut events = Vec::new();
+    for (n, spelling) in [&loud, &mixed, &simple].into_iter().enumerate() {
+        let mut event = event(n as u32 + 1, calendar, &at("10:00"), &at("10:30"));
+        event["calendar_id"] = json!(spelling);
+        events.push(event);
+    }
+    person.records("CalendarEvent", &events).await;
+    let calendars = rows(own(&person, "calendars")).await;
+    assert_eq!(texts(&calendars, "calendar_id"), [calendar.to_string()]);
+    for spelling in [&calendar.to_string(), &loud, &mixed, &simple] {
+        let call = between(own(&person, "calendar_events"), &at("10:00"), &at("11:00")).with("calendar_ids", spelling);
+        let found = rows(call).await;
+        assert_eq!(texts(&found, "calendar_id"), vec![calendar.to_string(); 3], "{spelling}");
+        let filtered = person
+            .read("event", "CalendarEvent")
+            .with("filter", &format!("calendar_id:{spelling}"));
+        assert_eq!(filtered.await.must_be(200).rows().len(), 3, "{spelling}");
+        let others = person
+            .read("event", "CalendarEvent")
+            .with("filter", &format!("calendar_id!={spelling}"));
+        assert!(others.await.must_be(200).rows().is_empty(), "{spelling}");
+    }
+}
+
+#[tokio::test]
+async fn calendars_keep_the_time_of_their_first_upload() {
+    let person = person();
+    let calendar = |n: u32, name: &str| json!({"calendar_id": id(n), "calendar_identifier": name, "calendar_name": name});
+    person.records("Calendar", &[calendar(1, "a")]).await;
+    person.records("Calendar", &[calendar(2, "b")]).await;
+    let stored = rows(own(&person, "calendars")).await;
+    let counted = person.updates("Calendar").await;
+    person.records("Calendar", &[calendar(1, "a")]).await;
+    assert_eq!(rows(own(&person, "calendars")).await, stored);
+    assert_eq!(person.updates("Calendar").await, counted, "nothing was changed");
+    person.records("Calendar", &[calendar(1, "renamed")]).await;
+    let renamed = rows(own(&person, "calendars")).await;
+    assert_eq!(texts(&renamed, "calendar_name"), ["renamed", "b"]);
+    assert_eq!(texts(&renamed, "inserted_at"), texts(&stored, "inserted_at"));
+}
+
+#[tokio::test]
+async fn calendars_with_a_comma_in_their_identifier_can_be_chosen() {
+    let person = person();
+    let calendar = |n: u32, name: &str| json!({"calendar_id": id(n), "calendar_identifier": name, "calendar_name": name});
+    person
+        .records("Calendar", &[calendar(1, "A,1"), calendar(2, "B"), calendar(3, "C")])
+        .await;
+    let of = async |values: &[&str]| {
+        let call = values
+            .iter()
+            .fold(own(&person, "calendars"), |call, value| call.with("vendor_ids", value));
+        let mut names = texts(&rows(call).await, "calendar_identifier");
+        names.sort();
+        names
+    };
+    assert_eq!(of(&["A,1"]).await, ["A,1"]);
+    assert_eq!(of(&["A,1", "B"]).await, ["A,1", "B"]);
+    assert_eq!(of(&["B,C"]).await, ["B", "C"]);
+}
+
+#[tokio::test]
 async fn all_day_events_take_place_on_the_days_of_their_own_zone() {
     let person = person();
     let all_day = |n: u32, start: &str, end: &str, zone: Value| {

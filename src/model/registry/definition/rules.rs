@@ -3,7 +3,7 @@
 use arrow::datatypes::Field;
 use serde_json::Value;
 
-use super::{Definition, RESERVED};
+use super::{Base, Definition, OF_METRICS, RESERVED};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::schema::compile;
 
@@ -44,7 +44,7 @@ pub(super) fn faults_of(definition: &Definition) -> Vec<Fault> {
         ));
     }
     if let Some(schema) = &definition.schema {
-        faults.extend(faults_of_schema(schema));
+        faults.extend(faults_of_schema(definition, schema));
     }
     faults
 }
@@ -53,7 +53,7 @@ fn at_schema<'a>(rest: &'a [&'a str]) -> impl Iterator<Item = LocPart> + 'a {
     SCHEMA.iter().chain(rest).map(|part| LocPart::from(*part))
 }
 
-fn faults_of_schema(schema: &Value) -> Vec<Fault> {
+fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
     if is_deeper_than(schema, DEEPEST_SCHEMA) {
         return vec![Fault::new(
             at_schema(&[]),
@@ -73,8 +73,11 @@ fn faults_of_schema(schema: &Value) -> Vec<Fault> {
     }
     let mut faults = Vec::new();
     let properties = schema.get("properties").and_then(Value::as_object);
-    for name in properties.into_iter().flat_map(|properties| properties.keys()) {
-        if RESERVED.contains(&name.as_str()) {
+    let is_metrics = |name: &str| definition.base == Base::Metric && OF_METRICS.contains(&name);
+    for (name, property) in properties.into_iter().flatten() {
+        if is_metrics(name) {
+            faults.extend(fault_of_repeated(definition, name, property));
+        } else if RESERVED.contains(&name.as_str()) {
             let message = format!("{name:?} means something in every record; choose another name");
             faults.push(Fault::new(at_schema(&["properties", name]), "reserved_name", message).with_value(name.as_str()));
         } else if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
@@ -93,13 +96,43 @@ fn faults_of_schema(schema: &Value) -> Vec<Fault> {
         .flatten()
         .filter_map(Value::as_str)
     {
-        let is_known = RESERVED.contains(&name) || properties.is_some_and(|properties| properties.contains_key(name));
+        let is_known = RESERVED.contains(&name) || is_metrics(name) || properties.is_some_and(|properties| properties.contains_key(name));
         if !is_known {
             let message = format!("{name:?} is required but not among the properties");
             faults.push(Fault::new(at_schema(&["required"]), "required", message).with_value(name));
         }
     }
     faults
+}
+
+/// What every metric has can be described again, but not as something else.
+fn fault_of_repeated(definition: &Definition, name: &str, property: &Value) -> Option<Fault> {
+    let kinds: Vec<&str> = match property.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect(),
+        kind => kind.and_then(Value::as_str).into_iter().collect(),
+    };
+    let is_unit = name == "unit";
+    let is_same = match kinds.as_slice() {
+        [] => property.get("type").is_none(),
+        kinds => kinds.iter().all(|kind| {
+            if is_unit {
+                *kind == "string"
+            } else {
+                matches!(*kind, "number" | "integer")
+            }
+        }),
+    };
+    let expected = if is_unit { "a text" } else { "a number" };
+    if !is_same {
+        let message = format!("{name:?} of a metric is {expected}; choose another name for anything else");
+        return Some(Fault::new(at_schema(&["properties", name]), "reserved_name", message).with_value(name));
+    }
+    let unit = definition.unit.as_ref().filter(|_| is_unit)?;
+    let is_admitted = compile(property).is_ok_and(|validator| validator.is_valid(&Value::from(unit.as_str())));
+    (!is_admitted).then(|| {
+        let message = format!("records have the unit {unit:?}, which this does not admit");
+        Fault::new(at_schema(&["properties", name]), "unit", message).with_value(unit.as_str())
+    })
 }
 
 /// Stops at the limit, so that the depth of what is sent does not become the depth of our stack.

@@ -146,8 +146,6 @@ fn rule_6_names_of_standard_members_are_refused() {
         "end_time",
         "tags",
         "sources",
-        "value",
-        "unit",
         "extras",
         "source",
         "source_class",
@@ -161,6 +159,53 @@ fn rule_6_names_of_standard_members_are_refused() {
             [(format!("body.record_spec.schema.properties.{name}"), "reserved_name")]
         );
     }
+}
+
+#[test]
+fn rule_6_only_metrics_have_a_value_and_a_unit_of_their_own() {
+    let schema = json!({"properties": {"value": {"type": "string"}, "unit": {"type": "object", "properties": {"a": {"type": "integer"}}}}});
+    let kind = build(&define(Base::Event, &json!({"name": "Bet", "record_spec": {"schema": schema}})));
+    let stored = |name: &str| kind.layout.storage.field_with_name(name).unwrap().data_type().clone();
+    assert_eq!(stored("value"), ArrowType::Utf8);
+    assert!(matches!(stored("unit"), ArrowType::Struct(_)));
+    assert_eq!(
+        kinds(Definition::read(
+            Base::Metric,
+            &json!({"name": "Bet", "record_spec": {"schema": schema}})
+        )),
+        [
+            ("body.record_spec.schema.properties.value".to_owned(), "reserved_name"),
+            ("body.record_spec.schema.properties.unit".to_owned(), "reserved_name")
+        ]
+    );
+}
+
+#[test]
+fn rule_6_a_metric_may_describe_its_value_and_unit_again() {
+    let metric = |value: Value, unit: Value| json!({"name": "Mood", "record_spec": {"unit": "points", "schema": {"properties": {"value": value, "unit": unit}, "required": ["value", "unit"]}}});
+    let plain = build(&define(
+        Base::Metric,
+        &metric(json!({"type": "number", "description": "How good"}), json!({"type": "string"})),
+    ));
+    assert_eq!(
+        plain.schema["properties"]["value"],
+        json!({"description": "How good", "type": "number"}),
+        "what binds nothing more leaves the schema as it is"
+    );
+    let bound = build(&define(
+        Base::Metric,
+        &metric(json!({"type": "integer", "maximum": 10}), json!({"const": "points"})),
+    ));
+    let stored = |name: &str| bound.layout.storage.field_with_name(name).map(|field| field.data_type().clone());
+    assert_eq!(stored("value").unwrap(), ArrowType::Float64, "as every metric without a scale");
+    assert!(stored("unit").is_err(), "the unit of all is not stored with each");
+    let validator = compile(&bound.schema).unwrap();
+    let is_valid = |value: Value| validator.is_valid(&json!({"start_time": "2024-05-01", "value": value, "unit": "points"}));
+    assert_eq!([json!(3), json!(3.5), json!(11)].map(is_valid), [true, false, false]);
+    assert_eq!(
+        kinds(Definition::read(Base::Metric, &metric(json!({}), json!({"const": "grams"})))),
+        [("body.record_spec.schema.properties.unit".to_owned(), "unit")]
+    );
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! Rows of types that grew: fields that were declared after records had them are filled from what these records brought undeclared.
+//!
+//! Only a person's own types grow, and only those that did pay for it. Knows types and plans; knows nothing of where the rows are.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::common::{Result, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::ingest::late::declared_later;
+use crate::model::registry::{Canonical, DataType, Undeclared};
+
+/// The stored column of members that were not declared.
+const EXTRAS: &str = "extras";
+/// The first version of a definition; it grows with every change.
+const FIRST_VERSION: u32 = 1;
+
+/// Which of the stored `columns` have to be filled, if any. Then `extras` has to be read too.
+fn late(data_type: &DataType, columns: &[usize]) -> Vec<usize> {
+    let layout = &data_type.layout;
+    if layout.undeclared != Undeclared::AsGiven || layout.version <= FIRST_VERSION {
+        return Vec::new();
+    }
+    let base = |name: &str| matches!(name, "id" | "start_time" | "end_time" | "source" | "source_class" | EXTRAS);
+    let is_own = |index: &&usize| layout.storage.fields().get(**index).is_some_and(|field| !base(field.name()));
+    columns.iter().filter(is_own).copied().collect()
+}
+
+/// The stored columns to read in order to have `columns`: ascending, each once.
+pub(super) fn needed(data_type: &DataType, mut columns: Vec<usize>) -> Vec<usize> {
+    if !late(data_type, &columns).is_empty() {
+        columns.extend(data_type.layout.storage.index_of(EXTRAS).ok());
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// The rows of `plan`, which has the stored columns of [`needed`], with the fields filled.
+pub(super) fn filled(plan: Arc<dyn ExecutionPlan>, data_type: &DataType, columns: &[usize]) -> Result<Arc<dyn ExecutionPlan>> {
+    let late = late(data_type, columns);
+    if late.is_empty() {
+        return Ok(plan);
+    }
+    let schema = plan.schema();
+    let storage = &data_type.layout.storage;
+    let extras: Arc<dyn PhysicalExpr> = Arc::new(Column::new(EXTRAS, schema.index_of(EXTRAS)?));
+    let mut expressions = Vec::with_capacity(schema.fields().len());
+    for (index, field) in schema.fields().iter().enumerate() {
+        let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
+        let is_late = storage.index_of(field.name()).is_ok_and(|index| late.contains(&index));
+        let expr = if is_late {
+            let function = ScalarUDF::new_from_impl(DeclaredLater::new(field, data_type));
+            let arguments = vec![stored, Arc::clone(&extras)];
+            let options = Arc::new(ConfigOptions::default());
+            Arc::new(ScalarFunctionExpr::try_new(Arc::new(function), arguments, &schema, options)?)
+        } else {
+            stored
+        };
+        expressions.push(ProjectionExpr {
+            expr,
+            alias: field.name().clone(),
+        });
+    }
+    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+}
+
+/// `declared_later(column, extras)`: the column, or the member of its name where it is empty.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct DeclaredLater {
+    column: FieldRef,
+    canonical: Canonical,
+    signature: Signature,
+}
+
+impl DeclaredLater {
+    fn new(column: &FieldRef, data_type: &DataType) -> Self {
+        let property = data_type
+            .schema
+            .get("properties")
+            .and_then(|properties| properties.get(column.name()));
+        Self {
+            column: Arc::clone(column),
+            canonical: property.map(|property| Canonical::of(property, column)).unwrap_or_default(),
+            signature: Signature::any(2, Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for DeclaredLater {
+    fn name(&self) -> &'static str {
+        "declared_later"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
+        Ok(self.column.data_type().clone())
+    }
+
+    fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::clone(&self.column))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [values, extras] = arguments.args.as_slice() else {
+            return internal_err!("declared_later takes a column and extras");
+        };
+        let rows = arguments.number_rows;
+        let (values, extras) = (values.to_array(rows)?, extras.to_array(rows)?);
+        Ok(ColumnarValue::Array(declared_later(
+            &self.column,
+            &self.canonical,
+            &values,
+            &extras,
+        )?))
+    }
+}
