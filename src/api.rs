@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod answer;
 pub mod app;
+pub mod body;
 pub mod data;
 pub mod docs;
 pub mod extract;

@@ -19,6 +19,7 @@ mod logging;
 mod progress;
 pub mod serve;
 pub mod settings;
+mod spill;
 mod token;
 
 use settings::said::{Sayings, Sources};

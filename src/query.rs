@@ -5,11 +5,13 @@
 
 pub mod aggregate;
 pub mod available;
+mod backwards;
 pub mod engine;
 pub mod files;
 pub mod filter;
 mod grown;
 mod in_turn;
+mod json_text;
 mod partials;
 pub mod places;
 pub mod records;
@@ -20,3 +22,4 @@ pub mod shape;
 pub mod sleep;
 mod stored;
 pub mod sweep;
+mod together;

@@ -1,14 +1,17 @@
-"""DuckDB, Polars and ClickHouse (chDB) as libraries: each in a process of its own that answers questions read from its standard input.
+"""DuckDB, Polars, ClickHouse (chDB), DataFusion and SQLite as libraries: each in a process of its own that answers questions from its standard input.
 
 They answer in whatever form costs them least: DuckDB's Arrow table stays a table in memory, its csv goes to /dev/null, and so on; no HTTP, no tokens.
-`wide` asks for the columns that Almanac answers, otherwise for five: id, start, end, value, unit.
+`wide` asks for the columns that Almanac answers, otherwise for five: id, start, end, value, unit. `answer` puts a statement of sql/, or the same question in
+the library's own words.
 """
 
 import io
 import json
 import subprocess
 import sys
-import time
+import warnings
+
+from statements import statement as statement_text
 
 NARROW = "uuid, start_date, end_date, value, unit"
 WIDE = f"{NARROW}, NULL::BIGINT AS count, false AS has_undetermined_duration, NULL::VARCHAR AS extras, source_properties, device_properties"
@@ -20,6 +23,25 @@ def duckdb_select(columns, start, end):
     return f"SELECT {columns} FROM heart WHERE start_date >= '{start}' AND start_date < '{end}' ORDER BY start_date"
 
 
+def handed_over(table, keep):
+    """The size of an answer in memory; the answer itself goes into the file `keep`."""
+    import pyarrow as pa
+
+    if keep:
+        with pa.ipc.new_file(keep, table.schema) as writer:
+            writer.write_table(table)
+    return table.nbytes
+
+
+def set_up(connection):
+    """What the statements of sql/ expect of DuckDB. For all sessions, because each cursor is one of its own."""
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    # Otherwise it compares each slot with every place, because it expects few slots of generate_series.
+    connection.execute("SET GLOBAL asof_loop_join_threshold = 0")
+    # That an answer is copied once more costs less than what sql() does instead.
+    warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
+
+
 class DuckDB:
     def __init__(self, directory, source):
         import duckdb
@@ -27,7 +49,7 @@ class DuckDB:
         self.connection = duckdb.connect(f"{directory}/peers.duckdb", read_only=True) if source == "native" else duckdb.connect()
         if source == "file":
             self.connection.execute(f"CREATE VIEW heart AS SELECT * FROM read_parquet('{directory}/heart.parquet')")
-        self.connection.execute("SET TimeZone = 'UTC'")
+        set_up(self.connection)
 
     def raw(self, form, start, end, wide):
         query = duckdb_select(WIDE if wide else NARROW, start, end)
@@ -37,7 +59,10 @@ class DuckDB:
         self.connection.execute(f"COPY ({query}) TO '/dev/null' ({options})")
         return 0
 
-    def answer(self, start, end):
+    def answer(self, statement, parameters, keep=None):
+        return handed_over(self.connection.execute(statement_text(statement), parameters).to_arrow_table(), keep)
+
+    def digest(self, start, end):
         from dataset import answer_of
 
         return answer_of(self.connection.sql(duckdb_select(NARROW, start, end)).to_arrow_table())
@@ -53,16 +78,36 @@ class Polars:
 
         self.polars, self.path = polars, f"{directory}/heart.parquet"
 
-    def raw(self, form, start, end, wide):
+    def heart(self, start, end):
         polars = self.polars
         time = lambda text: polars.lit(text).str.to_datetime(time_unit="us", time_zone="UTC")
-        frame = polars.scan_parquet(self.path).filter((polars.col("start_date") >= time(start)) & (polars.col("start_date") < time(end)))
-        frame = frame.select(NARROW.split(", ")).collect()
+        return polars.scan_parquet(self.path).filter((polars.col("start_date") >= time(start)) & (polars.col("start_date") < time(end)))
+
+    def raw(self, form, start, end, wide):
+        frame = self.heart(start, end).select(NARROW.split(", ")).collect()
         if form == "arrow":
             return frame.estimated_size()
         out = io.BytesIO()
         frame.write_csv(out) if form == "csv" else frame.write_ndjson(out)
         return out.tell()
+
+
+    def answer(self, statement, parameters, keep=None):
+        return handed_over(getattr(self, statement)(**parameters).collect().to_arrow(), keep)
+
+    def series(self, start, end, width):
+        time = self.polars.col("start_date").dt.truncate(f"{width}us").alias("time")
+        return self.heart(start, end).group_by(time).agg(self.polars.col("value").mean()).sort("time")
+
+    def days(self, start, end):
+        """Hours first, as in sql/days.sql."""
+        polars = self.polars
+        value, day = polars.col("value"), polars.col("hour").dt.convert_time_zone("America/New_York").dt.date().cast(polars.String).alias("day")
+        hours = self.heart(start, end).group_by(polars.col("start_date").dt.truncate("1h").alias("hour")).agg(
+            value.sum().alias("sum"), value.len().alias("count"), value.min().alias("min"), value.max().alias("max")
+        )
+        total = polars.col("sum").sum()
+        return hours.group_by(day).agg(total, (total / polars.col("count").sum()).alias("avg"), polars.col("min").min(), polars.col("max").max()).sort("day")
 
 
 class ClickHouse:
@@ -77,8 +122,94 @@ class ClickHouse:
         name = {"arrow": "Arrow", "csv": "CSVWithNames", "ndjson": "JSONEachRow"}[form]
         return len(self.session.query(query, name).bytes())
 
+    def answer(self, statement, parameters, keep=None):
+        import pyarrow as pa
 
-KINDS = {"duckdb native": (DuckDB, "native"), "duckdb file": (DuckDB, "file"), "polars": (Polars, None), "clickhouse": (ClickHouse, None)}
+        body = self.session.query(getattr(self, statement)(**parameters), "Arrow").bytes()
+        return handed_over(pa.ipc.open_file(body).read_all(), keep) if keep else len(body)
+
+    def series(self, start, end, width):
+        time = f"fromUnixTimestamp64Micro(intDiv(toUnixTimestamp64Micro(start_date), {width}) * {width}, 'UTC')"
+        return f"SELECT {time} AS time, avg(value) AS heart_rate FROM heart {self.within(start, end)} GROUP BY time ORDER BY time"
+
+    def days(self, start, end):
+        """Hours first, as in sql/days.sql."""
+        hours = f"SELECT toStartOfHour(start_date) AS hour, sum(value) AS total, count() AS many, min(value) AS least, max(value) AS most FROM heart {self.within(start, end)} GROUP BY hour"
+        day = "toString(toDate(hour, 'America/New_York'))"
+        return f"SELECT {day} AS day, sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max FROM ({hours}) GROUP BY day ORDER BY day"
+
+    @staticmethod
+    def within(start, end):
+        return f"WHERE start_date >= '{start[:19]}' AND start_date < '{end[:19]}'"
+
+
+class DataFusion:
+    """Over the same Parquet file."""
+
+    def __init__(self, directory, _):
+        from datafusion import SessionConfig, SessionContext
+
+        self.context = SessionContext(SessionConfig({"datafusion.execution.parquet.pushdown_filters": "true"}))
+        self.context.register_parquet("heart", f"{directory}/heart.parquet")
+
+    def answer(self, statement, parameters, keep=None):
+        import pyarrow as pa
+
+        frame = self.context.sql(getattr(self, statement)(**parameters))
+        return handed_over(pa.Table.from_batches(frame.collect(), frame.schema()), keep)
+
+    def series(self, start, end, width):
+        time = f"date_bin(INTERVAL '{width // 1_000_000} seconds', start_date)"
+        return f"SELECT {time} AS time, avg(value) AS heart_rate FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
+
+    def days(self, start, end):
+        hours = f"SELECT date_trunc('hour', start_date) AS hour, sum(value) AS total, count(*) AS many, min(value) AS least, max(value) AS most FROM heart {self.within(start, end)} GROUP BY 1"
+        day = "CAST(CAST(hour AT TIME ZONE 'America/New_York' AS DATE) AS VARCHAR)"
+        return f"SELECT {day} AS day, sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max FROM ({hours}) GROUP BY 1 ORDER BY 1"
+
+    def days_straight(self, start, end):
+        day = "CAST(CAST(start_date AT TIME ZONE 'America/New_York' AS DATE) AS VARCHAR)"
+        return f"SELECT {day} AS day, sum(value) AS sum, avg(value) AS avg, min(value) AS min, max(value) AS max FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
+
+    @staticmethod
+    def within(start, end):
+        return f"WHERE start_date >= TIMESTAMP '{start}' AND start_date < TIMESTAMP '{end}'"
+
+
+class SQLite:
+    """For single rows, where nobody is quicker."""
+
+    def __init__(self, directory, _):
+        import sqlite3
+
+        self.connection = sqlite3.connect(f"{directory}/peers.sqlite")
+
+    def answer(self, statement, parameters, keep=None):
+        import pyarrow as pa
+
+        rows = getattr(self, statement)(**parameters)
+        if not keep:
+            return len(rows)
+        columns = dict(zip(["uuid", "time", "latitude", "longitude", "accuracy"], map(list, zip(*rows))))
+        table = pa.table(columns)
+        return handed_over(table.set_column(1, "time", table["time"].cast(pa.timestamp("us", "UTC"))), keep)
+
+    def place_at(self, time):
+        from datetime import datetime
+
+        moment = round(datetime.fromisoformat(time).timestamp() * 1e6)
+        query = "SELECT uuid, time, latitude, longitude, accuracy FROM places WHERE time <= ? AND time >= ? AND accuracy >= 0 ORDER BY time DESC, accuracy, uuid LIMIT 1"
+        return self.connection.execute(query, (moment, moment - 4 * 3_600_000_000)).fetchall()
+
+
+KINDS = {
+    "duckdb native": (DuckDB, "native"),
+    "duckdb file": (DuckDB, "file"),
+    "polars": (Polars, None),
+    "clickhouse": (ClickHouse, None),
+    "datafusion": (DataFusion, None),
+    "sqlite": (SQLite, None),
+}
 
 
 class Library:

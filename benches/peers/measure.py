@@ -39,6 +39,11 @@ def cpu_seconds(pid):
     return total
 
 
+def precise_cpu_seconds(pid):
+    """The same of the process alone, to the nanosecond: one short answer is less than a tick of /proc."""
+    return time.clock_gettime(~pid << 3 | 2)  # what clock_getcpuclockid() gives for another process
+
+
 def peak_megabytes(pid):
     with open(f"/proc/{pid}/status") as file:
         for line in file:

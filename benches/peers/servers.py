@@ -8,7 +8,11 @@ import shutil
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
 
 from almanac import free_port
 from measure import children
@@ -65,10 +69,17 @@ class HttpServer:
         return answer.status, len(content), first, content
 
     def get(self, path):
+        _, size, first, _ = self.granted(path)
+        return size, first
+
+    def body(self, path):
+        return self.granted(path)[3]
+
+    def granted(self, path):
         status, size, first, content = self.request("GET", path)
         if status != 200:
             raise SystemExit(f"{type(self).__name__} answers {status} to {path}: {content[:300]!r}")
-        return size, first
+        return status, size, first, content
 
     def stop(self):
         self.kept = None
@@ -127,16 +138,36 @@ class VictoriaMetrics(HttpServer):
         self.program = programs / "usr/bin/victoria-metrics"
 
     def launch(self):
-        self.run([self.program, f"-storageDataPath={self.directory}/victoria", f"-httpListenAddr=127.0.0.1:{self.port}", "-retentionPeriod=100y"])
+        # A month of minutes is more points than it answers by default.
+        options = ["-retentionPeriod=100y", "-search.maxPointsPerTimeseries=1000000"]
+        self.run([self.program, f"-storageDataPath={self.directory}/victoria", f"-httpListenAddr=127.0.0.1:{self.port}", *options])
 
-    def load(self, name, milliseconds, values):
+    def load(self, name, person, milliseconds, values):
         for begin in range(0, len(values), 50_000):
             part = slice(begin, begin + 50_000)
-            line = json.dumps({"metric": {"__name__": name, "person": "1"}, "values": values[part], "timestamps": milliseconds[part]})
+            line = json.dumps({"metric": {"__name__": name, "person": person}, "values": values[part], "timestamps": milliseconds[part]})
             status, _, _, content = self.request("POST", "/api/v1/import", line.encode())
             if status != 204:
                 raise SystemExit(f"VictoriaMetrics answers {status}: {content[:300]!r}")
+
+    def flush(self):
         self.get("/internal/force_flush")
+
+    @staticmethod
+    def rollups(functions, name, person, span, seconds, cache=True):
+        """The path of a question: `functions` of each window. It labels windows by their ends and takes points after the start and until the end, so that
+        it is asked for ends, and for the millisecond before."""
+        start, end = (int(datetime.fromisoformat(moment).timestamp()) for moment in span)
+        names = ", ".join(f'"{function}_over_time"' for function in functions)
+        query = quote(f'aggr_over_time(({names}), {name}{{person="{person}"}}[{seconds}s] offset 1ms)')
+        return f"/api/v1/query_range?query={query}&start={start + seconds}&end={end}&step={seconds}" + ("" if cache else "&nocache=1")
+
+    def windows(self, path, functions, seconds):
+        """That answer as columns: the starts of windows, and each function."""
+        found = {series["metric"].get("rollup"): series["values"] for series in json.loads(self.body(path))["data"]["result"]}
+        columns = [found[f"{function}_over_time"] for function in functions]
+        starts = pa.array([round((at - seconds) * 1e6) for at, _ in columns[0]], pa.timestamp("us", "UTC"))
+        return {"time": starts} | {function: pa.array([float(value) for _, value in column]) for function, column in zip(functions, columns)}
 
 
 class Postgres:

@@ -26,6 +26,7 @@ use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
 use crate::query::records::{Prepared, QueryError};
+use crate::query::sleep::TooManyCells;
 use crate::store::StoreError;
 
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
@@ -137,6 +138,9 @@ fn failed(app: &App, error: Broken) -> ApiError {
     }
     if let Some(Excess::Groups) = excess(&error) {
         return invalid(["query", "group"], Excess::Groups.to_string());
+    }
+    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyCells>()) {
+        return invalid(["query", "metrics"], error.to_string());
     }
     match error {
         Broken::Late => {

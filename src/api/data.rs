@@ -15,16 +15,38 @@ pub mod sleep;
 pub mod whereabouts;
 pub mod workouts;
 
+use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::Shared;
+use crate::api::docs::common::also_answering;
 
 /// Every route that reads.
-#[expect(deprecated, reason = "the interface keeps its older routes")]
+#[must_use]
 pub fn routes() -> OpenApiRouter<Shared> {
+    let pressure = [StatusCode::TOO_MANY_REQUESTS, StatusCode::GATEWAY_TIMEOUT];
+    catalogues().merge(also_answering(questions(), &pressure))
+}
+
+/// What there is. Answered at once.
+fn catalogues() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))
+        .routes(routes!(sleep::sleep_stage_metadata))
+        .routes(routes!(catalog::catalog))
+        .routes(routes!(catalog::catalog_entry))
+        .routes(routes!(catalog::catalog_schema))
+        .routes(routes!(listings::updates))
+        .routes(routes!(catalog::data_types))
+        .routes(routes!(listings::data_available))
+        .routes(routes!(listings::data_sources))
+}
+
+/// What it is. Each waits for its turn, and has a deadline.
+#[expect(deprecated, reason = "the interface keeps its older routes")]
+fn questions() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
         .routes(routes!(samples::metric_samples))
         .routes(routes!(series::metric_time_series))
         .routes(routes!(series::time_series_grouped))
@@ -42,14 +64,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sleep::sleep_cycles))
         .routes(routes!(sleep::sleep_agg))
         .routes(routes!(sleep::extended::sleep_cycles_extended))
-        .routes(routes!(sleep::sleep_stage_metadata))
-        .routes(routes!(catalog::catalog))
-        .routes(routes!(catalog::catalog_entry))
-        .routes(routes!(catalog::catalog_schema))
-        .routes(routes!(listings::updates))
-        .routes(routes!(catalog::data_types))
-        .routes(routes!(listings::data_available))
-        .routes(routes!(listings::data_sources))
         .routes(routes!(records::event))
         .routes(routes!(records::latest_event))
         .routes(routes!(records::event_summary))

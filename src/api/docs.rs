@@ -12,6 +12,8 @@ use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+pub mod common;
+
 pub const DOCUMENT_PATH: &str = "/openapi.json";
 pub const PAGES_PATH: &str = "/docs";
 

@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::FromRequestParts;
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
 use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::api::problem::{ApiError, invalid};
@@ -46,6 +49,30 @@ impl<S: Send + Sync> FromRequestParts<S> for Reader {
     }
 }
 
+/// The named parts of a path, decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        read.map(|axum::extract::Path(read)| Self(read))
+            .map_err(|rejection| unreadable(&rejection))
+    }
+}
+
+/// Only what a client wrote is its fault: which parts there are is decided by the route.
+fn unreadable(rejection: &PathRejection) -> ApiError {
+    if let PathRejection::FailedToDeserializePathParams(failed) = rejection
+        && let ErrorKind::InvalidUtf8InPathParam { key } = failed.kind()
+    {
+        return invalid(["path", key.as_str()], "expected percent-encoded UTF-8");
+    }
+    ApiError::internal(rejection)
+}
+
 /// The person in a path `/…/{svc_userid}/…` whose data is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner(pub PersonId);
@@ -54,9 +81,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
-            .await
-            .map_err(ApiError::internal)?;
+        let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
         let text = names.into_iter().find(|(name, _)| name == "svc_userid").map(|(_, value)| value);
         let text = text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
         let wrong = || invalid(["path", "svc_userid"], format!("{text:?} is no uuid"));

@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::{App, Shared};
-use crate::api::layers::arrival::is_stalled;
+use crate::api::docs::common::also_answering;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::records::SeenSource;
 use crate::ingest::accept::{AcceptError, deletions};
@@ -36,10 +36,11 @@ const LONGEST_KEY: usize = 255;
 /// Every route that records.
 #[expect(deprecated, reason = "the interface keeps its older routes")]
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+    let recording = OpenApiRouter::new()
         .routes(routes!(record::record))
         .routes(routes!(legacy::wrapped_record))
-        .routes(routes!(legacy::wrapped_batch))
+        .routes(routes!(legacy::wrapped_batch));
+    also_answering(recording, &[StatusCode::TOO_MANY_REQUESTS])
 }
 
 /// How long the body is, as the header says it. The header is required: a client that does not know has not finished writing.
@@ -51,15 +52,6 @@ fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
         Err(ApiError::too_large(app.settings.body_limit))
     } else {
         Ok(length)
-    }
-}
-
-/// Why a body whose length was announced and accepted did not come whole.
-fn broke_off(error: &axum::Error) -> ApiError {
-    if is_stalled(error) {
-        ApiError::too_slow()
-    } else {
-        ApiError::bad_request("the body broke off before its announced length")
     }
 }
 

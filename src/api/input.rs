@@ -1,17 +1,19 @@
 //! A person's own data types: `/input/v1/data_type`.
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use crate::api::answer::listing;
 use crate::api::app::Shared;
-use crate::api::extract::Checked;
-use crate::api::problem::{ApiError, invalid};
+use crate::api::body::Document;
+use crate::api::extract::{Checked, Path};
+use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::registry::Base;
@@ -42,27 +44,28 @@ impl FromParams for ListQuery {
 /// The caller's own types.
 #[utoipa::path(get, path = "/input/v1/data_type", tag = "own types", params(("include_deprecated" = Option<bool>, Query)),
     responses((status = 200, description = "Own types", body = Vec<Object>)))]
-pub async fn list(State(app): State<Shared>, reader: Reader, Checked(query): Checked<ListQuery>) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<ListQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let own = app.types.all_own(reader.person()).await?;
-    Ok(Json(
-        own.iter()
-            .filter(|own| query.archived || !own.definition.deprecated)
-            .map(|own| entry(&app, own))
-            .collect(),
-    ))
+    let wanted = own.iter().filter(|own| query.archived || !own.definition.deprecated);
+    listing(&headers, &wanted.map(|own| entry(&app, own)).collect::<Vec<Value>>())
 }
 
 /// Defines a type upon `Event` or `Metric`.
 #[utoipa::path(post, path = "/input/v1/data_type/{base}", tag = "own types", params(("base" = String, Path)), request_body = Object,
-    responses((status = 201, description = "The new type", body = Object), (status = 404), (status = 422)))]
+    responses((status = 201, description = "The new type", body = Object), (status = 404), (status = 413), (status = 415), (status = 422)))]
 pub async fn create(
     State(app): State<Shared>,
     reader: Reader,
     Path(base): Path<String>,
     _query: Checked<NoParams>,
-    body: Bytes,
+    Document(body): Document,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let own = app.types.create(reader.person(), base_named(&base)?, &json_body(&body)?).await?;
+    let own = app.types.create(reader.person(), base_named(&base)?, &body).await?;
     Ok((StatusCode::CREATED, Json(entry(&app, &own))))
 }
 
@@ -74,27 +77,28 @@ pub async fn one(
     reader: Reader,
     Path((base, id)): Path<(String, String)>,
     _query: Checked<NoParams>,
-) -> Result<Json<Value>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let base = base_named(&base)?;
     let own = app.types.own(reader.person(), definition_id(&id)?).await?;
     let own = own.filter(|own| own.definition.base == base.as_str());
     let own = own.ok_or_else(|| ApiError::not_found(format!("{base}/{id} is not one of your data types")))?;
-    Ok(Json(entry(&app, &own)))
+    listing(&headers, &entry(&app, &own))
 }
 
 /// Changes what is sent: names, a schema that grows, or `deprecated` to archive and restore.
 #[utoipa::path(put, path = "/input/v1/data_type/{base}/{id}", tag = "own types", params(("base" = String, Path), ("id" = String, Path)),
-    request_body = Object, responses((status = 200, description = "The changed type", body = Object), (status = 404), (status = 409), (status = 422)))]
+    request_body = Object, responses((status = 200, description = "The changed type", body = Object), (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change(
     State(app): State<Shared>,
     reader: Reader,
     Path((base, id)): Path<(String, String)>,
     _query: Checked<NoParams>,
-    body: Bytes,
+    Document(body): Document,
 ) -> Result<Json<Value>, ApiError> {
     let own = app
         .types
-        .change(reader.person(), base_named(&base)?, definition_id(&id)?, &json_body(&body)?)
+        .change(reader.person(), base_named(&base)?, definition_id(&id)?, &body)
         .await?;
     Ok(Json(entry(&app, &own)))
 }
@@ -107,10 +111,6 @@ fn base_named(name: &str) -> Result<Base, ApiError> {
 fn definition_id(text: &str) -> Result<Uuid, ApiError> {
     let last = text.rsplit('/').next().unwrap_or(text);
     Uuid::parse_str(last).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no data type")))
-}
-
-fn json_body(body: &Bytes) -> Result<Value, ApiError> {
-    serde_json::from_slice(body).map_err(|error| invalid(["body"], format!("the body is no JSON: {error}")))
 }
 
 /// The catalogue's entry, with what only the owner is told.

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange, parse_instant_in_query};
+use crate::model::zone::Zone;
 
 mod decode;
 #[cfg(test)]
@@ -190,6 +191,14 @@ impl<'a> Params<'a> {
 
     pub fn uuid(&mut self, name: &str) -> Option<Uuid> {
         self.parsed(name, "uuid_parsing", "a uuid")
+    }
+
+    /// A time zone; UTC where none is named. The person's own is never assumed: the same question has the same answer for everybody.
+    pub fn zone(&mut self, name: &str) -> Option<Zone> {
+        let Some(text) = self.text(name) else { return Some(Zone::UTC) };
+        Zone::parse_in_query(&text)
+            .map_err(|error| self.fault(name, "enum", error.to_string()))
+            .ok()
     }
 
     /// `svc_userid`: whose data is asked for, where it is not the reader's own.

@@ -34,7 +34,8 @@ pub fn router(app: Shared) -> Result<Router, serde_json::Error> {
 
 /// The router with `interface` behind the wall.
 pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result<Router, serde_json::Error> {
-    let (interface, interface_document) = interface.split_for_parts();
+    let (interface, mut interface_document) = interface.split_for_parts();
+    docs::common::complete(&mut interface_document);
     let (open, open_document) = open_routes().split_for_parts();
     let mut document = docs::Frame::openapi();
     document.merge(interface_document);

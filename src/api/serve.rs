@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -17,18 +16,18 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tower::ServiceExt;
 
 use crate::api::settings::InterfaceSettings;
 
+mod leftover;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 use stream::Impatient;
 
-/// Also how long an idle connection is kept: its next request has to begin within this time.
-const HEAD_LIMIT: Duration = Duration::from_mins(1);
+/// How long a connection of many streams is quiet before it is asked whether it still stands.
+const QUIET: Duration = Duration::from_mins(1);
 
 /// Enough for a token, a long query and what proxies add. Parts of bodies are read and written through the same buffer.
 const LARGEST_HEAD: usize = 256 * 1024;
@@ -65,7 +64,7 @@ pub async fn listen(settings: &InterfaceSettings) -> Result<TcpListener, ServeEr
 /// Answers requests until `stop` is done, and then those that were accepted.
 pub async fn serve(listener: TcpListener, router: Router, settings: &InterfaceSettings, stop: impl Future<Output = ()>) -> Ended {
     let connections = Arc::new(Semaphore::new(settings.connection_limit.clamp(1, Semaphore::MAX_PERMITS)));
-    let builder = Arc::new(builder());
+    let builder = Arc::new(builder(settings.slow_client_limit));
     let graceful = GracefulShutdown::new();
     let mut open = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
@@ -113,7 +112,7 @@ fn connection(
     let prompt = stream.set_nodelay(true);
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let router = router.clone();
-        async move { Ok::<_, Infallible>(router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {})) }
+        async move { Ok::<_, Infallible>(leftover::answer(router, request, slow_client_limit).await) }
     });
     let connection = builder
         .serve_connection(TokioIo::new(Impatient::new(stream, slow_client_limit)), service)
@@ -129,17 +128,18 @@ fn connection(
     }
 }
 
-fn builder() -> Builder<TokioExecutor> {
+/// A client owes a whole head from the moment its connection is open or its last request was answered: idle connections are kept no longer.
+fn builder(slow_client_limit: Duration) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_LIMIT)
+        .header_read_timeout(slow_client_limit)
         .max_buf_size(LARGEST_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(HEAD_LIMIT)
+        .keep_alive_interval(QUIET)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .max_header_list_size(LARGEST_HEAD as u32);
     builder

@@ -3,12 +3,16 @@
 //! A key set is fetched when it is first needed, kept for its lifetime, and fetched again when a token names a key that is not in it, but never
 //! more often than the minimum interval, so that made-up key names cannot turn this service against the provider. While the provider does
 //! not answer, the last set stays in use for a day.
+//!
+//! A fetch is nobody's: it goes on when the request that began it does not wait any longer, so a provider that hangs costs few requests little.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jsonwebtoken::Algorithm;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
@@ -24,6 +28,13 @@ mod tests;
 const STALE_LIMIT: Duration = Duration::from_hours(24);
 
 const FETCH_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the request that finds the keys too old waits for newer ones. A provider in good health answers within it, so that a withdrawn key is
+/// believed no longer than its lifetime; beyond it, a good token is worth more.
+const RENEWAL_PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long a token waits whose key is not known. It may be new.
+const NEW_KEY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// No provider's key set is near this large.
 const LARGEST_DOCUMENT: usize = 1024 * 1024;
@@ -42,6 +53,8 @@ pub enum JwksError {
     NoKeys,
     #[error("no key set could be fetched yet; the next attempt has to wait")]
     Waiting,
+    #[error("the provider has not answered yet")]
+    Late,
 }
 
 #[derive(Clone)]
@@ -58,13 +71,21 @@ struct Attempts {
 
 /// A provider's published keys.
 pub struct Jwks {
+    published: Arc<Published>,
+    /// Held while fetching: one request at a time goes to the provider.
+    attempts: Arc<Mutex<Attempts>>,
+}
+
+/// What is known of a provider, and how to know more.
+struct Published {
     provider: OutsideProvider,
     client: reqwest::Client,
     clock: Arc<dyn Clock>,
     held: RwLock<Option<Held>>,
-    /// Held while fetching: one request at a time goes to the provider.
-    attempts: Mutex<Attempts>,
 }
+
+/// A fetch under way.
+type Fetching = JoinHandle<Result<Arc<KeySet>, JwksError>>;
 
 impl Jwks {
     pub fn new(provider: OutsideProvider, clock: Arc<dyn Clock>) -> Result<Self, JwksError> {
@@ -84,48 +105,53 @@ impl Jwks {
             .build();
         let client = client.map_err(|error| address(error.to_string()))?;
         Ok(Self {
-            provider,
-            client,
-            clock,
-            held: RwLock::new(None),
-            attempts: Mutex::default(),
+            published: Arc::new(Published {
+                provider,
+                client,
+                clock,
+                held: RwLock::new(None),
+            }),
+            attempts: Arc::default(),
         })
     }
 
     pub(super) fn allows(&self, algorithm: Algorithm) -> bool {
-        self.provider.algorithms.iter().any(|allowed| library_name(*allowed) == algorithm)
+        let allowed = &self.published.provider.algorithms;
+        allowed.iter().any(|allowed| library_name(*allowed) == algorithm)
     }
 
     /// The keys to use now.
     pub(super) async fn current(&self) -> Result<Arc<KeySet>, JwksError> {
-        let Some(held) = self.held() else {
+        let Some(held) = self.published.held() else {
             return self.first().await;
         };
-        if self.age(held.fetched_at) < self.provider.lifetime {
+        if self.published.age(held.fetched_at) < self.published.provider.lifetime {
             return Ok(held.keys);
         }
         // One caller renews; the others go on with what there is instead of waiting for the provider.
-        let Ok(mut attempts) = self.attempts.try_lock() else {
-            return self.usable(held);
+        let Ok(attempts) = Arc::clone(&self.attempts).try_lock_owned() else {
+            return self.published.usable(held);
         };
-        match self.fetch_if_due(&mut attempts).await {
+        let fetching = self.fetch_if_due(attempts);
+        match within(RENEWAL_PATIENCE, async { outcome(fetching?).await }).await {
             Ok(keys) => Ok(keys),
             Err(error) => {
-                tracing::warn!(%error, "the identity provider's keys could not be renewed");
-                self.usable(held)
+                tracing::warn!(%error, "the identity provider's keys are not renewed yet");
+                self.published.usable(held)
             }
         }
     }
 
     /// The keys after a look at the provider, because `seen` did not have the one that a token names.
     pub(super) async fn refreshed(&self, seen: Arc<KeySet>) -> Result<Arc<KeySet>, JwksError> {
-        let mut attempts = self.attempts.lock().await;
-        if let Some(held) = self.held()
-            && held.keys.generation != seen.generation
-        {
-            return Ok(held.keys);
-        }
-        match self.fetch_if_due(&mut attempts).await {
+        let looked = async {
+            let attempts = Arc::clone(&self.attempts).lock_owned().await;
+            match self.published.held() {
+                Some(held) if held.keys.generation != seen.generation => Ok(held.keys),
+                _ => outcome(self.fetch_if_due(attempts)?).await,
+            }
+        };
+        match within(NEW_KEY_PATIENCE, looked).await {
             Ok(keys) => Ok(keys),
             Err(error) => {
                 tracing::warn!(%error, "the identity provider's keys were not renewed for an unknown key");
@@ -135,13 +161,36 @@ impl Jwks {
     }
 
     async fn first(&self) -> Result<Arc<KeySet>, JwksError> {
-        let mut attempts = self.attempts.lock().await;
-        match self.held() {
+        let attempts = Arc::clone(&self.attempts).lock_owned().await;
+        match self.published.held() {
             Some(held) => Ok(held.keys),
-            None => self.fetch_if_due(&mut attempts).await,
+            None => outcome(self.fetch_if_due(attempts)?).await,
         }
     }
 
+    /// Asks the provider, unless it was asked just now.
+    fn fetch_if_due(&self, mut attempts: OwnedMutexGuard<Attempts>) -> Result<Fetching, JwksError> {
+        let published = Arc::clone(&self.published);
+        if attempts
+            .last
+            .is_some_and(|last| published.age(last) < published.provider.minimum_interval)
+        {
+            return Err(JwksError::Waiting);
+        }
+        attempts.last = Some(published.clock.now());
+        Ok(tokio::spawn(async move { published.renew(&mut attempts).await }))
+    }
+}
+
+async fn within<T>(patience: Duration, renewed: impl Future<Output = Result<T, JwksError>>) -> Result<T, JwksError> {
+    timeout(patience, renewed).await.unwrap_or(Err(JwksError::Late))
+}
+
+async fn outcome(fetching: Fetching) -> Result<Arc<KeySet>, JwksError> {
+    fetching.await.unwrap_or_else(|error| Err(JwksError::Fetch(error.to_string())))
+}
+
+impl Published {
     fn usable(&self, held: Held) -> Result<Arc<KeySet>, JwksError> {
         if self.age(held.fetched_at) < STALE_LIMIT {
             Ok(held.keys)
@@ -150,11 +199,7 @@ impl Jwks {
         }
     }
 
-    async fn fetch_if_due(&self, attempts: &mut Attempts) -> Result<Arc<KeySet>, JwksError> {
-        if attempts.last.is_some_and(|last| self.age(last) < self.provider.minimum_interval) {
-            return Err(JwksError::Waiting);
-        }
-        attempts.last = Some(self.clock.now());
+    async fn renew(&self, attempts: &mut Attempts) -> Result<Arc<KeySet>, JwksError> {
         let document = self.fetch().await?;
         let keys = document::verifying_keys(&document, &self.provider.algorithms)?;
         // Equal documents still get a new generation: the only price is that remembered tokens are verified once more.

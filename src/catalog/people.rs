@@ -119,10 +119,11 @@ impl Catalog {
         Ok(forgotten)
     }
 
-    /// Records put or deleted by type, accepted in `range` with both ends floored to the minute.
+    /// Records put or deleted by type, accepted in the minutes that `range` touches. Changes are counted by the minute, so whoever asks up to now
+    /// is told of those of the current one.
     pub async fn updates_between(&self, person: PersonId, range: TimeRange) -> Result<Vec<(TypeId, i64)>, CatalogError> {
-        let floored = |moment: Instant| moment.micros().div_euclid(MINUTE).saturating_mul(MINUTE);
-        let (from, until) = (floored(range.start()), floored(range.end()));
+        let from = range.start().micros().div_euclid(MINUTE).saturating_mul(MINUTE);
+        let until = range.end().micros();
         let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();
         let mut session = self.database.read().await?;
         for row in verify_partitions(&mut session, person).await? {

@@ -292,13 +292,17 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
                 .await
                 .unwrap();
         }
-        let between = async |from: i64, to: i64| {
-            let range = TimeRange::new(Instant::from_micros(from * MINUTE + 59), Instant::from_micros(to * MINUTE + 59)).unwrap();
+        let between = async |from: i64, until: i64| {
+            let range = TimeRange::new(Instant::from_micros(from), Instant::from_micros(until)).unwrap();
             bench.catalog.updates_between(person, range).await.unwrap()
         };
-        assert_eq!(between(1_000, 1_001).await, [(heart_rate(), 2)]);
-        assert_eq!(between(1_001, 1_002).await, [(heart_rate(), 1)]);
-        assert_eq!(between(999, 1_000).await, []);
+        let minute = |number: i64| number * MINUTE;
+        assert_eq!(between(minute(1_000) + 59, minute(1_001)).await, [(heart_rate(), 2)]);
+        assert_eq!(between(minute(1_001), minute(1_002)).await, [(heart_rate(), 1)]);
+        assert_eq!(between(minute(999), minute(1_000)).await, []);
+        // Whoever asks up to now is told of the minute that is not over.
+        assert_eq!(between(minute(1_001) + 1, minute(1_001) + 2).await, [(heart_rate(), 1)]);
+        assert_eq!(between(minute(1_000) + 59, minute(1_001) + 1).await, [(heart_rate(), 3)]);
     }
 }
 

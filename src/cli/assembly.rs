@@ -1,6 +1,5 @@
 //! Puts the rooms together: everything that lives as long as the service, made once, in one place.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
@@ -34,6 +33,7 @@ use crate::store::snapshot::Snapshots;
 
 use super::Failed;
 use super::settings::Settings;
+use super::spill::SpillDirectory;
 
 #[cfg(test)]
 mod tests;
@@ -54,6 +54,8 @@ pub struct Assembly {
     pub committing: JoinHandle<()>,
     /// Where plans run; to be shut down last.
     pub computing: Runtime,
+    /// Where plans spill to; to be removed when none runs any more.
+    pub spill: SpillDirectory,
 }
 
 /// What the rooms are made from.
@@ -84,7 +86,8 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     };
 
     let computing = compute_runtime(settings.queries.threads)?;
-    let engine = Arc::new(engine(settings, &computing)?);
+    let spill = SpillDirectory::open(&settings.data_dir.join("spill"), ids.next())?;
+    let engine = Arc::new(engine(settings, &spill, &computing)?);
     let committer = Committer {
         catalog: catalog.clone(),
         stores: stores.clone(),
@@ -138,6 +141,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         files,
         committing,
         computing,
+        spill,
     })
 }
 
@@ -149,25 +153,14 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
     builder.thread_name("compute").enable_all().build().map_err(Failed::from_error)
 }
 
-fn engine(settings: &Settings, computing: &Runtime) -> Result<Engine, Failed> {
-    let spill = settings.data_dir.join("spill");
-    clear(&spill)?;
+fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Runtime) -> Result<Engine, Failed> {
     let engine = EngineSettings {
         memory: settings.queries.memory_limit,
-        spill,
+        spill: spill.path().to_owned(),
         spill_limit: settings.queries.spill_limit,
         deadline: settings.interface.query_deadline,
     };
     Engine::new(&engine, computing.handle().clone()).map_err(Failed::from_error)
-}
-
-/// What a crashed process spilled is of no use to anybody.
-fn clear(directory: &Path) -> Result<(), Failed> {
-    match std::fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Failed::from_error(error)),
-        _ => {}
-    }
-    std::fs::create_dir_all(directory).map_err(Failed::from_error)
 }
 
 fn reporter(meters: CommitMeters) -> Box<dyn Fn(GroupReport) + Send + Sync> {

@@ -13,7 +13,11 @@ pub fn start(settings: &LogSettings) -> Result<(), Failed> {
             settings.filter
         ))
     })?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost. To say so on standard error, where it could not be written, would end whoever wrote it.
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let started = match settings.format {
         LogFormat::Text => subscriber.with_ansi(false).try_init(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),

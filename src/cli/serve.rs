@@ -72,7 +72,10 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     let assembly = assemble(&settings, foundations)?;
     if demo {
         demo::load(&assembly.app).await?;
-        print(&demo::invitation(&assembly.app.settings.public_url, &demo_token(&settings)?))?;
+        let invitation = demo::invitation(&assembly.app.settings.public_url, &demo_token(&settings)?);
+        if let Err(error) = print(&invitation) {
+            tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints a token");
+        }
     }
     let stop_upkeep = CancellationToken::new();
     let upkeep = UpkeepStores {
@@ -107,6 +110,7 @@ async fn close(assembly: Assembly) {
     }
     assembly.catalog.close().await;
     assembly.computing.shutdown_background();
+    drop(assembly.spill);
 }
 
 /// A token of the sample person, where tokens are made here.

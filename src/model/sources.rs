@@ -113,7 +113,7 @@ impl SourceRules {
                     let is_set = if equals.is_empty() {
                         !value.is_null()
                     } else {
-                        equals.contains(value)
+                        equals.iter().any(|known| is_same(known, value))
                     };
                     is_set && extras.iter().any(|name| name == member)
                 }
@@ -166,6 +166,14 @@ impl FactField {
             Self::HardwareVersion => facts.hardware_version,
             Self::ProductType => facts.product_type,
         }
+    }
+}
+
+/// Whether two values are equal. A number is the same however it is written.
+fn is_same(known: &Value, value: &Value) -> bool {
+    match (known.as_f64(), value.as_f64()) {
+        (Some(known), Some(value)) => known.total_cmp(&value).is_eq(),
+        _ => known == value,
     }
 }
 
@@ -273,7 +281,11 @@ mod tests {
         };
         assert_eq!(marked("was_user_entered", json!(true)), (true, false));
         assert_eq!(marked("HKWasUserEntered", json!(1)), (true, false));
+        assert_eq!(marked("was_user_entered", json!(1.0)), (true, false));
+        assert_eq!(marked("was_user_entered", json!(1.5)), (false, false));
+        assert_eq!(marked("was_user_entered", json!("1")), (false, false));
         assert_eq!(marked("HKWasUserEntered", json!(0)), (false, false));
+        assert_eq!(marked("HKWasUserEntered", json!(0.0)), (false, false));
         assert_eq!(marked("was_user_entered", json!(false)), (false, false));
         assert_eq!(marked("imported_from", json!("export.csv")), (false, true));
         assert_eq!(marked("imported_from", json!(null)), (false, false));

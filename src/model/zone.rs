@@ -2,8 +2,6 @@
 //!
 //! The database is compiled in, so that every node knows the same zones. A zone is a few bytes to copy. Knows no period and no output.
 
-use std::str::FromStr;
-
 use chrono::{DateTime, NaiveDateTime, Offset as _, TimeZone as _};
 use chrono_tz::Tz;
 
@@ -31,14 +29,6 @@ pub struct Zone {
 pub struct UnknownZone {
     name: String,
     hint: String,
-}
-
-impl FromStr for Zone {
-    type Err = UnknownZone;
-
-    fn from_str(name: &str) -> Result<Self, UnknownZone> {
-        Self::parse(name).ok_or_else(|| UnknownZone::called(name))
-    }
 }
 
 impl UnknownZone {
@@ -73,6 +63,12 @@ impl Zone {
         }
         let tz: Tz = name.parse().ok()?;
         Some(Self { tz, name: tz.name() })
+    }
+
+    /// The zone that a query names, in which a `+` may have arrived as a space, as in `Etc/GMT+5`. No zone has a space in its name.
+    pub fn parse_in_query(name: &str) -> Result<Self, UnknownZone> {
+        let named = Self::parse(name).or_else(|| Self::parse(&name.replace(' ', "+")));
+        named.ok_or_else(|| UnknownZone::called(name))
     }
 
     /// The name as it was asked for.
@@ -203,8 +199,17 @@ mod tests {
     }
 
     #[test]
+    fn rule_0_2_a_space_in_a_query_is_the_plus_that_it_was() {
+        assert_eq!(Zone::parse_in_query("Etc/GMT 5"), Ok(Zone::parse("Etc/GMT+5").unwrap()));
+        assert_eq!(Zone::parse_in_query("Etc/GMT+5"), Ok(Zone::parse("Etc/GMT+5").unwrap()));
+        for unknown in ["", " ", " UTC", "UTC ", "America/New York"] {
+            assert!(Zone::parse_in_query(unknown).is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
     fn an_unknown_name_is_told_with_those_it_could_mean() {
-        let message = |name: &str| Zone::from_str(name).unwrap_err().to_string();
+        let message = |name: &str| Zone::parse_in_query(name).unwrap_err().to_string();
         assert!(
             message("america/new_york").contains("America/New_York"),
             "{}",

@@ -40,8 +40,10 @@ pub enum RowFormat {
 
 /// A name that is none of the forms.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown output '{name}'; use one of {expected}")]
+#[error("unknown {parameter} '{name}'; use one of {expected}")]
 pub struct UnknownMethod {
+    /// By which it is chosen.
+    pub parameter: &'static str,
     pub name: String,
     /// The names that exist, separated by commas.
     pub expected: String,
@@ -153,8 +155,9 @@ impl RowFormat {
     }
 }
 
-fn unknown(name: &str, expected: &[&str]) -> UnknownMethod {
+fn unknown(parameter: &'static str, name: &str, expected: &[&str]) -> UnknownMethod {
     UnknownMethod {
+        parameter,
         name: name.to_owned(),
         expected: expected.join(", "),
     }
@@ -167,7 +170,7 @@ impl FromStr for OutputMethod {
         Self::ALL
             .into_iter()
             .find(|method| method.name() == name)
-            .ok_or_else(|| unknown(name, &Self::ALL.map(Self::name)))
+            .ok_or_else(|| unknown("output", name, &Self::ALL.map(Self::name)))
     }
 }
 
@@ -178,7 +181,7 @@ impl FromStr for RowFormat {
         Self::ALL
             .into_iter()
             .find(|format| format.name() == name)
-            .ok_or_else(|| unknown(name, &Self::ALL.map(Self::name)))
+            .ok_or_else(|| unknown("format", name, &Self::ALL.map(Self::name)))
     }
 }
 
@@ -231,7 +234,7 @@ mod tests {
         );
         assert_eq!(
             "xml".parse::<RowFormat>().unwrap_err().to_string(),
-            "unknown output 'xml'; use one of json, csv"
+            "unknown format 'xml'; use one of json, csv"
         );
     }
 }

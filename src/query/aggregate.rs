@@ -43,7 +43,8 @@ use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::filter::{Condition, FilterError};
-use super::records::{Archive, Order, Prepared, QueryError, Source, align, bind_all, common_schema};
+use super::records::{Archive, Order, Prepared, QueryError, Source, bind_all};
+use super::together::{align, common_schema};
 
 use groups::GroupLimitExec;
 pub use groups::{MAX_GROUP_FIELDS, MAX_GROUPS};
@@ -52,10 +53,10 @@ use period::{PeriodStart, SeenPart};
 const TIME: &str = "time";
 /// The column in which records hold what is measured.
 const VALUE: &str = "value";
-/// That column on its way through a plan. No field of a record can have a blank in its name.
-const MEASURED: &str = "measured value";
+/// That column on its way through a plan. Fields that a person names have printable names, so none is called like it.
+const MEASURED: &str = "\u{1}measured";
 /// What is added up: that value as well, or a part of an amount.
-const SUMMED: &str = "summed value";
+const SUMMED: &str = "\u{1}summed";
 
 /// What is asked of the records of a type by period. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -196,6 +197,7 @@ impl<Authority> Archive<Authority> {
             return Err(AggregateError::NoValue(source.data_type.id.clone()).into());
         }
         let bound = bind_all(sources, &spec.conditions)?;
+        let groups = self.groups_of(sources, spec)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
         let known = if bound.iter().any(|(source, _)| amounts::competing(source, spec)) {
@@ -231,7 +233,7 @@ impl<Authority> Archive<Authority> {
                 plans.push(self.amounts_by_period(&asked, &known).await?);
             }
         }
-        let plan = finished(aggregated(by_time(plans)?, spec)?, spec)?;
+        let plan = finished(aggregated(by_time(plans, groups)?, spec)?, spec)?;
         let schema = plan.schema();
         Ok(Prepared { plan, schema, versions })
     }
@@ -263,6 +265,18 @@ impl<Authority> Archive<Authority> {
             }
         }
         Ok(Some(self.projected(rows, columns)?))
+    }
+
+    /// What the group fields hold in each type. It does not depend on the conditions, which some types may not meet.
+    fn groups_of(&self, sources: &[Source], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
+        if spec.group.is_empty() || sources.len() == 1 {
+            return Ok(Vec::new());
+        }
+        let groups = sources.iter().map(|source| {
+            let nothing = Arc::new(EmptyExec::new(Arc::clone(&source.data_type.layout.storage)));
+            Ok(self.projected(nothing, groups::values_of(&spec.group, source))?.schema())
+        });
+        groups.collect()
     }
 
     /// The rows of a source that are asked for: their times, group fields, and `columns`.
@@ -335,12 +349,12 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
     TimeRange::between(start, range.end())
 }
 
-/// One plan out of several.
-fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-    if plans.len() == 1 {
+/// One plan out of several, with at least the columns of `groups`.
+fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result<Arc<dyn ExecutionPlan>> {
+    if plans.len() == 1 && groups.is_empty() {
         return Ok(plans.remove(0));
     }
-    let schema = common_schema(&plans);
+    let schema = common_schema(plans.iter().map(|plan| plan.schema()).chain(groups));
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
     }

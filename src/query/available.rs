@@ -82,6 +82,7 @@ impl<Authority> Archive<Authority> {
                 storage: &storage,
                 columns: (0..storage.fields().len()).collect(),
                 windows: &[window],
+                begins: None,
             };
             let plan = scan.plan(&self.reader, &self.objects)?;
             summary = summary.and(summarise(&self.engine, plan).await?);

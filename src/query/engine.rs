@@ -2,7 +2,7 @@
 //!
 //! One engine per process, made at start. Knows plans and streams; knows neither what they ask nor who reads the answer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub struct EngineSettings {
     pub deadline: Duration,
 }
 
+const SPILL_RESERVATION: usize = 1 << 20;
+
 /// The deadline of a question passed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the deadline of the question passed")]
@@ -70,8 +72,14 @@ impl Engine {
                 .with_disk_manager_builder(disk)
                 .build()?,
         );
+        for directory in environment.disk_manager.temp_dir_paths() {
+            // The library makes its directories for everybody to look into.
+            make_private(&directory).map_err(DataFusionError::IoError)?;
+        }
         let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
         config.options_mut().execution.parquet.schema_force_view_types = false;
+        // What every sort keeps aside for the day that it spills. Many run at a time, and what is kept aside nobody else can have.
+        config.options_mut().execution.sort_spill_reservation_bytes = SPILL_RESERVATION;
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(environment)
@@ -133,4 +141,10 @@ impl Engine {
         });
         ReceiverStream::new(receiver).flat_map(futures::stream::iter)
     }
+}
+
+fn make_private(directory: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    Ok(())
 }

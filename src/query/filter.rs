@@ -4,6 +4,8 @@
 //! becomes text of a query. Knows the type's columns; knows nothing of where the rows are.
 
 mod label;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -36,6 +38,8 @@ pub enum FilterError {
     TooLong,
     #[error("`{0}` has no operator; expected field, one of : = != <= >= < > ~, and a value")]
     NoOperator(String),
+    #[error("`{0}` has no field before its operator; expected field, one of : = != <= >= < > ~, and a value")]
+    NoField(String),
     #[error("`{field}` is not a field of {data_type}; its fields are {known}")]
     UnknownField { field: String, data_type: String, known: String },
     #[error("`{value}` is not a {expected}, which `{field}` holds")]
@@ -147,8 +151,8 @@ fn parse(text: &str) -> Result<Condition, FilterError> {
         .into_iter()
         .find(|(symbol, _)| rest.starts_with(symbol))
         .ok_or_else(no_operator)?;
-    if !is_field_name(field) {
-        return Err(no_operator());
+    if field.is_empty() {
+        return Err(FilterError::NoField(text.to_owned()));
     }
     let value = &rest[symbol.len()..];
     let comparand = match (operator, value) {
@@ -162,16 +166,6 @@ fn parse(text: &str) -> Result<Condition, FilterError> {
     })
 }
 
-fn is_field_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.split('.').all(|part| {
-            !part.is_empty()
-                && part
-                    .chars()
-                    .all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-')
-        })
-}
-
 /// A JSON string literal stands for what it quotes; everything else stands for itself.
 fn unquote(value: &str) -> String {
     if value.starts_with('"') {
@@ -181,20 +175,82 @@ fn unquote(value: &str) -> String {
     }
 }
 
-/// The condition that a row of `data_type` must meet, over its stored columns. `None` when there are no conditions.
+/// What conditions come to on the rows of one type.
+#[derive(Clone, Debug)]
+pub enum Bound {
+    Always,
+    /// Over the stored columns of the type.
+    When(Expr),
+    /// No row can meet them.
+    Never,
+}
+
+impl Bound {
+    /// `None`: every row meets it.
+    #[must_use]
+    pub fn condition(self) -> Option<Expr> {
+        match self {
+            Self::Always => None,
+            Self::When(condition) => Some(condition),
+            Self::Never => Some(lit(false)),
+        }
+    }
+}
+
+/// What the conditions come to on each of several types that are read together. Each condition has to fit one of them at least; of a type that lacks its
+/// field, or whose field cannot hold its value, it selects nothing.
+pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bound>, FilterError> {
+    for condition in conditions {
+        let mut refused = None;
+        for data_type in types {
+            match (bind_one(condition, data_type), &refused) {
+                (Ok(_), _) => {
+                    refused = None;
+                    break;
+                }
+                // A type that has the field says more about what is wrong than one that has not.
+                (Err(error), None | Some(FilterError::UnknownField { .. })) => refused = Some(error),
+                (Err(_), Some(_)) => {}
+            }
+        }
+        if let Some(error) = refused {
+            return Err(error);
+        }
+    }
+    Ok(types.iter().map(|data_type| bind(conditions, data_type)).collect())
+}
+
+/// What conditions that were found to be good come to on the rows of `data_type`.
 ///
 /// Equalities on the same field are alternatives; everything else must hold together.
-pub fn bind(conditions: &[Condition], data_type: &DataType) -> Result<Option<Expr>, FilterError> {
-    let mut bound: Vec<(Option<&str>, Expr)> = Vec::with_capacity(conditions.len());
+#[must_use]
+pub fn bind(conditions: &[Condition], data_type: &DataType) -> Bound {
+    let mut bound: Vec<(Option<&str>, Option<Expr>)> = Vec::with_capacity(conditions.len());
     for condition in conditions {
-        let expression = bind_one(condition, data_type)?;
+        let expression = bind_one(condition, data_type).ok().or_else(|| differs(condition, data_type));
         let alternative = (condition.operator == Comparison::Equal).then_some(condition.field.as_str());
         match bound.iter_mut().find(|(field, _)| field.is_some() && *field == alternative) {
-            Some((_, existing)) => *existing = existing.clone().or(expression),
+            Some((_, existing)) => *existing = existing.take().into_iter().chain(expression).reduce(Expr::or),
             None => bound.push((alternative, expression)),
         }
     }
-    Ok(bound.into_iter().map(|(_, expression)| expression).reduce(Expr::and))
+    let all: Option<Vec<Expr>> = bound.into_iter().map(|(_, expression)| expression).collect();
+    match all.map(|all| all.into_iter().reduce(Expr::and)) {
+        None => Bound::Never,
+        Some(None) => Bound::Always,
+        Some(Some(condition)) => Bound::When(condition),
+    }
+}
+
+/// What a condition comes to on a field that cannot hold its value: whatever the field holds differs from it.
+fn differs(condition: &Condition, data_type: &DataType) -> Option<Expr> {
+    let field = field_of(&condition.field, data_type)?;
+    match condition.operator {
+        Comparison::NotEqual if matches!(field.holds, ArrowType::List(_)) => Some(lit(true)),
+        Comparison::NotEqual => Some(field.expression.is_not_null()),
+        Comparison::Label(LabelComparison::NotEqual | LabelComparison::MatchesNot) => Some(lit(true)),
+        _ => None,
+    }
 }
 
 /// A field of a record: the expression that yields it and what it holds.
@@ -206,22 +262,33 @@ pub struct FieldOf {
     pub is_json: bool,
 }
 
-/// Finds the field called `name` (dots reach into structures) among what records of `data_type` show and store.
+/// Finds the field called `name` among what records of `data_type` show and store. Dots reach into structures, where no field has them in its own name.
 #[must_use]
 pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
-    let mut parts = name.split('.');
-    let first = parts.next()?;
-    let mut found = top_level(first, data_type)?;
-    for part in parts {
-        let ArrowType::Struct(fields) = &found.holds else { return None };
-        let field = fields.iter().find(|field| field.name() == part)?;
-        found = FieldOf {
-            expression: found.expression.field(part),
-            holds: field.data_type().clone(),
-            is_json: is_json_text(field),
+    prefixes(name).find_map(|(first, rest)| within(top_level(first, data_type)?, rest))
+}
+
+/// The member called `rest` of a structure, or the field itself.
+fn within(field: FieldOf, rest: Option<&str>) -> Option<FieldOf> {
+    let Some(rest) = rest else { return Some(field) };
+    let ArrowType::Struct(members) = &field.holds else { return None };
+    prefixes(rest).find_map(|(first, rest)| {
+        let member = members.iter().find(|member| member.name() == first)?;
+        let found = FieldOf {
+            expression: field.expression.clone().field(first),
+            holds: member.data_type().clone(),
+            is_json: is_json_text(member),
         };
-    }
-    Some(found)
+        within(found, rest)
+    })
+}
+
+/// The whole name, then what stands before each of its dots with what stands behind, the longest first.
+fn prefixes(name: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let parts = name
+        .rmatch_indices('.')
+        .filter_map(|(dot, _)| Some((name.get(..dot)?, name.get(dot + 1..))));
+    std::iter::once((name, None)).chain(parts)
 }
 
 fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
@@ -395,52 +462,5 @@ fn wrong_operator(condition: &Condition, holds: &'static str) -> FilterError {
         field: condition.field.clone(),
         operator: condition.operator.symbol(),
         holds,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(value: &str) -> Comparand {
-        Comparand::Text(value.to_owned())
-    }
-
-    #[test]
-    fn rule_5_4_splits_at_the_first_operator_only() {
-        let condition = parse("note:tea: green").unwrap();
-        assert_eq!(
-            condition,
-            Condition {
-                field: "note".into(),
-                operator: Comparison::Equal,
-                value: text("tea: green")
-            }
-        );
-        assert_eq!(parse("value>=4").unwrap().operator, Comparison::GreaterOrEqual);
-        assert_eq!(
-            parse("a!=b=c").unwrap(),
-            Condition {
-                field: "a".into(),
-                operator: Comparison::NotEqual,
-                value: text("b=c")
-            }
-        );
-    }
-
-    #[test]
-    fn rule_5_4_null_is_null_unless_quoted() {
-        assert_eq!(parse("note:null").unwrap().value, Comparand::Null);
-        assert_eq!(parse("note:\"null\"").unwrap().value, text("null"));
-        assert_eq!(parse("note~null").unwrap().value, text("null"));
-    }
-
-    #[test]
-    fn rule_5_4_refuses_what_is_no_condition() {
-        assert!(matches!(parse("value"), Err(FilterError::NoOperator(_))));
-        assert!(matches!(parse(":x"), Err(FilterError::NoOperator(_))));
-        assert!(matches!(parse("a b:x"), Err(FilterError::NoOperator(_))));
-        assert_eq!(parse(&format!("a:{}", "x".repeat(MAX_FILTER_BYTES))), Err(FilterError::TooLong));
-        assert_eq!(parse_all(&vec!["a:b".to_owned(); 21]), Err(FilterError::TooMany(21)));
     }
 }

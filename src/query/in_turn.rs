@@ -1,6 +1,7 @@
 //! Sorted inputs that follow each other, read one after the other.
 //!
-//! What the newest records add to years of older ones begins where those end; merging would compare every row of all of them. Knows plans and order only.
+//! What the newest records add to years of older ones begins where those end; merging would compare every row of all of them. Or each is read from its end,
+//! the last of them first. Knows plans and order only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,17 +15,30 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::backwards::from_its_end;
+
 /// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before it.
 #[derive(Debug)]
 pub struct InTurnExec {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     order: LexOrdering,
+    /// Whether each input is given out from its last row to its first.
+    from_their_ends: bool,
     properties: Arc<PlanProperties>,
 }
 
 impl InTurnExec {
     /// `order`: what every input is sorted by.
     pub fn try_new(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
+        Self::build(inputs, order, false)
+    }
+
+    /// Ascending inputs, the last of them first, each from its end. `order`: what comes out is sorted by.
+    pub fn from_their_ends(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
+        Self::build(inputs, order, true)
+    }
+
+    fn build(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering, from_their_ends: bool) -> Result<Self> {
         let Some(first) = inputs.first() else {
             return internal_err!("inputs that follow each other are at least one");
         };
@@ -38,6 +52,7 @@ impl InTurnExec {
         Ok(Self {
             inputs,
             order,
+            from_their_ends,
             properties: Arc::new(properties),
         })
     }
@@ -45,7 +60,12 @@ impl InTurnExec {
 
 impl DisplayAs for InTurnExec {
     fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "InTurnExec: inputs={}", self.inputs.len())
+        write!(
+            formatter,
+            "InTurnExec: inputs={}, from_their_ends={}",
+            self.inputs.len(),
+            self.from_their_ends
+        )
     }
 }
 
@@ -63,7 +83,7 @@ impl ExecutionPlan for InTurnExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true; self.inputs.len()]
+        vec![!self.from_their_ends; self.inputs.len()]
     }
 
     fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
@@ -71,7 +91,7 @@ impl ExecutionPlan for InTurnExec {
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::try_new(children, self.order.clone())?))
+        Ok(Arc::new(Self::build(children, self.order.clone(), self.from_their_ends)?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -80,6 +100,10 @@ impl ExecutionPlan for InTurnExec {
         }
         let inputs = self.inputs.clone();
         // The next input is opened when the one before is over, so that only one is read at a time.
+        if self.from_their_ends {
+            let rows = futures::stream::iter(inputs).flat_map(move |input| from_its_end(input, Arc::clone(&context)));
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)));
+        }
         let rows = futures::stream::iter(inputs)
             .map(move |input| input.execute(0, Arc::clone(&context)))
             .try_flatten();

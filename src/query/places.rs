@@ -164,6 +164,7 @@ impl<Authority> Archive<Authority> {
             storage,
             columns: wanted,
             windows,
+            begins: None,
         };
         Ok(scan.plan(&self.reader, &self.objects)?)
     }

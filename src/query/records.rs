@@ -6,18 +6,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::{SortOptions, max, min};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef, TimestampMicrosecondType};
-use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
+use datafusion::arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::logical_expr::Expr;
-use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
@@ -25,19 +24,22 @@ use futures::StreamExt as _;
 use crate::catalog::Catalog;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
-use crate::model::time::Instant;
+use crate::model::time::{Instant, TimeRange};
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
 use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::aggregate::AggregateError;
+use super::backwards;
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
-use super::filter::{self, Condition, FilterError};
+use super::filter::{self, Bound, Condition, FilterError};
 use super::grown;
+use super::in_turn::InTurnExec;
 use super::partials::Partials;
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shape::{self, IdForm};
+use super::together::{align, common_schema};
 
 /// The stored column of members that a type's schema does not declare.
 const EXTRAS: &str = "extras";
@@ -121,19 +123,26 @@ impl<Authority> Archive<Authority> {
 
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a base.
     pub async fn records(&self, permit: &ReadPermit<Authority>, sources: &[Source], spec: &RecordsSpec) -> Result<Prepared, QueryError> {
-        let selected = self.select(permit, sources, &spec.conditions, Columns::Shown).await?;
+        let selected = self.select(permit, sources, &spec.conditions).await?;
         let versions = selected
             .iter()
             .map(|one| (one.source.partition.clone(), one.snapshot.version))
             .collect();
-        let mut plans = Vec::with_capacity(selected.len());
-        for one in selected {
-            let mut plan = one.plan;
-            if spec.order == Order::Descending || spec.limit.is_some() {
-                let order = key_order(&plan.schema(), spec.order)?;
-                plan = Arc::new(SortExec::new(order, plan).with_fetch(spec.limit));
-            }
-            plans.push(shape::project(plan, &one.source.data_type.layout, spec.ids)?);
+        let mut selected = selected.into_iter().peekable();
+        let mut plans = Vec::with_capacity(sources.len());
+        for source in sources {
+            let layout = &source.data_type.layout;
+            let plan = match (selected.next_if(|one| std::ptr::eq(one.source, source)), spec.order) {
+                (Some(one), Order::Ascending) => self.rows_of_source(permit, &one, Columns::Shown, None)?,
+                (Some(one), Order::Descending) => self.rows_backwards(permit, &one)?,
+                // Its columns stay: which columns there are, and what they hold, depends on the types and not on the conditions.
+                (None, _) => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
+            };
+            let plan = match spec.limit {
+                Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, spec.limit)),
+                None => plan,
+            };
+            plans.push(shape::project(plan, layout, spec.ids)?);
         }
         let plan = together(plans, spec)?;
         let spread = sources
@@ -151,8 +160,9 @@ impl<Authority> Archive<Authority> {
         conditions: &[Condition],
     ) -> Result<Summary, QueryError> {
         let mut summary = Summary::default();
-        for one in self.select(permit, sources, conditions, Columns::Key).await? {
-            summary = summary.and(summarise(&self.engine, one.plan).await?);
+        for one in self.select(permit, sources, conditions).await? {
+            let rows = self.rows_of_source(permit, &one, Columns::Key, None)?;
+            summary = summary.and(summarise(&self.engine, rows).await?);
         }
         Ok(summary)
     }
@@ -165,46 +175,61 @@ impl<Authority> Archive<Authority> {
         conditions: &[Condition],
         columns: Columns,
     ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
-        let selected = self.select(permit, sources, conditions, columns).await?;
-        Ok(selected.into_iter().map(|one| one.plan).collect())
+        let selected = self.select(permit, sources, conditions).await?;
+        selected.iter().map(|one| self.rows_of_source(permit, one, columns, None)).collect()
     }
 
-    /// For each source the rows that are asked for, with stored columns.
+    /// What is asked of each source, as of one moment.
     async fn select<'a>(
         &self,
         permit: &ReadPermit<Authority>,
         sources: &'a [Source],
         conditions: &[Condition],
-        columns: Columns,
     ) -> Result<Vec<Selected<'a>>, QueryError> {
         let bound = bind_all(sources, conditions)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        bound
-            .into_iter()
-            .zip(snapshots)
-            .map(|((source, condition), snapshot)| {
-                let plan = self.selected(permit, source, condition, &snapshot, columns)?;
-                Ok(Selected { source, snapshot, plan })
-            })
-            .collect()
+        let selected = |((source, condition), snapshot)| Selected {
+            source,
+            condition,
+            snapshot,
+        };
+        Ok(bound.into_iter().zip(snapshots).map(selected).collect())
     }
 
-    fn selected(
+    /// The last row first.
+    fn rows_backwards(&self, permit: &ReadPermit<Authority>, selected: &Selected<'_>) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let stretches = backwards::stretches(&selected.snapshot, permit.windows().as_slice())
+            .into_iter()
+            .map(|stretch| self.rows_of_source(permit, selected, Columns::Shown, Some(stretch)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some(stretch) = stretches.first() else {
+            return self.rows_of_source(permit, selected, Columns::Shown, None);
+        };
+        let order = key_order(&stretch.schema(), Order::Descending)?;
+        Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
+    }
+
+    /// The rows that are asked for, with stored columns; only those that begin in a stretch, if one is given.
+    fn rows_of_source(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
-        condition: Option<Expr>,
-        snapshot: &Snapshot,
+        selected: &Selected<'_>,
         wanted: Columns,
+        begins: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let Selected {
+            source,
+            condition,
+            snapshot,
+        } = selected;
         let layout = &source.data_type.layout;
         let mut columns = match wanted {
             Columns::Shown => shape::stored_columns(layout),
             Columns::Key => Vec::new(),
         };
         columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
-        if let Some(condition) = &condition {
+        if let Some(condition) = condition {
             columns.extend(
                 condition
                     .column_refs()
@@ -218,11 +243,12 @@ impl<Authority> Archive<Authority> {
             storage: &layout.storage,
             columns: columns.clone(),
             windows: permit.windows().as_slice(),
+            begins,
         };
         let plan = grown::filled(scan.plan(&self.reader, &self.objects)?, &source.data_type, &columns)?;
         let Some(condition) = condition else { return Ok(plan) };
         let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
-        let condition = self.engine.state().create_physical_expr(condition, &schema)?;
+        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
         Ok(Arc::new(FilterExec::try_new(condition, plan)?))
     }
 }
@@ -236,8 +262,8 @@ pub(super) enum Columns {
 
 struct Selected<'a> {
     source: &'a Source,
+    condition: Option<Expr>,
     snapshot: Arc<Snapshot>,
-    plan: Arc<dyn ExecutionPlan>,
 }
 
 /// How many records, and between which moments.
@@ -278,21 +304,16 @@ pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> 
     Ok(summary)
 }
 
-/// The conditions of every source. A field that one definition of a base has and another has not selects nothing of the other.
+/// The conditions of every source that can have rows that meet them.
 pub(super) fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
-    let mut bound = Vec::with_capacity(sources.len());
-    let mut refused = None;
-    for source in sources {
-        match filter::bind(conditions, &source.data_type) {
-            Ok(condition) => bound.push((source, condition)),
-            Err(error @ FilterError::UnknownField { .. }) if sources.len() > 1 => refused = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    match refused {
-        Some(error) if bound.is_empty() => Err(error),
-        _ => Ok(bound),
-    }
+    let types: Vec<&DataType> = sources.iter().map(|source| source.data_type.as_ref()).collect();
+    let bound = filter::bind_each(conditions, &types)?;
+    let can = |bound: &Bound| !matches!(bound, Bound::Never);
+    let some_can = bound.iter().any(can);
+    let met = sources.iter().zip(bound).enumerate();
+    // An answer without rows has columns all the same.
+    let met = met.filter(|(place, (_, bound))| can(bound) || (!some_can && *place == 0));
+    Ok(met.map(|(_, (source, bound))| (source, bound.condition())).collect())
 }
 
 /// `schema` with the mark by which encoders of rows print undeclared members where the caller put them.
@@ -307,12 +328,12 @@ fn spreading(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// One plan out of several, with the columns of all: a column that one lacks is null there, and one that they hold differently is text.
+/// One plan out of several, with the columns of all.
 fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     if plans.len() == 1 {
         return Ok(plans.remove(0));
     }
-    let schema = common_schema(&plans);
+    let schema = common_schema(plans.iter().map(|plan| plan.schema()));
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
     }
@@ -321,46 +342,6 @@ fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Resul
     Ok(Arc::new(
         SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
     ))
-}
-
-pub(super) fn common_schema(plans: &[Arc<dyn ExecutionPlan>]) -> SchemaRef {
-    let mut fields: Vec<Field> = Vec::new();
-    for field in plans
-        .iter()
-        .flat_map(|plan| plan.schema().fields().iter().cloned().collect::<Vec<_>>())
-    {
-        match fields.iter_mut().find(|known| known.name() == field.name()) {
-            None => fields.push(field.as_ref().clone().with_nullable(true)),
-            Some(known) if known.data_type() != field.data_type() => *known = Field::new(field.name(), ArrowType::Utf8, true),
-            Some(_) => {}
-        }
-    }
-    Arc::new(Schema::new(fields))
-}
-
-/// `plan` with the columns of `schema`.
-pub(super) fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    let own = plan.schema();
-    let expressions = schema
-        .fields()
-        .iter()
-        .map(|field| {
-            let expr: Arc<dyn PhysicalExpr> = match own.column_with_name(field.name()) {
-                Some((index, held)) if held.data_type() == field.data_type() => Arc::new(Column::new(field.name(), index)),
-                Some((index, _)) => Arc::new(CastExpr::new(
-                    Arc::new(Column::new(field.name(), index)),
-                    field.data_type().clone(),
-                    None,
-                )),
-                None => Arc::new(Literal::new(ScalarValue::try_from(field.data_type())?)),
-            };
-            Ok(ProjectionExpr {
-                expr,
-                alias: field.name().clone(),
-            })
-        })
-        .collect::<Result<Vec<_>, DataFusionError>>()?;
-    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
 }
 
 /// (start, end, id), whichever way.

@@ -50,6 +50,8 @@ pub struct Scan<'a> {
     pub columns: Vec<usize>,
     /// Rows are selected that intersect one of these.
     pub windows: &'a [TimeRange],
+    /// And that begin in this, if it is given.
+    pub begins: Option<TimeRange>,
 }
 
 impl Scan<'_> {
@@ -93,6 +95,11 @@ impl Scan<'_> {
     }
 
     fn may_hold(&self, bounds: Bounds) -> bool {
+        let begins = |range: TimeRange| bounds.min_start < range.end() && bounds.max_start >= range.start();
+        self.begins.is_none_or(begins) && self.intersects(bounds)
+    }
+
+    fn intersects(&self, bounds: Bounds) -> bool {
         self.windows
             .iter()
             .any(|window| bounds.min_start < window.end() && (bounds.max_end > window.start() || bounds.max_start >= window.start()))
@@ -100,9 +107,8 @@ impl Scan<'_> {
 
     /// Whether every row within `bounds` is selected.
     fn holds_all(&self, bounds: Bounds) -> bool {
-        self.windows
-            .iter()
-            .any(|window| window.start() <= bounds.min_start && bounds.max_start < window.end())
+        let holds = |range: &TimeRange| range.start() <= bounds.min_start && bounds.max_start < range.end();
+        self.windows.iter().any(holds) && self.begins.as_ref().is_none_or(holds)
     }
 
     fn objects(
@@ -117,7 +123,7 @@ impl Scan<'_> {
             .with_parquet_file_reader_factory(Arc::clone(reader))
             .with_enable_page_index(true);
         if !all {
-            source = source.with_predicate(reaching(self.windows, self.storage)?);
+            source = source.with_predicate(self.reaching(self.storage)?);
         }
         let files: Vec<PartitionedFile> = chain.iter().map(|(_, place)| files::partitioned(place)).collect();
         let config = FileScanConfigBuilder::new(objects.clone(), Arc::new(source))
@@ -127,7 +133,7 @@ impl Scan<'_> {
             .build();
         let mut plan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
         if !all {
-            plan = Arc::new(FilterExec::try_new(selected(self.windows, schema)?, plan)?);
+            plan = Arc::new(FilterExec::try_new(self.selected(schema)?, plan)?);
         }
         match chain {
             [(piece, _)] if !piece.dead.is_empty() => Ok(Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?)),
@@ -155,9 +161,58 @@ impl Scan<'_> {
         let rows = sort_rows(&concat_batches(&whole, &batches)?).map_err(outside)?;
         let rows = with_columns(&rows, schema).map_err(outside)?;
         let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(schema), None)?;
-        let rows: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(selected(self.windows, schema)?, source)?);
+        let rows: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(self.selected(schema)?, source)?);
         Ok(Some((starts, rows)))
     }
+
+    /// The intersect rule: `start < to and (end > from or start >= from)`, for some window. And where rows are to begin.
+    fn selected(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+        let [start, end] = ends(schema)?;
+        let any = self
+            .windows
+            .iter()
+            .map(|window| {
+                let from = moment(window.start());
+                let begins_before = binary(&start, Operator::Lt, &moment(window.end()));
+                let reaches = binary(
+                    &binary(&end, Operator::Gt, &from),
+                    Operator::Or,
+                    &binary(&start, Operator::GtEq, &from),
+                );
+                binary(&begins_before, Operator::And, &reaches)
+            })
+            .reduce(|either, or| binary(&either, Operator::Or, &or));
+        let any = any.unwrap_or_else(|| Arc::new(Literal::new(ScalarValue::Boolean(Some(false)))));
+        let Some(begins) = self.begins else { return Ok(any) };
+        let after = binary(&start, Operator::GtEq, &moment(begins.start()));
+        let before = binary(&start, Operator::Lt, &moment(begins.end()));
+        Ok(binary(&binary(&after, Operator::And, &before), Operator::And, &any))
+    }
+
+    /// What follows from [`Scan::selected`], in parts that speak of one column each: by such parts pages are left out that hold nothing selected, not only
+    /// whole row groups. No record ends before it starts, so one that begins in a window does not end before the window.
+    fn reaching(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+        let selected = self.selected(schema)?;
+        let first = self.windows.iter().map(|window| window.start()).min();
+        let last = self.windows.iter().map(|window| window.end()).max();
+        let (Some(first), Some(last)) = (first, last) else {
+            return Ok(selected);
+        };
+        let [start, end] = ends(schema)?;
+        let begins_before = binary(&start, Operator::Lt, &moment(last));
+        let ends_after = binary(&end, Operator::GtEq, &moment(first));
+        Ok(binary(
+            &binary(&begins_before, Operator::And, &ends_after),
+            Operator::And,
+            &selected,
+        ))
+    }
+}
+
+/// The columns of the times between which a record lies.
+fn ends(schema: &Schema) -> Result<[Arc<dyn PhysicalExpr>; 2]> {
+    let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> { Ok(Arc::new(Column::new(name, schema.index_of(name)?))) };
+    Ok([column("start_time")?, column("end_time")?])
 }
 
 /// Between which moments rows start.
@@ -249,40 +304,6 @@ pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
         .filter_map(|name| Some((name, schema.index_of(name).ok()?)))
         .map(|(name, index)| PhysicalSortExpr::new(Arc::new(Column::new(name, index)), ascending));
     LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
-}
-
-/// The intersect rule: `start < to and (end > from or start >= from)`, for some window.
-fn selected(windows: &[TimeRange], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    let start: Arc<dyn PhysicalExpr> = Arc::new(Column::new("start_time", schema.index_of("start_time")?));
-    let end: Arc<dyn PhysicalExpr> = Arc::new(Column::new("end_time", schema.index_of("end_time")?));
-    let any = windows
-        .iter()
-        .map(|window| {
-            let from = moment(window.start());
-            let begins_before = binary(&start, Operator::Lt, &moment(window.end()));
-            let reaches = binary(
-                &binary(&end, Operator::Gt, &from),
-                Operator::Or,
-                &binary(&start, Operator::GtEq, &from),
-            );
-            binary(&begins_before, Operator::And, &reaches)
-        })
-        .reduce(|either, or| binary(&either, Operator::Or, &or));
-    Ok(any.unwrap_or_else(|| Arc::new(Literal::new(ScalarValue::Boolean(Some(false))))))
-}
-
-/// What follows from [`selected`], in parts that speak of one column each: by such parts pages are left out that hold nothing selected, not only whole row
-/// groups. No record ends before it starts, so one that begins in a window does not end before the window.
-fn reaching(windows: &[TimeRange], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    let selected = selected(windows, schema)?;
-    let first = windows.iter().map(|window| window.start()).min();
-    let last = windows.iter().map(|window| window.end()).max();
-    let (Some(first), Some(last)) = (first, last) else { return Ok(selected) };
-    let start: Arc<dyn PhysicalExpr> = Arc::new(Column::new("start_time", schema.index_of("start_time")?));
-    let end: Arc<dyn PhysicalExpr> = Arc::new(Column::new("end_time", schema.index_of("end_time")?));
-    let begins_before = binary(&start, Operator::Lt, &moment(last));
-    let ends_after = binary(&end, Operator::GtEq, &moment(first));
-    Ok(binary(&binary(&begins_before, Operator::And, &ends_after), Operator::And, &selected))
 }
 
 fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {

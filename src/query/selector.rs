@@ -7,6 +7,7 @@ mod latest;
 mod read;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use crate::model::time::{Instant, TimeRange};
 
@@ -32,6 +33,8 @@ pub enum SelectorError {
     TooManyLabels(usize),
     #[error("`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and moments in seconds since 1970")]
     NoNumber(String),
+    #[error("`{0}` is too much; seconds go up to 1000000000000, and the numbers in lengths like 90s or 1h30m have at most 15 digits")]
+    TooFar(String),
 }
 
 /// Which records of which type.

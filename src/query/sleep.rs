@@ -35,7 +35,7 @@ use attached::{Attached, AttachedExec};
 use operator::SleepExec;
 use spec::{CyclesSpec, Question, SourceNames};
 
-pub use attached::Reach;
+pub use attached::{Reach, TooManyCells};
 pub use stages::StageTable;
 
 impl<Authority> Archive<Authority> {

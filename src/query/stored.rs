@@ -57,6 +57,7 @@ impl<Authority> Archive<Authority> {
             storage,
             columns: wanted,
             windows: permit.windows().as_slice(),
+            begins: None,
         };
         Ok(scan.plan(&self.reader, &self.objects)?)
     }

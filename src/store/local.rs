@@ -102,13 +102,13 @@ impl Names {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         // Two processes may share the directory.
         let path = self.root.join(STAGING).join(format!("{}-{number}", std::process::id()));
-        let file = File::create_new(&path).or_else(|error| {
+        let file = new_file(&path).or_else(|error| {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(error);
             }
             // Left behind by an earlier process of the same number.
             std::fs::remove_file(&path)?;
-            File::create_new(&path)
+            new_file(&path)
         })?;
         Ok((file, path))
     }
@@ -333,4 +333,13 @@ fn make_private(directory: &FilePath) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
+}
+
+/// A file that was not there, for its owner only. Published, it stays so.
+fn new_file(path: &FilePath) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

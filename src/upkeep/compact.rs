@@ -1,8 +1,9 @@
 //! Compact: several objects of one partition and year become one, and dead rows are left behind.
 //!
-//! Objects are merged with others of about their size, so that a row is rewritten a handful of times in its life, however many come after it.
+//! Objects are merged with others of about their size, so that a row is rewritten a handful of times in its life, however many come after it; and with
+//! their neighbours in time, so that objects that follow each other still do so when they are merged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Datelike as _};
@@ -10,12 +11,15 @@ use chrono::{DateTime, Datelike as _};
 use super::merge::{Merge, Sorted};
 use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, Footer, NewPiece, Piece, Place};
+use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::files::ObjectPlace;
 use crate::store::piece::{PieceWriter, Target};
 
 /// So many objects of a size are merged.
 pub const FEWEST_OBJECTS: usize = 4;
+/// From so many on, objects of a size are merged even if larger ones lie between them in time.
+const MOST_SCATTERED: usize = 16;
 /// Objects of one size: the largest has up to so many times the bytes of the smallest.
 const SIZE_FACTOR: u64 = 4;
 /// Below this size all objects are alike: opening them costs more than reading them.
@@ -103,7 +107,7 @@ async fn rewrite(stores: &UpkeepStores, key: &PartitionKey, group: &[Object<'_>]
 
 /// The objects to merge next.
 fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>>> {
-    let mut alike: BTreeMap<(u32, i32), Vec<Object<'p>>> = BTreeMap::new();
+    let mut years: BTreeMap<i32, Vec<Object<'p>>> = BTreeMap::new();
     let mut wasteful = None;
     for piece in pieces {
         let Place::Object { path, footer } = &piece.place else { continue };
@@ -116,14 +120,80 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
             wasteful = wasteful.or(Some(object));
         }
         if let Some(year) = year_of(piece) {
-            alike.entry((size_of(piece), year)).or_default().push(object);
+            years.entry(year).or_default().push(object);
         }
     }
-    // Small sizes come first in the order of the map.
-    alike
-        .into_values()
-        .find_map(|objects| as_many_as_fit(objects, limits))
+    for objects in years.values_mut() {
+        objects.sort_by_key(|object| (object.piece.bounds.min_start, object.piece.id));
+    }
+    let sizes: BTreeSet<u32> = years.values().flatten().map(Object::size).collect();
+    let groups = sizes
+        .into_iter()
+        .flat_map(|size| years.values().map(move |objects| (size, objects)));
+    groups
+        .filter_map(|(size, objects)| neighbours(objects, size, limits).or_else(|| scattered(objects, size, limits)))
+        .next()
         .or_else(|| wasteful.map(|object| vec![object]))
+}
+
+/// Enough objects of a size that no larger one lies between, with the smaller ones among them. What they become then overlaps nothing in time that none of them
+/// did, so that objects stay one behind the other as far as they were.
+fn neighbours<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<Vec<Object<'p>>> {
+    let mut run: Vec<Object<'p>> = Vec::new();
+    // Until when the run reaches, and how far anything larger has come since.
+    let mut reached = Instant::MIN;
+    let mut larger: Option<Instant> = None;
+    for object in objects {
+        let bounds = object.piece.bounds;
+        if object.size() > size {
+            if bounds.min_start > reached {
+                larger = larger.max(Some(bounds.max_start));
+            }
+            continue;
+        }
+        if larger.is_some_and(|larger| larger < bounds.min_start) {
+            if is_enough(&run, size) {
+                break;
+            }
+            run.clear();
+        }
+        larger = None;
+        run.push(*object);
+        reached = reached.max(bounds.max_start);
+    }
+    let group = as_many_as_fit(run, limits);
+    is_enough(&group, size).then_some(group)
+}
+
+/// Objects of a size wherever they lie, once there are so many that opening them costs more than reading them side by side with others.
+fn scattered<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<Vec<Object<'p>>> {
+    let alike: Vec<Object<'p>> = objects.iter().filter(|object| object.size() == size).copied().collect();
+    if alike.len() < MOST_SCATTERED {
+        return None;
+    }
+    let group = as_many_as_fit(alike, limits);
+    is_enough(&group, size).then_some(group)
+}
+
+fn is_enough(group: &[Object<'_>], size: u32) -> bool {
+    group.iter().filter(|object| object.size() == size).count() >= FEWEST_OBJECTS
+}
+
+/// The first of them that one object can take in.
+fn as_many_as_fit<'p>(objects: Vec<Object<'p>>, limits: &Limits) -> Vec<Object<'p>> {
+    let (mut bytes, mut rows) = (0, 0);
+    let fits = |object: &Object<'_>| {
+        bytes += object.piece.bytes;
+        rows += object.piece.rows;
+        bytes <= limits.bytes && rows <= limits.rows
+    };
+    objects.into_iter().take(limits.inputs).take_while(fits).collect()
+}
+
+impl Object<'_> {
+    fn size(&self) -> u32 {
+        size_of(self.piece)
+    }
 }
 
 /// Objects of about one size have the same number.
@@ -139,15 +209,98 @@ fn year_of(piece: &Piece) -> Option<i32> {
     (first == last).then_some(first)
 }
 
-/// Neighbours in time, if there are enough that fit into one object.
-fn as_many_as_fit<'p>(mut objects: Vec<Object<'p>>, limits: &Limits) -> Option<Vec<Object<'p>>> {
-    objects.sort_by_key(|object| (object.piece.bounds.min_start, object.piece.id));
-    let (mut bytes, mut rows) = (0, 0);
-    let fits = |object: &Object<'_>| {
-        bytes += object.piece.bytes;
-        rows += object.piece.rows;
-        bytes <= limits.bytes && rows <= limits.rows
-    };
-    let group: Vec<Object<'p>> = objects.into_iter().take(limits.inputs).take_while(fits).collect();
-    (group.len() >= FEWEST_OBJECTS).then_some(group)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::records::Bounds;
+    use crate::model::ids::PieceId;
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    const DAY: i64 = 86_400_000_000;
+
+    /// An object of so many days from a day on, and its size.
+    fn object(number: u128, day: i64, days: i64, bytes: i64) -> Piece {
+        let moment = |day: i64| Instant::from_micros(day * DAY);
+        Piece {
+            id: PieceId(Uuid::from_u128(number)),
+            sequence: 1,
+            rows: bytes / 20,
+            bounds: Bounds {
+                min_start: moment(day),
+                max_start: Instant::from_micros((day + days) * DAY - 1),
+                max_end: moment(day + days),
+            },
+            layout_version: 1,
+            checksum: 0,
+            bytes,
+            dead: Arc::new([]),
+            created_at: Instant::from_micros(0),
+            place: Place::Object {
+                path: String::new(),
+                footer: Footer { bytes: 0, checksum: 0 },
+            },
+        }
+    }
+
+    fn days_of(group: &[Object<'_>]) -> Vec<i64> {
+        group.iter().map(|object| object.piece.bounds.min_start.micros() / DAY).collect()
+    }
+
+    #[test]
+    fn nothing_larger_lies_between_objects_that_are_merged() {
+        let small = |day| object(day as u128, day, 1, 1 << 20);
+        let mut pieces: Vec<Piece> = [0, 1, 2, 50, 51, 52, 53].map(small).into();
+        pieces.push(object(1000, 3, 40, 64 << 20));
+        let group = next_group(&pieces, &Limits::default()).unwrap();
+        assert_eq!(days_of(&group), [50, 51, 52, 53]);
+        pieces.truncate(6);
+        assert_eq!(days_of(&next_group(&pieces, &Limits::default()).unwrap()), [0, 1, 2, 50, 51, 52]);
+    }
+
+    #[test]
+    fn smaller_ones_between_them_are_taken_along() {
+        let mut pieces: Vec<Piece> = [0, 10, 20, 30].map(|day| object(day as u128, day, 5, 64 << 20)).into();
+        pieces.push(object(1000, 7, 1, 1 << 10));
+        assert_eq!(days_of(&next_group(&pieces, &Limits::default()).unwrap()), [0, 7, 10, 20, 30]);
+    }
+
+    #[test]
+    fn very_many_are_merged_wherever_they_lie() {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for number in 0..MOST_SCATTERED as i64 {
+            pieces.push(object(number as u128, number * 10, 1, 1 << 20));
+            pieces.push(object(1000 + number as u128, number * 10 + 2, 5, 64 << 20));
+        }
+        let group = next_group(&pieces, &Limits::default()).unwrap();
+        assert!(group.len() >= FEWEST_OBJECTS);
+    }
+
+    proptest! {
+        /// Merging goes on until nothing is left to do; objects that did not overlap before never come to overlap.
+        #[test]
+        fn objects_that_follow_each_other_still_do(lengths in prop::collection::vec((1_i64..4, 10_u32..26), 1..15)) {
+            let mut pieces = Vec::new();
+            let mut day = 0;
+            for (number, (days, bits)) in lengths.into_iter().enumerate() {
+                pieces.push(object(number as u128, day, days, 1 << bits));
+                day += days;
+            }
+            let mut next = 1000;
+            while let Some(group) = next_group(&pieces, &Limits::default()) {
+                prop_assert!(group.len() >= FEWEST_OBJECTS);
+                let bytes = group.iter().map(|object| object.piece.bytes).sum();
+                let first = group.first().unwrap().piece.bounds.min_start.micros() / DAY;
+                let last = group.iter().map(|object| object.piece.bounds.max_end.micros() / DAY).max().unwrap();
+                let merged: Vec<PieceId> = group.iter().map(|object| object.piece.id).collect();
+                pieces.retain(|piece| !merged.contains(&piece.id));
+                pieces.push(object(next, first, last - first, bytes));
+                next += 1;
+                pieces.sort_by_key(|piece| piece.bounds.min_start);
+                for pair in pieces.windows(2) {
+                    prop_assert!(pair[0].bounds.max_start < pair[1].bounds.min_start);
+                }
+            }
+        }
+    }
 }

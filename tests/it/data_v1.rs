@@ -240,6 +240,42 @@ async fn rule_8_5_updates_range_over_the_time_of_acceptance() {
 }
 
 #[tokio::test]
+async fn rule_8_5_updates_up_to_now_have_what_was_just_accepted() {
+    let person = person();
+    let utc = |seconds: u64| {
+        let micros = i64::try_from(seconds).unwrap() * 1_000_000;
+        chrono::DateTime::from_timestamp_micros(micros).unwrap().to_rfc3339()
+    };
+    let before = crate::harness::now();
+    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let reply = person
+        .get("/data/v1/updates")
+        .with("start_time", &utc(before))
+        .with("end_time", &utc(crate::harness::now() + 1))
+        .await
+        .must_be(200);
+    assert_eq!(reply.json()["data_types"], json!({"HeartRate": 1}));
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_text_is_refused_with_its_place() {
+    let person = person();
+    for (path, place) in [
+        ("/data/v0/%ff/metric_samples?metric=HeartRate", "path.svc_userid"),
+        ("/data/v0/%ff/sleep_cycles", "path.svc_userid"),
+        ("/data/v1/catalog/%ff/v0", "path.data_type"),
+        ("/data/v1/catalog/HeartRate/%ff/schema", "path.api_version"),
+        ("/data/v1alpha1/event/%ff", "path.data_type"),
+        ("/data/v1alpha1/metric/HeartRate/agg/%ff", "path.resolution"),
+        ("/input/v1/data_type/Event/%ff", "path.id"),
+    ] {
+        assert_eq!(person.get(path).await.faults(), [place], "{path}");
+    }
+    assert_eq!(person.record("%ff", &json!({})).await.faults(), ["path.data_type"]);
+    assert_eq!(person.post("/input/v1/data_type/%ff", &json!({})).await.faults(), ["path.base"]);
+}
+
+#[tokio::test]
 async fn another_persons_own_types_are_not_in_the_catalogue() {
     let (one, other) = (person(), person());
     let own = one.define("Event", &json!({"name": "Secret"})).await;

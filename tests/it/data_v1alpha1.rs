@@ -1,5 +1,7 @@
 //! `/data/v1alpha1`: records of events and metrics, what there is, and where it came from.
 
+mod bases;
 mod filters;
+mod own_names;
 mod records;
 mod sources;

@@ -1,8 +1,9 @@
 //! `/user/v1alpha1/preferences`: what a person prefers, and the order of their sources (rule 1.4e).
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Person, id, person, steps};
+use crate::harness::{Person, Setup, id, person, steps};
 
 const PATH: &str = "/user/v1alpha1/preferences";
 
@@ -105,4 +106,41 @@ async fn preferences_are_each_persons_own() {
     let (one, other) = (person(), person());
     change(&one, &json!({"timezone": "UTC"})).await;
     assert_eq!(of(&other).await, json!({}));
+}
+
+#[tokio::test]
+async fn documents_are_read_by_the_rules_for_every_body() {
+    let server = Setup::default().with("ALMANAC_BODY_LIMIT", "3MB").start();
+    let person = server.person();
+    let own = person.define("Event", &json!({"name": "Tea"})).await;
+    // Larger than a framework's own idea of a body.
+    let large = json!({"calendars": ["x".repeat(2_500_000)]});
+    assert_eq!(
+        person.post(PATH, &large).await.faults(),
+        ["body"],
+        "too much to prefer, and not too much to read"
+    );
+    let too_large = json!({"name": "x".repeat(3_000_000)}).to_string();
+    for (method, path) in [
+        (Method::POST, PATH.to_owned()),
+        (Method::POST, "/input/v1/data_type/Event".to_owned()),
+        (Method::PUT, format!("/input/v1/data_type/{own}")),
+    ] {
+        let call = |media_type: &str| person.call(method.clone(), &path).header("content-type", media_type);
+        call("application/json").body(too_large.clone()).await.problem(413);
+        call("text/plain").body("{}").await.problem(415);
+        call("application/x-jsonl").body("{}").await.problem(415);
+        assert_eq!(call("application/json").body("{").await.faults(), ["body"], "{path}");
+        call("application/json")
+            .header("content-encoding", "br")
+            .body("{}")
+            .await
+            .problem(415);
+    }
+    let call = person
+        .call(Method::POST, PATH)
+        .header("content-type", "application/json; charset=utf-8");
+    let packed = zstd::encode_all(&br#"{"timezone": "Asia/Kathmandu"}"#[..], 0).unwrap();
+    call.header("content-encoding", "zstd").body(packed).await.must_be(200);
+    assert_eq!(of(&person).await["timezone"], json!("Asia/Kathmandu"));
 }

@@ -1,6 +1,9 @@
 //! What stands beside the interface: health, metrics, headers, caching, compression, CORS, documentation, and the end of the process.
 
 mod caching;
+mod directory;
 mod documents;
 mod ending;
 mod headers;
+mod refusals;
+mod silence;

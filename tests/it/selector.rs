@@ -183,6 +183,19 @@ async fn rule_5_7_the_answer_has_a_record_a_line_or_is_csv() {
 }
 
 #[tokio::test]
+async fn rule_5_7_moments_are_microseconds_and_lengths_as_long_as_they_are() {
+    let person = person();
+    let samples = [heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:10"), 61)];
+    person.records("HeartRate", &samples).await;
+    let ten_past = DAY + 10 * 3600 + 600;
+    assert_eq!(values(&person, &format!("HeartRate[1s] @ {ten_past}.0004")).await, [61.0]);
+    assert_eq!(values(&person, &format!("HeartRate[1s] @ {ten_past}")).await, Vec::<f64>::new());
+    assert_eq!(values(&person, &format!("HeartRate @ {}.999999", ten_past - 1)).await, [60.0]);
+    assert_eq!(values(&person, &format!("HeartRate[1717200000s] @ {ten_past}")).await, [60.0]);
+    assert_eq!(values(&person, &format!("HeartRate @ {ten_past} offset 0s")).await, [61.0]);
+}
+
+#[tokio::test]
 async fn rule_5_7_what_is_not_supported_is_named() {
     let person = heart().await;
     for (selector, token) in [
@@ -190,6 +203,12 @@ async fn rule_5_7_what_is_not_supported_is_named() {
         ("sum(HeartRate)", "sum"),
         ("HeartRate * 2", "*"),
         ("HeartRate[5m:1m]", ":"),
+        ("sum(HeartRate[1h])", "`sum`"),
+        ("topk(HeartRate)", "`topk`"),
+        ("HeartRate[1h] + 1", "`+`"),
+        ("-HeartRate[1h]", "`-`"),
+        ("HeartRate[1h] or HeartRate[1h]", "`or`"),
+        ("HeartRate[9999999999999999s]", "too much"),
         ("HeartRate{nosuch=\"1\"}", "nosuch"),
         ("HeartRate{value=\"abc\"}", "abc"),
         ("HeartRate{value=~\"6.\"}", "=~"),

@@ -157,3 +157,46 @@ async fn until_no_request_runs(server: &Almanac) {
         assert!(Instant::now() < deadline, "something still runs although nobody waits for it");
     }
 }
+
+/// Overlapping pieces, samples that last long, and some that begin together, recorded out of order.
+async fn with_scattered_samples(server: &Almanac) -> Person {
+    let person = server.person();
+    for part in 0..4_u32 {
+        let samples: Vec<Value> = (0..30_000_u32)
+            .map(|n| {
+                let (begin, number) = ((n * 37 + part * 11) % 100_000, part * 30_000 + n);
+                let end = if n % 5_000 == 0 { begin + 50_000 } else { begin };
+                serde_json::json!({"uuid": id(number), "start_date": instant(begin), "end_date": instant(end), "value": 60 + number % 9})
+            })
+            .collect();
+        person
+            .ingest("HeartRate")
+            .header("content-type", "application/x-jsonl")
+            .body(jsonl(&samples))
+            .await
+            .upload();
+    }
+    person
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_5_2_many_ask_for_the_last_first_and_nobody_is_turned_away() {
+    let server = Setup::default().with("ALMANAC_MEMORY_LIMIT", "128MiB").start();
+    let person = with_scattered_samples(&server).await;
+    // From the middle of the time in which samples begin, so that some reach into it from before.
+    let ask = |sort: &str| {
+        let call = person.get("/data/v1alpha1/metric/HeartRate").with("sort", sort);
+        call.with("start_time", &instant(20_000)).with("end_time", &instant(95_000))
+    };
+    let ids = |rows: Vec<Value>| rows.into_iter().map(|row| row["id"].clone()).collect::<Vec<_>>();
+    let mut expected = ids(ask("asc").await.must_be(200).rows());
+    expected.reverse();
+    assert!(expected.len() > 80_000, "{}", expected.len());
+    let answers = futures::future::join_all((0..20).map(|_| ask("desc").attempt())).await;
+    for answer in answers {
+        assert!(
+            ids(answer.unwrap().must_be(200).rows()) == expected,
+            "the same rows the other way around"
+        );
+    }
+}

@@ -3,13 +3,13 @@
 use std::str::FromStr;
 use std::time::Instant as Moment;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
-use crate::api::extract::Checked;
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
@@ -72,12 +72,7 @@ pub struct CountQuery {
 impl FromParams for CountQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let range = params.range();
-        // The person's own zone is never assumed: the same question has the same answer for everybody.
-        let zone = if params.has("time_zone") {
-            params.choice("time_zone")
-        } else {
-            Some(Zone::UTC)
-        };
+        let zone = params.zone("time_zone");
         let group = params.list("group");
         let selection = Selection::read(params);
         Some(Self {

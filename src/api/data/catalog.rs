@@ -1,13 +1,13 @@
 //! What can be recorded and read: the catalogues.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::Value;
 
 use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
-use crate::api::extract::Checked;
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;

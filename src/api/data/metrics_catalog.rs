@@ -1,13 +1,15 @@
 //! `GET /data/v0/metrics_catalog`: the metrics that can be read as samples and series.
 
-use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
-use crate::api::problem::Problem;
+use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::model::registry::{ApiVersion, DataType, MetricKind};
@@ -28,17 +30,17 @@ pub struct DataMetric {
 }
 
 /// All metrics.
-#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "data v0", responses(
-    (status = 200, body = [DataMetric]),
-    (status = 401, body = Problem, content_type = "application/problem+json")))]
-pub async fn metrics_catalog(_reader: Reader, State(app): State<Shared>, _query: Checked<NoParams>) -> Json<Vec<DataMetric>> {
-    Json(
-        app.types
-            .registry()
-            .types()
-            .iter()
-            .filter_map(|data_type| entry(data_type))
-            .collect(),
+#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "data v0", responses((status = 200, body = [DataMetric])))]
+pub async fn metrics_catalog(
+    _reader: Reader,
+    State(app): State<Shared>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let types = app.types.registry().types().iter();
+    listing(
+        &headers,
+        &types.filter_map(|data_type| entry(data_type)).collect::<Vec<DataMetric>>(),
     )
 }
 

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant as Moment;
 
-use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::api::answer::{Request, answer};
+use crate::api::answer::{Request, answer, listing};
 use crate::api::app::{App, Shared};
-use crate::api::extract::Checked;
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
@@ -227,7 +226,7 @@ pub async fn latest_event(
 /// How many records there are in the range, and between which moments.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/summary", tag = "records",
     params(("data_type" = String, Path), ("start_time" = Option<String>, Query), ("end_time" = Option<String>, Query),
-        ("svc_userid" = Option<String>, Query)),
+        ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
     responses((status = 200, description = "Count and bounds", body = Object), (status = 403), (status = 404), (status = 422)))]
 #[deprecated = "the interface keeps it for older clients"]
 pub async fn event_summary(
@@ -235,7 +234,8 @@ pub async fn event_summary(
     reader: Reader,
     Path(data_type): Path<String>,
     Checked(LatestQuery { query }): Checked<LatestQuery>,
-) -> Result<Json<Value>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let owner = query.owner.unwrap_or_else(|| reader.person());
     let permit = app.grants.windows(&reader, owner, &TypeId::new(&data_type), query.range).await?;
     let named = readable(&app, owner, &data_type).await?;
@@ -243,12 +243,13 @@ pub async fn event_summary(
     let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
     let summary = app.archive.summary(&permit, &sources, &conditions).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
-    Ok(Json(json!({
+    let summary = json!({
         "data_type": named.data_type.id.as_str(),
         "count": summary.records,
         "start_time": time(summary.first_start),
         "end_time": time(summary.last_end),
-    })))
+    });
+    listing(&headers, &summary)
 }
 
 /// The type called `data_type`, if its records can be read.

@@ -99,17 +99,7 @@ impl WindowsQuery {
         let (range, output) = (params.range(), params.required_choice("output"));
         let rate = params.text("samprate").map(|text| SampleRate::parse(&text)).transpose();
         let rate = rate.map_err(|error| params.fault("samprate", "value_error", error.to_string()));
-        let zone = match params.text("tz") {
-            None => Some(Zone::UTC),
-            Some(name) => {
-                let zone = Zone::parse(&name);
-                if zone.is_none() {
-                    let message = format!("unknown time zone {name:?}; use a name of the IANA database, such as UTC or Europe/Berlin");
-                    params.fault("tz", "value_error", message);
-                }
-                zone
-            }
-        };
+        let zone = params.zone("tz");
         Some(Self {
             range: range?,
             rate: rate.ok()?.unwrap_or(DEFAULT_RATE),

@@ -106,6 +106,7 @@ pub async fn sleep_agg(
         zone: query.zone,
         functions: query.functions,
     };
+    asked.refuse_too_many(&spec)?;
     asked.answer(Question::Aggregate(spec), query.cycles.output, &headers).await
 }
 
@@ -181,6 +182,21 @@ impl<'a> Asked<'a> {
             gap_stages: set("gap_stages", &query.gap_stages)?,
             shown: query.stages.as_deref().map(|stages| set("stages", stages)).transpose()?,
         })
+    }
+
+    /// Periods without sleep have no rows, but how many there may be is known beforehand.
+    fn refuse_too_many(&self, spec: &AggregateSpec) -> Result<(), ApiError> {
+        let range = spec.cycles.range;
+        let periods = spec.period.grid(&spec.zone, if self.clip { range } else { around(range) }).len();
+        let cells = periods.saturating_mul(spec.functions.len() as u64);
+        let limit = self.app.settings.cell_limit;
+        if cells <= limit {
+            return Ok(());
+        }
+        Err(invalid(
+            ["query", "period"],
+            format!("{cells} cells exceed the limit of {limit}; ask for a longer period or a shorter range"),
+        ))
     }
 
     /// Where stages are stored.

@@ -3,17 +3,17 @@
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
+use crate::api::body::{text, whole};
 use crate::api::problem::ApiError;
 use crate::auth::tokens::Reader;
 use crate::catalog::records::SeenSource;
 use crate::ingest::body::BodyForm;
 use crate::ingest::decode::RecordDecoder;
-use crate::ingest::decompress::{ContentEncoding, Decompressor};
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
 use crate::ingest::merge::Change;
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
@@ -21,14 +21,14 @@ use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 
-use super::{Submission, broke_off, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
 
 /// One wrapped record.
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest", params(("content-length" = u64, Header)), request_body = Object,
     responses((status = 201, description = "Stored", body = Object), (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type}"]
 pub async fn wrapped_record(State(app): State<Shared>, reader: Reader, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    let bytes = whole(&app, &headers, body).await?;
+    let bytes = announced(&app, &headers, body).await?;
     let record = unwrap_one(&bytes)?;
     store(&app, reader.person(), &headers, &bytes, vec![record]).await
 }
@@ -38,43 +38,18 @@ pub async fn wrapped_record(State(app): State<Shared>, reader: Reader, headers: 
     responses((status = 201, description = "Stored", body = Object), (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type} with JSON lines"]
 pub async fn wrapped_batch(State(app): State<Shared>, reader: Reader, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    let bytes = whole(&app, &headers, body).await?;
+    let bytes = announced(&app, &headers, body).await?;
     let records = unwrap_batch(&bytes)?;
     store(&app, reader.person(), &headers, &bytes, records).await
 }
 
-/// The whole body, decompressed, within the limit.
-async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+/// The whole body, whose length was announced.
+async fn announced(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     content_length(app, headers)?;
-    let text = |name| {
-        headers
-            .get(name)
-            .map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("\u{fffd}"))
-    };
-    if BodyForm::from_media_type(text(CONTENT_TYPE)).is_none() {
+    if BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).is_none() {
         return Err(ApiError::unsupported_media_type("expected application/json or application/x-jsonl"));
     }
-    let encoding = text(CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
-    let encoding =
-        encoding.map_err(|unknown| ApiError::unsupported_media_type(format!("content-encoding {:?} is not known", unknown.0)))?;
-    let limit = app.settings.body_limit;
-    // The announced length is within the limit, so what fails here is the connection.
-    let sent = axum::body::to_bytes(body, limit).await.map_err(|error| broke_off(&error))?;
-    if encoding == ContentEncoding::Identity {
-        return Ok(sent);
-    }
-    let mut plain = Vec::new();
-    let mut decompressor = Decompressor::new(encoding, limit as u64).map_err(ApiError::internal)?;
-    let mut take = |piece: &[u8]| -> Result<(), std::convert::Infallible> {
-        plain.extend_from_slice(piece);
-        Ok(())
-    };
-    let fed = decompressor.feed(&sent, &mut take).and_then(|()| decompressor.finish(&mut take));
-    match fed {
-        Ok(()) => Ok(plain.into()),
-        Err(crate::ingest::decompress::DecompressError::TooLarge { .. }) => Err(ApiError::too_large(limit)),
-        Err(error) => Err(crate::api::problem::invalid(["body"], error.to_string())),
-    }
+    whole(app, headers, body).await
 }
 
 async fn store(app: &App, person: PersonId, headers: &HeaderMap, bytes: &[u8], records: Vec<LegacyRecord>) -> Result<Response, ApiError> {

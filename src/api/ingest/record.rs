@@ -1,23 +1,23 @@
 //! `POST /ingest/v1/record/{data_type}`: one record, or a line for each.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
 use axum::response::Response;
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
-use crate::api::extract::Checked;
+use crate::api::body::{broke_off, content_encoding, text};
+use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
-use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::upload::{IdempotencyKey, Work};
 
-use super::{Submission, broke_off, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
 
 /// Which version of the type is meant.
 #[derive(Debug)]
@@ -98,18 +98,10 @@ pub async fn record(
 }
 
 pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {
-    let text = |name| {
-        headers
-            .get(name)
-            .map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("\u{fffd}"))
-    };
-    let form = BodyForm::from_media_type(text(CONTENT_TYPE)).ok_or_else(|| {
+    let form = BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).ok_or_else(|| {
         ApiError::unsupported_media_type("expected application/json with one record, or application/x-jsonl with a record a line")
     })?;
-    let encoding = text(CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
-    let encoding = encoding.map_err(|unknown| {
-        ApiError::unsupported_media_type(format!("content-encoding {:?} is not known; use gzip, zstd or none", unknown.0))
-    })?;
+    let encoding = content_encoding(headers)?;
     let limits = BodyLimits {
         body: app.settings.body_limit as u64,
         line: app.settings.body_limit,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant as Stopwatch;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
@@ -38,7 +38,6 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
     let span = tracing::info_span!("request", id = %id.0);
-    let has_body = request.headers().get(CONTENT_LENGTH).is_some_and(|length| length != "0");
 
     let answered = AssertUnwindSafe(next.run(request).instrument(span.clone())).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|cause| {
@@ -52,20 +51,11 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
         }
         response = failure.response(Some(&id.0));
     }
-    if has_body && refuses_unread(response.status()) {
-        // What is left of the body stands where the next request would begin.
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
     dress(response.headers_mut(), &id, &notes);
     let (status, took) = (response.status(), stopwatch.elapsed());
     app.metrics.request_ended(route, &method, status, took);
     span.in_scope(|| tracing::info!(route, %method, status = status.as_u16(), microseconds = took.as_micros() as u64, "answered"));
     response
-}
-
-/// Whether a request with this answer was refused before its body was read.
-const fn refuses_unread(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 401 | 403 | 404 | 405 | 411 | 413 | 415 | 429)
 }
 
 /// The client's own id, if it is harmless to repeat.

@@ -87,3 +87,103 @@ async fn a_stopping_service_does_not_wait_for_ever() {
     gate.stop.send(()).unwrap();
     assert_eq!(gate.serving.await.unwrap(), Ended::Interrupted);
 }
+
+/// A service that refuses whatever is posted to it without reading it, as if it were too large.
+async fn refusing(settings: InterfaceSettings) -> (TcpStream, oneshot::Sender<()>) {
+    let router = axum::Router::new().route("/", axum::routing::post(|| async { axum::http::StatusCode::PAYLOAD_TOO_LARGE }));
+    let listener = listen(&settings).await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(async move { serve(listener, router, &settings, async { drop(stopped.await) }).await });
+    (client, stop)
+}
+
+/// One answer without a body, read up to its end.
+async fn head(client: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(client.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_that_sends_everything_first_is_refused_and_goes_on() {
+    let (mut client, _stop) = refusing(settings()).await;
+    let body = vec![b' '; 8 << 20];
+    for announced in [format!("content-length: {}", body.len()), "transfer-encoding: chunked".to_owned()] {
+        let chunked = announced.starts_with("transfer");
+        let request = format!("POST / HTTP/1.1\r\nhost: almanac\r\n{announced}\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        if chunked {
+            client.write_all(format!("{:x}\r\n", body.len()).as_bytes()).await.unwrap();
+        }
+        client.write_all(&body).await.unwrap();
+        if chunked {
+            client.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+        }
+        let answer = head(&mut client).await;
+        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+        assert!(!answer.contains("connection: close"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_waits_to_be_asked_for_is_not_asked_for_to_be_thrown_away() {
+    let (mut client, _stop) = refusing(settings()).await;
+    let request = b"POST / HTTP/1.1\r\nhost: almanac\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 413") && answer.contains("connection: close"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_body_beyond_every_measure_is_not_read_before_it_is_refused() {
+    let (mut client, _stop) = refusing(settings()).await;
+    let length = super::leftover::MOST + 1;
+    let request = format!("POST / HTTP/1.1\r\nhost: almanac\r\ncontent-length: {length}\r\n\r\n");
+    client.write_all(request.as_bytes()).await.unwrap();
+    let answer = head(&mut client).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 413") && answer.contains("connection: close"),
+        "{answer}"
+    );
+    // What comes all the same is taken for a while, so that the refusal reaches clients that read last.
+    client.write_all(&vec![b' '; 8 << 20]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_never_sends_the_rest_is_refused_and_given_up() {
+    let (mut client, _stop) = refusing(InterfaceSettings {
+        slow_client_limit: std::time::Duration::from_millis(50),
+        ..settings()
+    })
+    .await;
+    client
+        .write_all(b"POST / HTTP/1.1\r\nhost: almanac\r\ncontent-length: 1000\r\n\r\nhalf")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 413") && answer.contains("connection: close"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_whole_is_given_up() {
+    let (mut client, _stop) = refusing(InterfaceSettings {
+        slow_client_limit: std::time::Duration::from_millis(50),
+        ..settings()
+    })
+    .await;
+    client.write_all(b"POST / HTTP/1.1\r\nho").await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+}

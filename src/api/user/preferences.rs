@@ -1,15 +1,14 @@
 //! What the caller prefers: `/user/v1alpha1/preferences`.
 
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde_json::Value;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
+use crate::api::body::Document;
 use crate::api::extract::Checked;
-use crate::api::problem::{ApiError, invalid};
+use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::people::preferences::{Preferences, PreferencesError};
@@ -29,14 +28,13 @@ pub async fn preferences(
 
 /// Changes the preferences that are sent, clears those sent as null, and leaves the others alone.
 #[utoipa::path(post, path = "/user/v1alpha1/preferences", tag = "people", request_body = Object,
-    responses((status = 200, description = "The preferences as they are then", body = Object), (status = 409), (status = 422)))]
+    responses((status = 200, description = "The preferences as they are then", body = Object), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change_preferences(
     State(app): State<Shared>,
     reader: Reader,
     _query: Checked<NoParams>,
-    body: Bytes,
+    Document(body): Document,
 ) -> Result<Response, ApiError> {
-    let body: Value = serde_json::from_slice(&body).map_err(|error| invalid(["body"], format!("the body is no JSON: {error}")))?;
     let preferences = Preferences::change(&app.catalog, &app.types, reader.person(), &body).await?;
     listing(&HeaderMap::new(), preferences.members())
 }
@@ -46,9 +44,29 @@ impl From<PreferencesError> for ApiError {
         match error {
             PreferencesError::Invalid(faults) => Self::invalid_all(faults),
             PreferencesError::Overtaken => Self::conflict(error.to_string()),
-            PreferencesError::Damaged { .. } => Self::internal(error),
+            PreferencesError::Damaged { .. } => Self::damaged(error),
             PreferencesError::Types(error) => error.into(),
             PreferencesError::Catalog(error) => error.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse as _;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::api::problem::Failure;
+    use crate::model::ids::PersonId;
+
+    #[test]
+    fn preferences_that_cannot_be_read_count_as_damage() {
+        let error = PreferencesError::Damaged {
+            person: PersonId(Uuid::nil()),
+            reason: "no JSON".to_owned(),
+        };
+        let response = ApiError::from(error).into_response();
+        assert!(response.extensions().get::<Failure>().unwrap().damage);
     }
 }

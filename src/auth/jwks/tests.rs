@@ -46,6 +46,8 @@ struct Publisher {
     keys: Arc<RwLock<Vec<Value>>>,
     asked: Arc<AtomicUsize>,
     broken: Arc<AtomicBool>,
+    /// Whoever holds this keeps every answer back.
+    hanging: Arc<Mutex<()>>,
 }
 
 impl Publisher {
@@ -58,7 +60,11 @@ impl Publisher {
             let broken = served.broken.load(Ordering::SeqCst);
             let status = if broken { StatusCode::BAD_GATEWAY } else { StatusCode::OK };
             let document = json!({"keys": *served.keys.read().unwrap()}).to_string();
-            async move { (status, document) }
+            let hanging = Arc::clone(&served.hanging);
+            async move {
+                let _let_go = hanging.lock().await;
+                (status, document)
+            }
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/keys", listener.local_addr().unwrap());
@@ -195,6 +201,27 @@ async fn while_the_provider_fails_the_last_keys_stay_in_use_for_a_day() {
     case.publisher.broken.store(false, Ordering::SeqCst);
     case.clock.set(at(24 * 60 * 60 + INTERVAL));
     assert!(case.verify(&token("first")).await.is_ok());
+}
+
+#[tokio::test]
+async fn while_the_provider_hangs_good_tokens_are_not_kept_waiting_for_it() {
+    let case = Case::start(vec![published("first")]).await;
+    case.verify(&token("first")).await.unwrap();
+    let hanging = Arc::clone(&case.publisher.hanging).lock_owned().await;
+    case.clock.set(at(LIFETIME));
+    let begun = std::time::Instant::now();
+    for _ in 0..20 {
+        assert!(case.verify(&token("first")).await.is_ok());
+    }
+    assert!(begun.elapsed() < FETCH_LIMIT / 2, "{:?}", begun.elapsed());
+    assert!(matches!(case.verify(&token("second")).await, Err(Refusal::UnknownKey)));
+    assert!(begun.elapsed() < FETCH_LIMIT, "{:?}", begun.elapsed());
+    assert_eq!(
+        case.publisher.asked(),
+        2,
+        "a fetch is not given up by those who stop waiting for it"
+    );
+    drop(hanging);
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ use crate::auth::tokens::{Reader, Verifier};
 use crate::catalog::Catalog;
 use crate::cli::settings::Settings;
 use crate::cli::settings::said::{Sayings, Sources};
+use crate::cli::spill::SpillDirectory;
 use crate::model::clock::ManualClock;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -60,6 +61,7 @@ struct Service {
     router: Router,
     token: String,
     computing: Option<Runtime>,
+    _spill: SpillDirectory,
     _directory: tempfile::TempDir,
 }
 
@@ -161,13 +163,14 @@ impl Service {
             readiness: Box::new(Part { ready }),
             clock,
         };
-        let Assembly { app, computing, .. } = assemble(&settings, foundations).unwrap();
+        let Assembly { app, computing, spill, .. } = assemble(&settings, foundations).unwrap();
         let router = routes::assembled(Arc::clone(&app), routes::interface_routes().merge(test_routes())).unwrap();
         Self {
             app,
             router,
             token,
             computing: Some(computing),
+            _spill: spill,
             _directory: directory,
         }
     }

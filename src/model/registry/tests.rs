@@ -19,6 +19,30 @@ fn person() -> PersonId {
 }
 
 #[test]
+fn rule_1_1_how_a_metric_is_merged_fits_what_it_is() {
+    let registry = registry();
+    let built_in = registry.types().iter().filter(|kind| kind.api_version == ApiVersion::V0);
+    let metrics: Vec<&MetricTraits> = built_in.filter_map(|kind| kind.metric.as_ref()).collect();
+    let count = |is: &dyn Fn(&MetricTraits) -> bool| metrics.iter().filter(|metric| is(metric)).count();
+    let is = |kind, merge| move |metric: &MetricTraits| metric.kind == Some(kind) && metric.merge == merge;
+    assert_eq!(count(&is(MetricKind::Cumulative, MergePolicy::BestSource)), 22);
+    assert_eq!(count(&is(MetricKind::Cumulative, MergePolicy::SumAll)), 42);
+    assert_eq!(count(&is(MetricKind::Cumulative, MergePolicy::SleepPriority)), 0);
+    assert_eq!(count(&is(MetricKind::Discrete, MergePolicy::SumAll)), 0);
+    assert_eq!(count(&is(MetricKind::Discrete, MergePolicy::SleepPriority)), 1);
+    assert_eq!(count(&|metric| metric.kind == Some(MetricKind::Discrete)), 134);
+    assert_eq!(count(&|metric| metric.kind.is_none()), 1, "a mood is neither an amount nor a level");
+    // What is added up over sources and time is added up by default, and nothing else is.
+    assert_eq!(count(&|metric| metric.default_aggregate == DefaultAggregate::Sum), 64);
+    assert_eq!(count(&|metric| metric.default_aggregate == DefaultAggregate::Leq), 2);
+    assert!(
+        metrics
+            .iter()
+            .all(|metric| !metric.value_column.is_empty() && !metric.group.is_empty())
+    );
+}
+
+#[test]
 fn rule_6_every_type_of_the_catalogue_is_there() {
     let registry = registry();
     let of = |api_version, class| {

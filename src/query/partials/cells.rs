@@ -16,13 +16,13 @@ use crate::query::series::{Counting, Summary};
 
 use super::cut::Columns;
 
-/// How many rows a cell stands for; null in a row that is one.
-pub(in crate::query) const CELL_COUNT: &str = "cell_count";
-pub(in crate::query) const CELL_SUM: &str = "cell_sum";
-pub(in crate::query) const CELL_MIN: &str = "cell_min";
-pub(in crate::query) const CELL_MAX: &str = "cell_max";
+/// How many rows a cell stands for; null in a row that is one. Fields that a person names have printable names, so none is called like these.
+pub(in crate::query) const CELL_COUNT: &str = "\u{1}cell count";
+pub(in crate::query) const CELL_SUM: &str = "\u{1}cell sum";
+pub(in crate::query) const CELL_MIN: &str = "\u{1}cell min";
+pub(in crate::query) const CELL_MAX: &str = "\u{1}cell max";
 /// Whether the row is part of an amount over a very long time.
-pub(in crate::query) const CELL_LONG: &str = "cell_long";
+pub(in crate::query) const CELL_LONG: &str = "\u{1}cell long";
 
 /// The columns of rows, and of cells in their place.
 pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {

@@ -129,6 +129,7 @@ impl<Authority> Archive<Authority> {
             storage,
             columns,
             windows: &windows,
+            begins: None,
         };
         scan.plan(&self.reader, &self.objects)
     }

@@ -51,6 +51,49 @@ fn rule_5_7_a_length_a_moment_and_an_offset() {
 }
 
 #[test]
+fn rule_5_7_a_moment_is_read_to_the_microsecond() {
+    let at = |text: &str| read(&format!("HeartRate @ {text}")).moment(Instant::from_micros(0)).micros();
+    assert_eq!(at("1714558200.0004"), 1_714_558_200_000_400);
+    assert_eq!(at("1714558199.999999"), 1_714_558_199_999_999);
+    assert_eq!(at("1714558199.9999999"), 1_714_558_199_999_999);
+    assert_eq!(at("+ .5"), 500_000);
+    assert_eq!(at("5."), 5_000_000);
+    assert_eq!(at("-0.000001"), -1);
+    assert_eq!(at("- 1.0000001"), -1_000_001);
+    assert_eq!(at("1h"), 3600 * SECOND);
+    assert_eq!(
+        read("HeartRate[1s] @ 1714558200.000899").range(Instant::from_micros(0)),
+        TimeRange::between(
+            Instant::from_micros(1_714_558_199_000_899),
+            Instant::from_micros(1_714_558_200_000_899)
+        )
+    );
+    let labelled = read("HeartRate{note=\"@ 5\"} @ 7");
+    assert_eq!(labelled.at, Some(Instant::from_micros(7 * SECOND)));
+}
+
+#[test]
+fn rule_5_7_lengths_have_any_number_of_seconds() {
+    let back = |text: &str| read(&format!("HeartRate[{text}]")).extent;
+    assert_eq!(back("1717200000s"), Extent::Back(1_717_200_000 * SECOND));
+    assert_eq!(back("1717200000"), back("1717200000s"));
+    assert_eq!(back("1717200000000ms"), back("1717200000s"));
+    assert_eq!(
+        back("1y2w3d4h5m6s7ms"),
+        Extent::Back((365 + 14 + 3) * 86_400 * SECOND + 14_706 * SECOND + 7000)
+    );
+    assert_eq!((back("0s"), back("0")), (Extent::Back(0), Extent::Back(0)));
+    for nothing in ["0", "0s", "-0s", "0h0m"] {
+        assert_eq!(read(&format!("HeartRate offset {nothing}")).offset, 0, "{nothing}");
+    }
+    let always = TimeRange::between(Instant::MIN, Instant::MAX);
+    assert_eq!(
+        read("HeartRate[999999999999999y] @ 1000000000000").range(Instant::from_micros(0)),
+        always
+    );
+}
+
+#[test]
 fn rule_5_7_labels_are_conditions_that_all_hold() {
     let selector =
         read(r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", note="tea", note!="x", tags=~"a.*", source_id!~'b\\d'}[1d]"#);
@@ -93,7 +136,24 @@ fn rule_5_7_what_is_not_supported_is_named() {
         ("HeartRate # comment", "`#`"),
         ("HeartRate{note=`x`}", "```"),
         ("{__name__=\"A\" or __name__=\"B\"}", "`or`"),
-        ("nosuch(HeartRate)", "nosuch"),
+        ("nosuch(HeartRate)", "`nosuch`"),
+        ("sum(HeartRate[1h])", "`sum`"),
+        ("count(HeartRate[1h]) by (note)", "`count`"),
+        ("avg by (note) (HeartRate[1h])", "`avg`"),
+        ("MAX WITHOUT (note) (HeartRate[1h])", "`MAX`"),
+        ("topk(HeartRate)", "`topk`"),
+        ("abs(HeartRate[1h])", "`abs`"),
+        ("-HeartRate[1h]", "`-`"),
+        ("HeartRate[1h] + 1", "`+`"),
+        ("HeartRate[1h] offset -1h % 2", "`%`"),
+        ("HeartRate[1h] @ -5 * 2", "`*`"),
+        ("HeartRate[1h] > 3", "`>`"),
+        ("HeartRate[1h] >= 3", "`>=`"),
+        ("HeartRate[1h] != 3", "`!=`"),
+        ("HeartRate[1h] or HeartRate[1h]", "`or`"),
+        ("HeartRate[1h]{note=\"a or b\"} or StepCount", "`or`"),
+        ("HeartRate[1h] UNLESS StepCount[1h]", "`UNLESS`"),
+        ("sum_over_time(HeartRate[1h:5m] + 1)", "`sum_over_time`"),
     ] {
         let said = refusal(text);
         assert!(said.contains(token), "{text}: {said}");
@@ -111,10 +171,14 @@ fn rule_5_7_what_is_no_selector_is_refused_with_an_example() {
         ("{__name__=~\"Heart.*\"}", "no name"),
         ("{__name__=\"A\",__name__=\"B\"}", "no name"),
         ("HeartRate[1e30]", "`1e30`"),
-        ("HeartRate[99999999999999999999]", "neither a number"),
+        ("HeartRate{note=\"sum(x)\"", "expected a selector"),
+        ("HeartRate[99999999999999999999]", "`99999999999999999999` is too much"),
+        ("HeartRate @ 1000000000001", "`1000000000001` is too much"),
+        ("HeartRate[1m1h]", "`1m1h` is neither"),
+        ("HeartRate[1h1h]", "`1h1h` is neither"),
         ("HeartRate[Inf]", "`Inf`"),
         ("HeartRate @ NaN", "`NaN`"),
-        ("HeartRate[9999999999y1d]", "`9999999999y1d`"),
+        ("HeartRate[9999999999999999y1d]", "`9999999999999999y1d` is too much"),
         ("HeartRate[1mo]", "`1mo`"),
         ("HeartRate[0x10]", "`0x10`"),
     ] {

@@ -104,7 +104,7 @@ impl<Authority> Archive<Authority> {
         if spec.measure.counting() == Counting::BestSource {
             columns.extend(["source", "source_class"]);
         }
-        let condition = filter::bind(conditions, &source.data_type)?;
+        let condition = filter::bind(conditions, &source.data_type).condition();
         let referred = condition.as_ref().map(|condition| condition.column_refs());
         columns.extend(referred.iter().flatten().map(|column| column.name.as_str()));
         let rows = if spec.needs_ids() {

@@ -6,12 +6,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, ListArray, RecordBatch, StructArray};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, BooleanArray, ListArray, RecordBatch, StructArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -19,7 +19,7 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use futures::{Stream, StreamExt as _, TryStreamExt as _};
+use futures::{Stream, StreamExt as _};
 
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
@@ -29,12 +29,23 @@ use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
 /// Cycles that leave together: their windows are long lists.
 const CYCLES: usize = 128;
 
-/// How far windows reach beyond their cycles, and how wide their bins are. Microseconds.
+/// How far windows reach beyond their cycles, and how wide their bins are, in microseconds; and how much one window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reach {
     pub before: i64,
     pub after: i64,
     pub bin: i64,
+    /// Bins times columns of one metric around one cycle.
+    pub most_cells: u64,
+}
+
+/// A cycle lasts so long, and a metric is so dense in it, that its row would be without measure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{cells} cells of {column} around one cycle exceed the limit of {limit}; ask for a shorter range, or without this metric")]
+pub struct TooManyCells {
+    pub column: String,
+    pub cells: u64,
+    pub limit: u64,
 }
 
 /// A metric that is attached to cycles.
@@ -150,6 +161,7 @@ impl ExecutionPlan for AttachedExec {
                 read_until: i64::MIN,
                 rows: Vec::new(),
                 memory: MemoryConsumer::new("metrics of sleep cycles").register(context.memory_pool()),
+                made: MemoryConsumer::new("series of sleep cycles").register(context.memory_pool()),
                 metric: metric.clone(),
             });
         }
@@ -204,14 +216,25 @@ impl Attaching {
             let mut bins = Vec::new();
             for (start, end) in starts.iter().zip(ends) {
                 let window = (start.saturating_sub(self.reach.before), end.saturating_add(self.reach.after));
-                let series = metric.series(window, self.reach.bin, &self.context).await?;
+                let series = metric.series(window, self.reach, &self.context).await?;
                 lengths.push(series.iter().map(RecordBatch::num_rows).sum());
                 bins.extend(series);
             }
             columns.push(metric.lists(lengths, &bins)?);
+            drop(bins);
+            metric.made.free();
         }
         Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
     }
+}
+
+/// What rows take, without the room that their columns have left.
+fn size_of_rows(rows: &RecordBatch) -> Result<usize> {
+    let mut size = 0;
+    for column in rows.columns() {
+        size += column.to_data().get_slice_memory_size()?;
+    }
+    Ok(size)
 }
 
 fn times<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a [i64]> {
@@ -230,12 +253,14 @@ struct Held {
     read_until: i64,
     rows: Vec<RecordBatch>,
     memory: MemoryReservation,
+    /// Of bins that have not left yet.
+    made: MemoryReservation,
     metric: Attached,
 }
 
 impl Held {
     /// The bins of a window that have a value. Windows come in the order of their starts.
-    async fn series(&mut self, (start, end): (i64, i64), bin: i64, context: &Arc<TaskContext>) -> Result<Vec<RecordBatch>> {
+    async fn series(&mut self, (start, end): (i64, i64), reach: Reach, context: &Arc<TaskContext>) -> Result<Vec<RecordBatch>> {
         let held = std::mem::take(&mut self.rows);
         for rows in held {
             self.hold(&rows, start)?;
@@ -262,15 +287,49 @@ impl Held {
         let (Some(range), false) = (range, inside.is_empty()) else {
             return Ok(Vec::new());
         };
+        self.refuse_too_many(&inside, range, reach)?;
         let schema = self.metric.rows.schema();
         let rows = MemorySourceConfig::try_new_exec(&[inside], schema, None)?;
         let spec = SeriesSpec {
-            grid: Grid::uniform(range, bin),
+            grid: Grid::uniform(range, reach.bin),
             ..self.metric.spec.clone()
         };
         let (windows, ranking) = (self.metric.windows.clone(), Arc::clone(&self.metric.ranking));
         let series = SeriesExec::new(rows, Arc::new(spec), windows, ranking);
-        series.execute(0, Arc::clone(context))?.try_collect().await
+        let mut series = series.execute(0, Arc::clone(context))?;
+        let mut bins = Vec::new();
+        while let Some(batch) = series.next().await.transpose()? {
+            // In parts, and once more when they become lists.
+            self.made.try_grow(2 * size_of_rows(&batch)?)?;
+            bins.push(batch);
+            // The samples are in memory, so that nothing else gives way to deadlines and to callers who have left.
+            tokio::task::consume_budget().await;
+        }
+        Ok(bins)
+    }
+
+    /// Each sample gives a value to the bins that it touches, and to no others.
+    fn refuse_too_many(&self, samples: &[RecordBatch], window: TimeRange, reach: Reach) -> Result<()> {
+        let (start, end, bin) = (window.start().micros(), window.end().micros(), reach.bin.max(1));
+        let mut touched: u64 = 0;
+        for rows in samples {
+            for (first, last) in times(rows, "start_time")?.iter().zip(times(rows, "end_time")?) {
+                let length = (*last).min(end).saturating_sub((*first).max(start)).max(0);
+                touched = touched.saturating_add(2 + (length / bin).cast_unsigned());
+            }
+        }
+        let spec = &self.metric.spec;
+        let bins = touched.min((end.saturating_sub(start) / bin).cast_unsigned().saturating_add(1));
+        let cells = bins.saturating_mul(1 + spec.calculations.len() as u64);
+        if cells <= reach.most_cells {
+            return Ok(());
+        }
+        let error = TooManyCells {
+            column: spec.column.clone(),
+            cells,
+            limit: reach.most_cells,
+        };
+        Err(DataFusionError::External(Box::new(error)))
     }
 
     /// Keeps what a window that starts at `moment`, or later, can touch.

@@ -157,12 +157,8 @@ async fn a_body_over_the_limit_is_413_before_memory_grows() {
         .ingest("HeartRate")
         .header("content-type", "application/x-jsonl")
         .body(lines.clone())
-        .attempt()
         .await;
-    match plain {
-        Ok(reply) => drop(reply.problem(413)),
-        Err(error) => assert!(error.is_request(), "the server may close the connection early, but {error:?}"),
-    }
+    plain.problem(413);
     let spaces = vec![b' '; 64 * MEBIBYTE];
     let bomb: Vec<u8> = (0..32).flat_map(|_| zstd(&spaces)).collect();
     for (coding, body) in [("gzip", gzip(lines.as_bytes())), ("zstd", zstd(lines.as_bytes())), ("zstd", bomb)] {

@@ -49,6 +49,32 @@ async fn what_is_unchanged_is_304_and_what_changed_is_not() {
 }
 
 #[tokio::test]
+async fn listings_of_every_kind_are_304_while_they_are_the_same() {
+    let person = with_samples(3).await;
+    person.define("Event", &serde_json::json!({"name": "Walk"})).await;
+    let listings = || {
+        vec![
+            person.get("/data/v0/metrics_catalog"),
+            person.get("/data/v1alpha1/event/HeartRate/summary"),
+            person.get("/input/v1/data_type"),
+        ]
+    };
+    let mut tags = Vec::new();
+    for call in listings() {
+        let reply = call.await.must_be(200);
+        tags.push(reply.header("etag").unwrap_or_else(|| panic!("no ETag: {reply}")).to_owned());
+    }
+    for (call, tag) in listings().into_iter().zip(&tags) {
+        assert!(call.header("if-none-match", tag).await.must_be(304).body.is_empty());
+    }
+    person.records("HeartRate", &[heart_rate(id(7), &instant(7), 60)]).await;
+    person.define("Event", &serde_json::json!({"name": "Run"})).await;
+    for (call, tag) in listings().into_iter().zip(&tags).skip(1) {
+        call.header("if-none-match", tag).await.must_be(200);
+    }
+}
+
+#[tokio::test]
 async fn different_questions_have_different_tags() {
     let person = with_samples(3).await;
     let mut tags = std::collections::BTreeSet::new();

@@ -52,6 +52,50 @@ async fn openapi_describes_every_route_of_the_interface() {
     assert_references_resolve(&document, &document);
 }
 
+#[tokio::test]
+async fn openapi_tells_what_every_operation_may_answer_and_take() {
+    let document = shared().nobody().get("/openapi.json").await.must_be(200).json();
+    let mut seen = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        if path.starts_with("/health/") || path == "/metrics" {
+            continue;
+        }
+        for (method, operation) in methods.as_object().unwrap() {
+            let answers = |status: &str| operation["responses"].get(status).is_some();
+            assert!(answers("401") && answers("503"), "{method} {path}");
+            assert_eq!(answers("304"), method == "get", "{method} {path}");
+            assert_eq!(answers("408"), operation.get("requestBody").is_some(), "{method} {path}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                assert!(!response["description"].as_str().unwrap().is_empty(), "{status} of {method} {path}");
+                let refusal = status.starts_with('4') || status.starts_with('5');
+                assert!(!refusal || response["content"].is_object(), "{status} of {method} {path}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "{seen}");
+    let operation = |path: &str| &document["paths"][path]["get"];
+    for path in [
+        "/data/v0/{svc_userid}/metric_samples",
+        "/data/v1alpha1/event/{data_type}",
+        "/data/v1/records",
+    ] {
+        let responses = &operation(path)["responses"];
+        assert!(responses["429"].is_object() && responses["504"].is_object(), "{path}");
+    }
+    assert!(operation("/data/v1/catalog")["responses"].get("504").is_none());
+    for path in [
+        "/data/v1alpha1/event/{data_type}",
+        "/data/v1alpha1/event/{data_type}/summary",
+        "/data/v1alpha1/metric/{data_type}/agg/{resolution}",
+    ] {
+        let parameters = operation(path)["parameters"].as_array().unwrap();
+        for name in ["filter", "pool_id", "participant_id"] {
+            assert!(parameters.iter().any(|parameter| parameter["name"] == name), "{name} of {path}");
+        }
+    }
+}
+
 fn without_names(path: &str) -> String {
     let mut plain = String::new();
     let mut inside = false;

@@ -110,6 +110,23 @@ async fn rule_1_6_the_zone_changes_labels_and_calendar_bins_and_nothing_else() {
         let call = series(&person, "HeartRate", &at("09:50"), &at("10:20")).with("tz", name);
         assert_eq!(rows(call).await.len(), 30, "{name}");
     }
+    let typed = format!("/data/v0/{}/metric_time_series?tz=Etc/GMT+5", person.id);
+    let call = person
+        .get(&typed)
+        .with("metric", "HeartRate")
+        .with("output", "jstable")
+        .with("samprate", "1h");
+    let hours = call
+        .with("start_time", &at("10:00"))
+        .with("end_time", &at("11:00"))
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(
+        texts(&hours, "time"),
+        ["2024-05-01T05:00:00-05:00"],
+        "a plus that arrives as a space"
+    );
 }
 
 #[tokio::test]

@@ -132,6 +132,18 @@ async fn everything_else_that_is_wrong_is_named_at_once() {
     );
     let zone = &reply.json()["detail"][5]["msg"];
     assert!(zone.as_str().unwrap().contains("\"Mars/Olympus\""), "{zone}");
+    let counted = person
+        .get("/data/v1alpha1/event/MomentAnnotation/agg/day")
+        .with("start_time", "2024-05-01")
+        .with("end_time", "2024-05-02")
+        .with("time_zone", "Mars/Olympus")
+        .await;
+    let (one, other) = (&reply.json()["detail"][5], &counted.json()["detail"][0]);
+    assert_eq!(
+        (&one["type"], &one["msg"]),
+        (&other["type"], &other["msg"]),
+        "the same fault for each of its names"
+    );
     assert_eq!(day(&person, "HeartRate").with("output", "xml").await.faults(), ["query.output"]);
     let inverted = series(&person, "HeartRate", &at("11:00"), &at("10:00")).with("output", "csv");
     assert_eq!(inverted.await.faults(), ["query.end_time"]);

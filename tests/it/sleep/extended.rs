@@ -96,6 +96,32 @@ async fn calculations_stand_in_each_bin() {
     );
 }
 
+/// A cycle of nearly two thousand years, as a broken device may send it.
+async fn slept_for_ages(person: &Person) {
+    let forever = json!({"uuid": id(1), "start_date": "2024-05-01T00:00:00Z", "end_date": "4001-01-01T00:00:00Z", "value": LIGHT});
+    person.records("SleepStage", &[forever]).await;
+}
+
+#[tokio::test]
+async fn rule_1_2c_a_window_without_measure_is_refused_by_the_limit() {
+    let person = person();
+    slept_for_ages(&person).await;
+    let asked = |metric: &str| {
+        ask_about(&person, "sleep_cycles_extended", ("2024-05-01T00:00:00Z", "4001-05-02T00:00:00Z")).with("metrics", metric)
+    };
+    let reply = asked("SleepStage").await;
+    assert_eq!(reply.faults(), ["query.metrics"], "{reply}");
+    assert!(reply.text().contains("exceed the limit of 50000000"), "{reply}");
+    // What is seldom takes little room, however long the night.
+    let rates = [
+        heart_rate(id(1), &may("02 00:00"), 60),
+        heart_rate(id(2), "2026-01-01T00:00:00Z", 61),
+    ];
+    person.records("HeartRate", &rates).await;
+    let rows = asked("HeartRate").await.must_be(200).rows();
+    assert_eq!(rows[0]["heart_rate"].as_array().unwrap().len(), 2);
+}
+
 /// Ten nights with a heart rate each four minutes, steps of two sources, and stages that two sources disagree on.
 async fn ten_nights(person: &Person) {
     let mut stages = Vec::new();

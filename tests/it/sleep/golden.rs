@@ -220,6 +220,21 @@ fn total(stage: i64, milliseconds: i64, latency: i64) -> Value {
 }
 
 #[tokio::test]
+async fn rule_3_6_an_hour_may_part_cycles_and_a_second_less_does_not() {
+    let person = person();
+    let spans = [
+        (LIGHT, "01 00:00", "01 01:00"),
+        (LIGHT, "01 02:00", "01 03:00"),
+        (LIGHT, "01 03:59:59", "01 05:00"),
+    ];
+    slept(&person, &spans).await;
+    let cycles = |gap: &str| ask(&person, "sleep_cycles").with("cycle_gap", gap);
+    for (gap, count) in [("PT1H", 2), ("60m", 2), ("61m", 1), ("3599s", 3)] {
+        assert_eq!(cycles(gap).await.must_be(200).rows().len(), count, "{gap}");
+    }
+}
+
+#[tokio::test]
 async fn golden_s15_a_night_and_a_nap_are_summed_up() {
     let person = person();
     slept(&person, A_NIGHT_AND_A_NAP).await;

@@ -54,6 +54,23 @@ async fn parameters_that_mean_nothing_are_422_and_say_what_is_allowed() {
 }
 
 #[tokio::test]
+async fn rule_1_2c_more_periods_than_the_limit() {
+    let person = person();
+    person.records("SleepStage", &samples(&[(3, "01 01:00", "01 09:00")])).await;
+    for mode in ["split", "start", "end"] {
+        let reply = ask(&person, "sleep_agg").with("mode", mode).with("period", "1us").await;
+        assert_eq!(reply.faults(), ["query.period"], "{mode}");
+        assert!(reply.text().contains("86400000000 cells exceed the limit of 50000000"), "{reply}");
+    }
+    let parts = ask(&person, "sleep_agg")
+        .with("mode", "split")
+        .with("period", "1m")
+        .await
+        .must_be(200);
+    assert_eq!(parts.rows().len(), 480);
+}
+
+#[tokio::test]
 async fn every_fault_is_named_at_once() {
     let person = person();
     let reply = person

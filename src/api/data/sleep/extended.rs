@@ -56,6 +56,7 @@ impl FromParams for ExtendedQuery {
             before: seconds(params, "metric_seconds_before"),
             after: seconds(params, "metric_seconds_after"),
             bin: BIN,
+            most_cells: u64::MAX,
         };
         Some(Self {
             cycles: CyclesQuery::from_params(params)?,
@@ -110,9 +111,13 @@ pub async fn sleep_cycles_extended(
     let source = asked.source().await?;
     let ticket = app.queries.enter().await?;
     let series = permits.iter().zip(&metrics).map(|(permit, metric)| metric.within(&app, permit));
+    let reach = Reach {
+        most_cells: app.settings.cell_limit,
+        ..query.reach
+    };
     let prepared = app
         .archive
-        .sleep_with_metrics(&asked.permit, &source, &asked.stages, spec, series.collect(), query.reach)
+        .sleep_with_metrics(&asked.permit, &source, &asked.stages, spec, series.collect(), reach)
         .await?;
     let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
     let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();

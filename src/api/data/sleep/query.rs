@@ -120,14 +120,14 @@ impl FromParams for AggregateQuery {
             params.fault("period", "value_error", error.to_string());
         });
         let functions = functions(params);
-        let zone = zone(params);
+        let zone = params.zone("tz");
         let cycles = CyclesQuery::from_params(params);
         Some(Self {
             cycles: cycles?,
             mode,
             period: period.ok()?,
             functions,
-            zone,
+            zone: zone?,
         })
     }
 }
@@ -153,16 +153,4 @@ fn functions(params: &mut Params<'_>) -> Vec<Function> {
         }
     }
     functions
-}
-
-fn zone(params: &mut Params<'_>) -> Zone {
-    let Some(name) = params.text("tz") else { return Zone::UTC };
-    Zone::parse(&name).unwrap_or_else(|| {
-        params.fault(
-            "tz",
-            "value_error",
-            format!("unknown time zone {name:?}; use an IANA name such as UTC or America/New_York"),
-        );
-        Zone::UTC
-    })
 }

@@ -45,7 +45,8 @@ pub struct Service {
     client: reqwest::Client,
     known: Cache<(i32, i32), Option<Arc<Found>>>,
     resting_until: Mutex<Option<Instant>>,
-    failures: AtomicU64,
+    /// How many positions have gone without a name that might have one later. It changes with each, so that such an answer is never taken for a good one.
+    nameless: AtomicU64,
     meters: GeocoderMeters,
 }
 
@@ -69,7 +70,7 @@ impl Service {
             client: client.map_err(|error| address(error.to_string()))?,
             known: Cache::new(settings.cache),
             resting_until: Mutex::default(),
-            failures: AtomicU64::new(0),
+            nameless: AtomicU64::new(0),
             meters,
         })
     }
@@ -86,6 +87,7 @@ impl Service {
 
     async fn ask(&self, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
         if self.is_resting() {
+            self.nameless.fetch_add(1, Ordering::Relaxed);
             return Err(GeocoderError::Resting);
         }
         self.meters.asked.inc();
@@ -126,7 +128,7 @@ impl Service {
 
     fn failed(&self, error: &GeocoderError) {
         self.meters.failures.inc();
-        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.nameless.fetch_add(1, Ordering::Relaxed);
         *self.resting_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
         // No position in the log.
         tracing::warn!(%error, "no name for a position");
@@ -143,7 +145,7 @@ impl Geocoder for Service {
     }
 
     fn edition(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
+        self.nameless.load(Ordering::Relaxed)
     }
 }
 

@@ -237,6 +237,16 @@ async fn rule_1_4d_per_bin_the_best_source_that_has_a_point_there() {
         sample(1, "10:01:10", "10:01:10", 54.0),
     ];
     assert_eq!(values(LEVELS, &points, "10:00:00", "10:02:00", 60).await, all(&[60.0, 54.0]));
+}
+
+#[tokio::test]
+async fn rule_1_4c_all_points_of_all_sources_where_nobody_is_best() {
+    let points = [
+        sample(1, "10:00:10", "10:00:10", 50.0),
+        sample(0, "10:00:20", "10:00:20", 60.0),
+        sample(1, "10:00:30", "10:00:30", 52.0),
+        sample(1, "10:01:10", "10:01:10", 54.0),
+    ];
     let everything = Measure::Levels {
         base: Base::Mean,
         counting: Counting::Everything,

@@ -1,0 +1,97 @@
+//! Bodies that are read whole before they are looked at: small documents, and the older forms of recording.
+//!
+//! One limit holds for every body, before and after decompression: the operator's.
+
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName};
+use futures::StreamExt as _;
+use serde_json::Value;
+
+use crate::api::app::{App, Shared};
+use crate::api::layers::arrival::is_stalled;
+use crate::api::problem::{ApiError, invalid};
+use crate::ingest::body::BodyForm;
+use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
+
+/// The JSON document in a request's body.
+#[derive(Clone, Debug)]
+pub struct Document(pub Value);
+
+impl FromRequest<Shared> for Document {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        if BodyForm::from_media_type(text(&parts.headers, &CONTENT_TYPE)) != Some(BodyForm::Object) {
+            return Err(ApiError::unsupported_media_type("expected application/json"));
+        }
+        let bytes = whole(app, &parts.headers, body).await?;
+        let document = serde_json::from_slice(&bytes).map_err(|error| invalid(["body"], format!("the body is no JSON: {error}")))?;
+        Ok(Self(document))
+    }
+}
+
+/// The whole body, decompressed, within the limit.
+pub async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+    let limit = app.settings.body_limit;
+    let encoding = content_encoding(headers)?;
+    let sent = within(limit, body).await?;
+    if encoding == ContentEncoding::Identity {
+        return Ok(sent);
+    }
+    let mut plain = Vec::new();
+    let mut decompressor = Decompressor::new(encoding, limit as u64).map_err(ApiError::internal)?;
+    let mut take = |piece: &[u8]| -> Result<(), std::convert::Infallible> {
+        plain.extend_from_slice(piece);
+        Ok(())
+    };
+    let fed = decompressor.feed(&sent, &mut take).and_then(|()| decompressor.finish(&mut take));
+    match fed {
+        Ok(()) => Ok(plain.into()),
+        Err(DecompressError::TooLarge { .. }) => Err(ApiError::too_large(limit)),
+        Err(error) => Err(invalid(["body"], error.to_string())),
+    }
+}
+
+/// How the body is compressed, as the header says it.
+pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError> {
+    let encoding = text(headers, &CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
+    encoding.map_err(|unknown| {
+        ApiError::unsupported_media_type(format!("content-encoding {:?} is not known; use gzip, zstd or none", unknown.0))
+    })
+}
+
+/// A header as text; one that is no text is nothing that anybody knows.
+#[must_use]
+pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
+}
+
+/// Why a body did not come whole.
+#[must_use]
+pub fn broke_off(error: &axum::Error) -> ApiError {
+    if is_stalled(error) {
+        ApiError::too_slow()
+    } else {
+        ApiError::bad_request("the body broke off before its announced length")
+    }
+}
+
+async fn within(limit: usize, body: Body) -> Result<Bytes, ApiError> {
+    // What is announced as too large is refused unread.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(ApiError::too_large(limit));
+    }
+    let mut whole = Vec::new();
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| broke_off(&error))?;
+        if chunk.len() > limit - whole.len() {
+            return Err(ApiError::too_large(limit));
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole.into())
+}

@@ -1,0 +1,143 @@
+//! What is left of a request's body when its answer is ready.
+//!
+//! A request may be answered before its body was read: nobody reads the records of a stranger. The rest still stands where the connection's next
+//! request would begin, and a connection that is closed under a client that is still sending takes the answer with it. So the rest is read and
+//! thrown away, up to a limit of bytes and of time; where that is not enough, the answer says that the connection ends with it.
+//!
+//! HTTP/2 needs none of this: there, a stream ends without its neighbours.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::header::{CONNECTION, EXPECT};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
+use axum::response::Response;
+use hyper::body::{Frame, Incoming, SizeHint};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout, timeout_at};
+use tower::ServiceExt;
+
+/// Bytes of one body that are thrown away. Several times the usual limit of a body, so that whoever exceeds that is told so.
+pub(super) const MOST: u64 = 256 << 20;
+
+/// An answer waits so long for the rest of its request. Later, it is sent while the rest still comes, and the connection ends with it.
+const HOLD: Duration = Duration::from_secs(1);
+
+/// The router's answer to `request`, after which its connection is in order or ends. Nobody is listened to for longer than `patience`.
+pub async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Response {
+    if request.version() >= Version::HTTP_2 || request.body().is_end_stream() {
+        return run(router, request.map(Body::new)).await;
+    }
+    let waits_to_be_asked = expects_to_be_asked(request.headers());
+    let (sender, mut left) = oneshot::channel();
+    let watched = request.map(|body| Body::new(Watched::new(Body::new(body), sender)));
+    let mut response = run(router, watched).await;
+    let Ok(mut rest) = left.try_recv() else {
+        return response;
+    };
+    // To read a body that its client holds back would be to ask for it, and what has stopped arriving was waited for already.
+    let comes = rest.begun || !waits_to_be_asked;
+    if comes && response.status() != StatusCode::REQUEST_TIMEOUT {
+        let deadline = Instant::now() + patience;
+        let fits = rest.body.size_hint().lower() <= MOST;
+        if fits && let Ok(true) = timeout(HOLD.min(patience), rest.discard()).await {
+            return response;
+        }
+        // Ends with the connection, if that ends earlier.
+        tokio::spawn(timeout_at(deadline, async move { rest.discard().await }));
+    }
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+async fn run(router: Router, request: Request<Body>) -> Response {
+    router.oneshot(request).await.unwrap_or_else(|never| match never {})
+}
+
+/// Whether the client sends the body only after it was told to go on.
+fn expects_to_be_asked(headers: &HeaderMap) -> bool {
+    headers
+        .get(EXPECT)
+        .is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// The unread part of a body.
+struct Rest {
+    body: Body,
+    /// Whether some of it was asked for.
+    begun: bool,
+    /// Bytes that may still be thrown away.
+    spare: u64,
+}
+
+impl Rest {
+    /// Reads and throws away; whether nothing is left then.
+    async fn discard(&mut self) -> bool {
+        loop {
+            let next = std::future::poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await;
+            let Some(Ok(frame)) = next else { return true };
+            let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+            let Some(spare) = self.spare.checked_sub(length) else {
+                return false;
+            };
+            self.spare = spare;
+        }
+    }
+}
+
+/// A body that hands over what was not read of it.
+struct Watched {
+    body: Option<Body>,
+    begun: bool,
+    left: Option<oneshot::Sender<Rest>>,
+}
+
+impl Watched {
+    const fn new(body: Body, left: oneshot::Sender<Rest>) -> Self {
+        Self {
+            body: Some(body),
+            begun: false,
+            left: Some(left),
+        }
+    }
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.begun = true;
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let next = ready!(Pin::new(body).poll_frame(context));
+        if !matches!(next, Some(Ok(_))) {
+            self.body = None;
+        }
+        Poll::Ready(next)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let (begun, left) = (self.begun, self.left.take());
+        let unread = self.body.take().filter(|body| !body.is_end_stream());
+        if let (Some(body), Some(left)) = (unread, left) {
+            let rest = Rest { body, begun, spare: MOST };
+            // A request that was given up has nobody who wants the rest.
+            let _unwanted = left.send(rest);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Where running questions put what they have no memory for: a directory of each process, inside the data directory.
+//!
+//! Lives as long as the service. Several processes may share a data directory, so each holds a lock on its own part for as long as it lives, and
+//! whoever starts removes the parts that nobody holds: what a dead process spilled is of no use to anybody. A lock says more than a process id,
+//! which means nothing on another machine and is given to somebody else in time.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::Failed;
+
+/// Held while parts are made and removed, so that no part is found before its owner holds it.
+const DOOR: &str = "lock";
+
+/// Inside a part: held by its owner.
+const HELD: &str = "held";
+
+/// One process's part. Removed when it is dropped.
+#[derive(Debug)]
+pub struct SpillDirectory {
+    path: PathBuf,
+    _held: File,
+}
+
+impl SpillDirectory {
+    /// Makes the part `name` of `root`, and removes what dead processes left there.
+    pub fn open(root: &Path, name: Uuid) -> Result<Self, Failed> {
+        Self::make(root, name).map_err(|error| Failed::because(format!("the directory {} cannot be used: {error}", root.display())))
+    }
+
+    fn make(root: &Path, name: Uuid) -> io::Result<Self> {
+        private_directory(root)?;
+        let door = private_file(&root.join(DOOR))?;
+        // File systems without locks are not shared by processes that know each other; there, nothing is removed.
+        let locks = match door.lock() {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => false,
+            Err(error) => return Err(error),
+        };
+        if locks {
+            remove_unheld(root)?;
+        }
+        let path = root.join(name.to_string());
+        private_directory(&path)?;
+        let held = private_file(&path.join(HELD))?;
+        if locks {
+            held.lock()?;
+        }
+        Ok(Self { path, _held: held })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SpillDirectory {
+    fn drop(&mut self) {
+        // What stays is removed at the next start.
+        let _removed = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn remove_unheld(root: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(root)? {
+        let path = entry?.path();
+        if !path.is_dir() || is_held(&path)? {
+            continue;
+        }
+        match std::fs::remove_dir_all(&path) {
+            // Its owner was just removing it, too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+    }
+    Ok(())
+}
+
+fn is_held(part: &Path) -> io::Result<bool> {
+    match File::open(part.join(HELD)) {
+        Ok(file) => Ok(file.try_lock().is_err()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A directory for its owner only, even where it was made for others before.
+fn private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(root: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
+        let directories = entries.filter(|entry| entry.path().is_dir());
+        let mut names: Vec<String> = directories.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_process_leaves_what_another_one_uses_and_removes_what_nobody_does() {
+        let data = tempfile::tempdir().unwrap();
+        let root = data.path().join("spill");
+        let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        std::fs::create_dir_all(root.join("left-by-an-older-version")).unwrap();
+        std::fs::create_dir_all(root.join("left-by-a-crash")).unwrap();
+        std::fs::write(root.join("left-by-a-crash").join(HELD), "").unwrap();
+        let first = SpillDirectory::open(&root, one).unwrap();
+        assert_eq!(parts(&root), [one.to_string()]);
+        std::fs::write(first.path().join("rows"), "rows").unwrap();
+        let second = SpillDirectory::open(&root, other).unwrap();
+        assert_eq!(parts(&root), [one.to_string(), other.to_string()]);
+        assert_eq!(std::fs::read(first.path().join("rows")).unwrap(), b"rows");
+        drop(first);
+        assert_eq!(parts(&root), [other.to_string()]);
+        drop(second);
+        assert_eq!(parts(&root), [""; 0]);
+    }
+}

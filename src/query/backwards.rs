@@ -1,0 +1,96 @@
+//! From the last row to the first, without sorting all of them.
+//!
+//! Stored rows ascend. Read in stretches of time from the last, each held and given out from its end, they descend, and what is in memory is one stretch.
+//! Knows how many rows pieces have between which moments; knows nothing of what the rows mean.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, UInt32Array};
+use datafusion::arrow::compute::take_record_batch;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_plan::ExecutionPlan;
+use futures::{Stream, TryStreamExt as _};
+
+use crate::model::time::{Instant, TimeRange};
+use crate::store::snapshot::Snapshot;
+
+/// About how many rows a stretch has.
+const STRETCH_ROWS: i64 = 16_384;
+/// About how finely it is known where in a piece rows begin: as if they were spread evenly over its time.
+const PART_ROWS: i64 = 8_192;
+
+/// Stretches that together are all time, the last first, cut where many rows begin.
+pub(super) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeRange> {
+    let first = windows.iter().map(|window| window.start()).min();
+    let last = windows.iter().map(|window| window.end()).max();
+    let (Some(first), Some(last)) = (first, last) else {
+        return Vec::new();
+    };
+    let mut parts = Vec::new();
+    for piece in snapshot.pieces.iter() {
+        let (from, to) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
+        let count = piece.rows.max(1).unsigned_abs().div_ceil(PART_ROWS.unsigned_abs()).cast_signed();
+        let starts = (0..count).map(|part| i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count));
+        // Never beyond the moments that it lies between.
+        let starts = starts.filter_map(|start| i64::try_from(start).ok().map(Instant::from_micros));
+        parts.extend(
+            starts
+                .filter(|start| *start > first && *start < last)
+                .map(|start| (start, piece.rows / count)),
+        );
+    }
+    parts.sort_unstable_by_key(|part| Reverse(*part));
+    let mut stretches = Vec::new();
+    let (mut rows, mut end) = (0, Instant::MAX);
+    for (start, more) in parts {
+        rows += more;
+        if rows >= STRETCH_ROWS && start < end {
+            stretches.push(TimeRange::between(start, end));
+            (rows, end) = (0, start);
+        }
+    }
+    stretches.push(TimeRange::between(Instant::MIN, end));
+    stretches
+}
+
+/// The rows of an ascending stretch from the last to the first. Reads nothing before the first is asked for.
+pub(super) fn from_its_end(stretch: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    futures::stream::once(Held::read(stretch, context))
+        .map_ok(Held::from_its_end)
+        .try_flatten()
+}
+
+/// A stretch in memory.
+struct Held {
+    batches: Vec<RecordBatch>,
+    reservation: MemoryReservation,
+}
+
+impl Held {
+    async fn read(stretch: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<Self> {
+        let reservation = MemoryConsumer::new("a stretch of rows").register(context.memory_pool());
+        let mut rows = stretch.execute(0, context)?;
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.try_next().await? {
+            reservation.try_grow(batch.get_array_memory_size())?;
+            batches.push(batch);
+        }
+        Ok(Self { batches, reservation })
+    }
+
+    fn from_its_end(mut self) -> impl Stream<Item = Result<RecordBatch>> {
+        futures::stream::iter(std::iter::from_fn(move || {
+            let batch = self.batches.pop()?;
+            self.reservation.shrink(batch.get_array_memory_size());
+            Some(reversed(&batch))
+        }))
+    }
+}
+
+fn reversed(batch: &RecordBatch) -> Result<RecordBatch> {
+    let rows = u32::try_from(batch.num_rows()).map_err(|_| internal_datafusion_err!("a batch has too many rows"))?;
+    Ok(take_record_batch(batch, &UInt32Array::from_iter_values((0..rows).rev()))?)
+}

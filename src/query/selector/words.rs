@@ -1,0 +1,234 @@
+//! The words of a selector, before and beside the parser of the whole language.
+//!
+//! What the parser would misread without saying so is refused or read here: numbers and lengths that it drops, rounds or cannot hold, and nesting that is
+//! deeper than any selector. Of a text that it does not understand, it is told here what in it is not supported.
+
+use super::SelectorError;
+
+/// No selector has more signs than this outside of its texts.
+const MAX_SIGNS: usize = 64;
+/// Beyond so many seconds, from whichever moment, there is no calendar.
+const MAX_SECONDS: i64 = 1_000_000_000_000;
+/// A number in a length has at most so many digits.
+const MAX_DIGITS: usize = 15;
+const MICROS: i64 = 1_000_000;
+/// Units of lengths with their milliseconds, in the order in which they stand. A day has 24 hours and a year 365 days.
+const UNITS: [(&str, i128); 7] = [
+    ("y", 365 * 86_400_000),
+    ("w", 7 * 86_400_000),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1000),
+    ("ms", 1),
+];
+/// Words between two selectors.
+const OPERATORS: [&str; 4] = ["and", "or", "unless", "atan2"];
+/// Words that follow the name of an aggregation.
+const GROUPINGS: [&str; 2] = ["by", "without"];
+
+/// A text that the parser reads as it is meant.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    /// Every length is a plain number of seconds.
+    pub(super) text: String,
+    /// What stands after `@`, in microseconds since 1970: the parser knows milliseconds.
+    pub(super) moment: Option<i64>,
+}
+
+impl Words {
+    pub(super) fn read(text: &str) -> Result<Self, SelectorError> {
+        let mut words = Self {
+            text: String::with_capacity(text.len()),
+            moment: None,
+        };
+        let (mut signs, mut in_labels) = (0, false);
+        // Whether a moment follows, and whether it is before 1970.
+        let mut moment_follows = None;
+        for piece in pieces(text) {
+            match piece {
+                Piece::Blank(blank) => words.text.push_str(blank),
+                Piece::Quoted(text) => words.text.push_str(text),
+                Piece::Word(word) => {
+                    let seconds = seconds(word)?.filter(|_| !in_labels);
+                    if let (Some(seconds), Some(is_before)) = (&seconds, moment_follows.take()) {
+                        words.moment = micros(seconds, is_before);
+                    }
+                    words.text.push_str(seconds.as_deref().unwrap_or(word));
+                }
+                // Comments are of no use here, and the parser reads escapes in raw strings too.
+                Piece::Sign(sign @ ('#' | '`')) => return Err(SelectorError::Unsupported { token: sign.to_string() }),
+                Piece::Sign(sign) => {
+                    signs += 1;
+                    if signs > MAX_SIGNS {
+                        return Err(SelectorError::Malformed {
+                            reason: format!("there are more than {MAX_SIGNS} signs"),
+                        });
+                    }
+                    moment_follows = match (sign, moment_follows) {
+                        ('@', _) if !in_labels => Some(false),
+                        ('+' | '-', Some(_)) => Some(sign == '-'),
+                        _ => None,
+                    };
+                    in_labels = (in_labels || sign == '{') && sign != '}';
+                    words.text.push(sign);
+                }
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// The first thing in a text that the language has and selectors have not.
+pub(super) fn unsupported(text: &str) -> Option<String> {
+    let pieces: Vec<Piece<'_>> = pieces(text).filter(|piece| !matches!(piece, Piece::Blank(_))).collect();
+    let mut closing = None;
+    let mut number_follows = false;
+    for (place, piece) in pieces.iter().enumerate() {
+        let next = pieces.get(place + 1);
+        match (closing, *piece) {
+            (Some(']'), Piece::Sign(':')) => return Some(":".to_owned()),
+            (Some(close), Piece::Sign(sign)) if sign == close => closing = None,
+            (Some(_), _) => {}
+            (None, Piece::Sign('{')) => closing = Some('}'),
+            (None, Piece::Sign('[')) => closing = Some(']'),
+            (None, Piece::Word(word)) => {
+                let is_called = match next {
+                    Some(Piece::Sign(sign)) => *sign == '(',
+                    Some(Piece::Word(next)) => is_one_of(next, &GROUPINGS),
+                    _ => false,
+                };
+                if is_called || (place > 0 && is_one_of(word, &OPERATORS)) {
+                    return Some(said(word));
+                }
+                number_follows = word.eq_ignore_ascii_case("offset");
+            }
+            (None, Piece::Sign('@')) => number_follows = true,
+            (None, Piece::Sign('+' | '-')) if number_follows => {}
+            (None, Piece::Sign(sign @ ('=' | '!' | '<' | '>'))) => {
+                let second = match next {
+                    Some(Piece::Sign(second @ ('=' | '~'))) => Some(*second),
+                    _ => None,
+                };
+                return Some(std::iter::once(sign).chain(second).collect());
+            }
+            (None, Piece::Sign(sign @ ('+' | '-' | '*' | '/' | '%' | '^' | '('))) => return Some(sign.to_string()),
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Piece<'a> {
+    Blank(&'a str),
+    /// With its quotes.
+    Quoted(&'a str),
+    /// A name, a number or a length.
+    Word(&'a str),
+    Sign(char),
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let until = |ends: fn(char) -> bool| rest.find(ends).unwrap_or(rest.len());
+        let length = match first {
+            '"' | '\'' => quoted(rest, first),
+            _ if is_word(first) => until(|character| !is_word(character)),
+            _ if first.is_whitespace() => until(|character| !character.is_whitespace()),
+            _ => first.len_utf8(),
+        };
+        let (piece, after) = rest.split_at_checked(length)?;
+        rest = after;
+        Some(match first {
+            '"' | '\'' => Piece::Quoted(piece),
+            _ if is_word(first) => Piece::Word(piece),
+            _ if first.is_whitespace() => Piece::Blank(piece),
+            _ => Piece::Sign(first),
+        })
+    })
+}
+
+const fn is_word(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '.')
+}
+
+/// How long the text in quotes is with which `rest` begins, up to the end if they never close.
+fn quoted(rest: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (place, character) in rest.char_indices().skip(1) {
+        if escaped {
+            escaped = false;
+        } else if character == '\\' {
+            escaped = true;
+        } else if character == quote {
+            return place + 1;
+        }
+    }
+    rest.len()
+}
+
+/// The seconds that a word says, as a plain decimal; `None` when it does not begin like a number.
+fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
+    let wrong = || SelectorError::NoNumber(said(word));
+    if is_one_of(word, &["inf", "nan", "infinity"]) {
+        return Err(wrong());
+    }
+    if !word.starts_with(|character: char| character.is_ascii_digit() || character == '.') {
+        return Ok(None);
+    }
+    if word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        let number: f64 = word.parse().map_err(|_| wrong())?;
+        return if number <= MAX_SECONDS as f64 {
+            Ok(Some(word.to_owned()))
+        } else {
+            Err(SelectorError::TooFar(said(word)))
+        };
+    }
+    let mut millis: i128 = 0;
+    let (mut rest, mut units) = (word, UNITS.as_slice());
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (amount, after) = rest.split_at_checked(digits).ok_or_else(wrong)?;
+        let unit = after.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, after) = after.split_at_checked(unit).ok_or_else(wrong)?;
+        let place = units.iter().position(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        if digits > MAX_DIGITS {
+            return Err(SelectorError::TooFar(said(word)));
+        }
+        let amount: i128 = amount.parse().map_err(|_| wrong())?;
+        let length = units.get(place).map_or(0, |(_, length)| *length);
+        millis += amount * length;
+        units = units.get(place + 1..).unwrap_or_default();
+        rest = after;
+    }
+    // From every moment, whatever is longer reaches out of the calendar too.
+    let millis = millis.min(i128::from(MAX_SECONDS) * 1000);
+    Ok(Some(format!("{}.{:03}", millis / 1000, millis % 1000)))
+}
+
+/// A decimal of seconds in microseconds. Finer digits are cut off, so that no moment becomes later.
+fn micros(seconds: &str, is_before: bool) -> Option<i64> {
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let mut micros = whole.checked_mul(MICROS)?;
+    let mut unit = MICROS;
+    for digit in fraction.bytes().take(6) {
+        unit /= 10;
+        micros += i64::from(digit - b'0') * unit;
+    }
+    let is_finer = fraction.bytes().skip(6).any(|digit| digit != b'0');
+    Some(if is_before { -micros - i64::from(is_finer) } else { micros })
+}
+
+/// The beginning of a text that somebody sent.
+pub(super) fn said(text: &str) -> String {
+    const ENOUGH: usize = 200;
+    text.chars().take(ENOUGH).collect()
+}
