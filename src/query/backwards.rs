@@ -30,7 +30,7 @@ pub(super) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeR
         return Vec::new();
     };
     let mut parts = Vec::new();
-    for piece in snapshot.pieces.iter() {
+    for piece in &snapshot.pieces {
         let (from, to) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
         let count = piece.rows.max(1).unsigned_abs().div_ceil(PART_ROWS.unsigned_abs()).cast_signed();
         let starts = (0..count).map(|part| i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count));
@@ -59,7 +59,7 @@ pub(super) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeR
 /// The rows of an ascending stretch from the last to the first. Reads nothing before the first is asked for.
 pub(super) fn from_its_end(stretch: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> impl Stream<Item = Result<RecordBatch>> + Send {
     futures::stream::once(Held::read(stretch, context))
-        .map_ok(Held::from_its_end)
+        .map_ok(Held::given_out)
         .try_flatten()
 }
 
@@ -81,7 +81,7 @@ impl Held {
         Ok(Self { batches, reservation })
     }
 
-    fn from_its_end(mut self) -> impl Stream<Item = Result<RecordBatch>> {
+    fn given_out(mut self) -> impl Stream<Item = Result<RecordBatch>> {
         futures::stream::iter(std::iter::from_fn(move || {
             let batch = self.batches.pop()?;
             self.reservation.shrink(batch.get_array_memory_size());

@@ -127,12 +127,11 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
         objects.sort_by_key(|object| (object.piece.bounds.min_start, object.piece.id));
     }
     let sizes: BTreeSet<u32> = years.values().flatten().map(Object::size).collect();
-    let groups = sizes
+    let mut groups = sizes
         .into_iter()
         .flat_map(|size| years.values().map(move |objects| (size, objects)));
     groups
-        .filter_map(|(size, objects)| neighbours(objects, size, limits).or_else(|| scattered(objects, size, limits)))
-        .next()
+        .find_map(|(size, objects)| neighbours(objects, size, limits).or_else(|| scattered(objects, size, limits)))
         .or_else(|| wasteful.map(|object| vec![object]))
 }
 
