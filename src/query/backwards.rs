@@ -11,14 +11,18 @@ use datafusion::arrow::compute::take_record_batch;
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
-use futures::{Stream, TryStreamExt as _};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
 /// About how many rows a stretch has.
 const STRETCH_ROWS: i64 = 16_384;
+/// More rows than this are not held, however much memory there is: others want some too.
+const MOST_HELD: usize = 8 * STRETCH_ROWS as usize;
 /// About how finely it is known where in a piece rows begin: as if they were spread evenly over its time.
 const PART_ROWS: i64 = 8_192;
 
@@ -56,11 +60,20 @@ pub(super) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeR
     stretches
 }
 
-/// The rows of an ascending stretch from the last to the first. Reads nothing before the first is asked for.
-pub(super) fn from_its_end(stretch: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> impl Stream<Item = Result<RecordBatch>> + Send {
-    futures::stream::once(Held::read(stretch, context))
-        .map_ok(Held::given_out)
-        .try_flatten()
+/// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing before the first is asked for.
+pub(super) fn from_its_end(
+    stretch: Arc<dyn ExecutionPlan>,
+    order: LexOrdering,
+    context: Arc<TaskContext>,
+) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    let rows = async move {
+        match Held::read(&stretch, &context).await? {
+            Some(held) => Ok(held.given_out().boxed()),
+            // Far more rows begin in it than was to be expected: sorting them takes longer, but it can do so on the disk.
+            None => Ok(SortExec::new(order, stretch).execute(0, context)?.boxed()),
+        }
+    };
+    futures::stream::once(rows).try_flatten()
 }
 
 /// A stretch in memory.
@@ -70,15 +83,19 @@ struct Held {
 }
 
 impl Held {
-    async fn read(stretch: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<Self> {
+    /// `None` if it is too large to be held.
+    async fn read(stretch: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Result<Option<Self>> {
         let reservation = MemoryConsumer::new("a stretch of rows").register(context.memory_pool());
-        let mut rows = stretch.execute(0, context)?;
-        let mut batches = Vec::new();
+        let mut rows = stretch.execute(0, Arc::clone(context))?;
+        let mut batches: Vec<RecordBatch> = Vec::new();
         while let Some(batch) = rows.try_next().await? {
-            reservation.try_grow(batch.get_array_memory_size())?;
+            let held = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+            if held > MOST_HELD || reservation.try_grow(batch.get_array_memory_size()).is_err() {
+                return Ok(None);
+            }
             batches.push(batch);
         }
-        Ok(Self { batches, reservation })
+        Ok(Some(Self { batches, reservation }))
     }
 
     fn given_out(mut self) -> impl Stream<Item = Result<RecordBatch>> {
@@ -93,4 +110,42 @@ impl Held {
 fn reversed(batch: &RecordBatch) -> Result<RecordBatch> {
     let rows = u32::try_from(batch.num_rows()).map_err(|_| internal_datafusion_err!("a batch has too many rows"))?;
     Ok(take_record_batch(batch, &UInt32Array::from_iter_values((0..rows).rev()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{AsArray, Int64Array};
+    use datafusion::arrow::compute::SortOptions;
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::datasource::memory::MemorySourceConfig;
+    use datafusion::physical_expr::PhysicalSortExpr;
+    use datafusion::physical_expr::expressions::col;
+
+    async fn backwards(rows: usize) -> Vec<i64> {
+        let numbers: Vec<i64> = (0..rows as i64).collect();
+        let batch = |numbers: &[i64]| RecordBatch::try_from_iter([("number", Arc::new(Int64Array::from(numbers.to_vec())) as _)]).unwrap();
+        let batches: Vec<RecordBatch> = numbers.chunks(8_000).map(batch).collect();
+        let schema = batch(&[]).schema();
+        let options = SortOptions {
+            descending: true,
+            nulls_first: false,
+        };
+        let order = LexOrdering::new([PhysicalSortExpr::new(col("number", &schema).unwrap(), options)]).unwrap();
+        let stretch = MemorySourceConfig::try_new_exec(&[batches], schema, None).unwrap();
+        let rows: Vec<RecordBatch> = from_its_end(stretch, order, Arc::new(TaskContext::default()))
+            .try_collect()
+            .await
+            .unwrap();
+        let numbers = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        rows.iter().flat_map(numbers).collect()
+    }
+
+    #[tokio::test]
+    async fn stretches_come_from_their_ends_however_large_they_are() {
+        for rows in [0, 1, 20_001, MOST_HELD + 20_000] {
+            let expected: Vec<i64> = (0..rows as i64).rev().collect();
+            assert!(backwards(rows).await == expected, "{rows} rows");
+        }
+    }
 }

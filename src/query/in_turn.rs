@@ -101,7 +101,8 @@ impl ExecutionPlan for InTurnExec {
         let inputs = self.inputs.clone();
         // The next input is opened when the one before is over, so that only one is read at a time.
         if self.from_their_ends {
-            let rows = futures::stream::iter(inputs).flat_map(move |input| from_its_end(input, Arc::clone(&context)));
+            let order = self.order.clone();
+            let rows = futures::stream::iter(inputs).flat_map(move |input| from_its_end(input, order.clone(), Arc::clone(&context)));
             return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)));
         }
         let rows = futures::stream::iter(inputs)

@@ -164,7 +164,9 @@ async fn with_scattered_samples(server: &Almanac) -> Person {
     for part in 0..4_u32 {
         let samples: Vec<Value> = (0..30_000_u32)
             .map(|n| {
-                let (begin, number) = ((n * 37 + part * 11) % 100_000, part * 30_000 + n);
+                // Those of the last part crowd together.
+                let begin = if part < 3 { (n * 37 + part * 11) % 100_000 } else { 90_000 + n % 3 };
+                let number = part * 30_000 + n;
                 let end = if n % 5_000 == 0 { begin + 50_000 } else { begin };
                 serde_json::json!({"uuid": id(number), "start_date": instant(begin), "end_date": instant(end), "value": 60 + number % 9})
             })
