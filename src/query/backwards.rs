@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take_record_batch;
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 
 use crate::model::time::{Instant, TimeRange};
@@ -67,14 +68,17 @@ pub(super) fn from_its_end(
     context: Arc<TaskContext>,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
     let rows = async move {
-        match Held::read(&stretch, &context).await? {
-            Some(held) => Ok(held.given_out().boxed()),
+        let rows: Rows = match Held::read(&stretch, &context).await? {
+            Some(held) => held.given_out().boxed(),
             // Far more rows begin in it than was to be expected: sorting them takes longer, but it can do so on the disk.
-            None => Ok(SortExec::new(order, stretch).execute(0, context)?.boxed()),
-        }
+            None => SortExec::new(order, stretch).execute(0, context)?.boxed(),
+        };
+        Ok::<_, DataFusionError>(rows)
     };
     futures::stream::once(rows).try_flatten()
 }
+
+type Rows = BoxStream<'static, Result<RecordBatch>>;
 
 /// A stretch in memory.
 struct Held {
