@@ -4,7 +4,8 @@
 //! request would begin, and a connection that is closed under a client that is still sending takes the answer with it. So the rest is read and
 //! thrown away, up to a limit of bytes and of time; where that is not enough, the answer says that the connection ends with it.
 //!
-//! HTTP/2 needs none of this: there, a stream ends without its neighbours.
+//! In HTTP/2 a stream ends without its neighbours, but a client that is still sending may take the end of its stream for the loss of its answer; so there
+//! the rest is thrown away too.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -28,7 +29,9 @@ const HOLD: Duration = Duration::from_secs(1);
 
 /// The router's answer to `request`, after which its connection is in order or ends. Nobody is listened to for longer than `patience`.
 pub async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Response {
-    if request.version() >= Version::HTTP_2 || request.body().is_end_stream() {
+    // To end the connection would be to end the other streams.
+    let one_at_a_time = request.version() < Version::HTTP_2;
+    if request.body().is_end_stream() {
         return run(router, request.map(Body::new)).await;
     }
     let waits_to_be_asked = expects_to_be_asked(request.headers());
@@ -49,7 +52,9 @@ pub async fn answer(router: Router, request: Request<Incoming>, patience: Durati
         // Ends with the connection, if that ends earlier.
         tokio::spawn(timeout_at(deadline, async move { rest.discard().await }));
     }
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    if one_at_a_time {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
