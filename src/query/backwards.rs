@@ -91,9 +91,9 @@ impl Held {
     async fn read(stretch: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Result<Option<Self>> {
         let reservation = MemoryConsumer::new("a stretch of rows").register(context.memory_pool());
         let mut rows = stretch.execute(0, Arc::clone(context))?;
-        let mut batches: Vec<RecordBatch> = Vec::new();
+        let (mut batches, mut held) = (Vec::new(), 0);
         while let Some(batch) = rows.try_next().await? {
-            let held = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+            held += batch.num_rows();
             if held > MOST_HELD || reservation.try_grow(batch.get_array_memory_size()).is_err() {
                 return Ok(None);
             }

@@ -7,9 +7,7 @@ mod label;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, TimeUnit};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::functions::core::expr_ext::FieldAccessor;
 use datafusion::functions_nested::expr_fn::array_has;
@@ -326,13 +324,13 @@ fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
     }
     let field: &Field = storage.field_with_name(stored).ok()?;
     Some(FieldOf {
-        expression: column(storage, stored),
+        expression: column(stored),
         holds: field.data_type().clone(),
         is_json: is_json_text(field),
     })
 }
 
-fn column(_storage: &Arc<Schema>, name: &str) -> Expr {
+fn column(name: &str) -> Expr {
     col(datafusion::common::Column::new_unqualified(name))
 }
 
