@@ -56,7 +56,9 @@ fn decode(body: &[u8], compiled: &Arc<CompiledType>, context: &DecodeContext) ->
     let mut decoder = RecordDecoder::new(Arc::clone(compiled), context.clone()).expect("a decoder");
     let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Identity, LIMITS).expect("a reader");
     for chunk in body.chunks(CHUNK) {
-        reader.feed(chunk, |place, json| decoder.push(place, json)).expect("valid lines");
+        reader
+            .feed(chunk, |place, json| decoder.push(place, json))
+            .expect("valid lines");
     }
     reader
         .finish(|place, json| -> Result<(), Vec<Fault>> { decoder.push(place, json) })
@@ -118,7 +120,11 @@ fn records(criterion: &mut Criterion) {
             "samples in another unit",
             "Weight",
             body(|text, number, start, _| {
-                let _ = write!(text, r#"{{"start_date":"{start}","value":{}.25,"unit":"kg"}}"#, 60 + number % 40);
+                let _ = write!(
+                    text,
+                    r#"{{"start_date":"{start}","value":{}.25,"unit":"kg"}}"#,
+                    60 + number % 40
+                );
             }),
         ),
         (
@@ -148,7 +154,9 @@ fn records(criterion: &mut Criterion) {
             .get(registry.get(data_type).expect("a built-in type"))
             .expect("a compiled type");
         assert_eq!(decode(body, &compiled, &context), RECORDS as usize);
-        group.bench_function(*name, |bencher| bencher.iter(|| decode(body, &compiled, &context)));
+        group.bench_function(*name, |bencher| {
+            bencher.iter(|| decode(body, &compiled, &context))
+        });
     }
     group.finish();
 }

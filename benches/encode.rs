@@ -1,9 +1,13 @@
-//! How much processor time each output method takes for a year of heart rate, a hundred thousand rows at a time.
+//! How much processor time each output method takes for a year of heart rate, a hundred thousand rows at a
+//! time.
 //!
-//! Times are of the encoding thread's processor, where the system tells it, so that a busy machine does not change them. Bytes are
-//! dropped where a server would send them.
+//! Times are of the encoding thread's processor, where the system tells it, so that a busy machine does not
+//! change them. Bytes are dropped where a server would send them.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot make its data should stop")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot make its data should stop"
+)]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use almanac::output::{EncodeError, OutputMethod, encode};
 use arrow::array::{
-    ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int64Array, StringArray, StructArray, TimestampMicrosecondArray,
-    new_null_array,
+    ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int64Array, StringArray, StructArray,
+    TimestampMicrosecondArray, new_null_array,
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Int32Type, Schema, SchemaRef, TimeUnit};
@@ -38,7 +42,10 @@ fn word() -> DataType {
 }
 
 fn words(names: [&str; 5]) -> Fields {
-    names.map(|name| Field::new(name, word(), true)).into_iter().collect()
+    names
+        .map(|name| Field::new(name, word(), true))
+        .into_iter()
+        .collect()
 }
 
 fn schema(detail: Detail) -> SchemaRef {
@@ -48,10 +55,22 @@ fn schema(detail: Detail) -> SchemaRef {
         Detail::Sourced => Field::new("uuid", DataType::FixedSizeBinary(16), false)
             .with_metadata([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into()),
     };
-    let extras =
-        Field::new("extras", DataType::Utf8, true).with_metadata([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())].into());
-    let source = words(["name", "version", "productType", "operatingSystemVersion", "sourceBundleIdentifier"]);
-    let device = words(["name", "model", "manufacturer", "hardwareVersion", "softwareVersion"]);
+    let extras = Field::new("extras", DataType::Utf8, true)
+        .with_metadata([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())].into());
+    let source = words([
+        "name",
+        "version",
+        "productType",
+        "operatingSystemVersion",
+        "sourceBundleIdentifier",
+    ]);
+    let device = words([
+        "name",
+        "model",
+        "manufacturer",
+        "hardwareVersion",
+        "softwareVersion",
+    ]);
     Arc::new(Schema::new(vec![
         uuid,
         Field::new("start_date", time(), false),
@@ -67,7 +86,10 @@ fn schema(detail: Detail) -> SchemaRef {
 }
 
 fn dictionary(value: impl Fn(i64) -> &'static str, rows: std::ops::Range<i64>) -> ArrayRef {
-    Arc::new(rows.map(|row| Some(value(row))).collect::<DictionaryArray<Int32Type>>())
+    Arc::new(
+        rows.map(|row| Some(value(row)))
+            .collect::<DictionaryArray<Int32Type>>(),
+    )
 }
 
 /// An id that looks like any other.
@@ -78,7 +100,11 @@ fn id(row: i64) -> uuid::Uuid {
 fn batch(detail: Detail, number: i64) -> RecordBatch {
     let rows = || number * BATCH_ROWS..(number + 1) * BATCH_ROWS;
     let schema = schema(detail);
-    let starts = || rows().map(|row| 1_704_067_200_000_000 + row * 7_900_000).collect::<Vec<_>>();
+    let starts = || {
+        rows()
+            .map(|row| 1_704_067_200_000_000 + row * 7_900_000)
+            .collect::<Vec<_>>()
+    };
     let times = || Arc::new(TimestampMicrosecondArray::from(starts()).with_timezone("UTC")) as ArrayRef;
     let values = rows().map(|row| {
         if row % 3 == 0 {
@@ -88,13 +114,20 @@ fn batch(detail: Detail, number: i64) -> RecordBatch {
         }
     });
     let ids: ArrayRef = match detail {
-        Detail::Plain => Arc::new(rows().map(|row| Some(id(row).to_string())).collect::<StringArray>()),
-        Detail::Sourced => Arc::new(FixedSizeBinaryArray::try_from_iter(rows().map(|row| id(row).into_bytes())).unwrap()),
+        Detail::Plain => Arc::new(
+            rows()
+                .map(|row| Some(id(row).to_string()))
+                .collect::<StringArray>(),
+        ),
+        Detail::Sourced => {
+            Arc::new(FixedSizeBinaryArray::try_from_iter(rows().map(|row| id(row).into_bytes())).unwrap())
+        }
     };
     let source = match detail {
         Detail::Plain => new_null_array(schema.field(8).data_type(), BATCH_ROWS as usize),
         Detail::Sourced => {
-            let of = |texts: [&'static str; 2]| dictionary(move |row| texts[usize::from(row % 40 > 30)], rows());
+            let of =
+                |texts: [&'static str; 2]| dictionary(move |row| texts[usize::from(row % 40 > 30)], rows());
             let columns = vec![
                 of(["Watch of Ada", "Phone of Ada"]),
                 of(["10.4", "17.4.1"]),
@@ -115,7 +148,11 @@ fn batch(detail: Detail, number: i64) -> RecordBatch {
         times(),
         Arc::new(values.collect::<Float64Array>()),
         dictionary(|_| "count/min", rows()),
-        Arc::new(rows().map(|row| (row % 4 == 0).then_some(row % 9)).collect::<Int64Array>()),
+        Arc::new(
+            rows()
+                .map(|row| (row % 4 == 0).then_some(row % 9))
+                .collect::<Int64Array>(),
+        ),
         new_null_array(&DataType::Boolean, BATCH_ROWS as usize),
         new_null_array(&DataType::Utf8, BATCH_ROWS as usize),
         source,
@@ -127,7 +164,9 @@ fn batch(detail: Detail, number: i64) -> RecordBatch {
 fn run(method: OutputMethod, batches: &[RecordBatch]) -> usize {
     let schema = batches[0].schema();
     let source = stream::iter(batches.iter().cloned().map(Ok::<_, EncodeError>));
-    block_on(encode(method, schema, source).fold(0, |sum, chunk| async move { sum + black_box(chunk.unwrap()).len() }))
+    block_on(encode(method, schema, source).fold(0, |sum, chunk| async move {
+        sum + black_box(chunk.unwrap()).len()
+    }))
 }
 
 /// What this thread has spent, or the time of day where the system does not tell.

@@ -101,8 +101,12 @@ fn decode(criterion: &mut Criterion) {
     let heart = HeartRate::new();
     let lines = lines(MANY);
     let mut group = criterion.benchmark_group("decode and validate");
-    group.throughput(Throughput::Elements(MANY as u64)).sample_size(10);
-    group.bench_function("heart rate", |bencher| bencher.iter(|| heart.decode(black_box(&lines))));
+    group
+        .throughput(Throughput::Elements(MANY as u64))
+        .sample_size(10);
+    group.bench_function("heart rate", |bencher| {
+        bencher.iter(|| heart.decode(black_box(&lines)))
+    });
     group.finish();
 }
 
@@ -120,7 +124,8 @@ impl Installation {
         let directory = TempDir::new().unwrap();
         let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
-        let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+        let objects =
+            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
         let files = PieceFiles::new(objects.clone(), CACHE);
         let snapshots = Snapshots::new(catalog.clone(), CACHE);
         let stores = Stores {
@@ -179,7 +184,13 @@ impl Installation {
         self.queue.commit(upload).await.unwrap();
     }
 
-    async fn read(&self, person: PersonId, data_type: &Arc<DataType>, range: TimeRange, ids: IdForm) -> Vec<RecordBatch> {
+    async fn read(
+        &self,
+        person: PersonId,
+        data_type: &Arc<DataType>,
+        range: TimeRange,
+        ids: IdForm,
+    ) -> Vec<RecordBatch> {
         let permit = ReadPermit::given(&(), person, data_type.id.clone(), Windows::new([range]));
         let source = Source {
             data_type: Arc::clone(data_type),
@@ -243,7 +254,9 @@ fn commit(criterion: &mut Criterion) {
             bencher.iter_batched(
                 || -> Vec<DecodedRows> { (0..waiting).map(|_| heart.decode(&lines(1))).collect() },
                 |requests| {
-                    let puts = requests.into_iter().map(|rows| installation.put(person, &heart.data_type, rows));
+                    let puts = requests
+                        .into_iter()
+                        .map(|rows| installation.put(person, &heart.data_type, rows));
                     runtime.block_on(futures::future::join_all(puts))
                 },
                 BatchSize::PerIteration,
@@ -260,7 +273,9 @@ fn write(criterion: &mut Criterion) {
     let small = rows.slice(0, 1000);
     let installation = runtime.block_on(Installation::open());
     let mut group = criterion.benchmark_group("write");
-    group.throughput(Throughput::Elements(MANY as u64)).sample_size(10);
+    group
+        .throughput(Throughput::Elements(MANY as u64))
+        .sample_size(10);
     group.bench_function("an object, synced", |bencher| {
         let target = || heart.target(PersonId(Uuid::now_v7()));
         bencher.iter(|| {
@@ -270,7 +285,9 @@ fn write(criterion: &mut Criterion) {
         });
     });
     group.throughput(Throughput::Elements(1000));
-    group.bench_function("a tail blob", |bencher| bencher.iter(|| tail::encode(black_box(&small)).unwrap()));
+    group.bench_function("a tail blob", |bencher| {
+        bencher.iter(|| tail::encode(black_box(&small)).unwrap())
+    });
     let (blob, checksum) = tail::encode(&small).unwrap();
     group.bench_function("a tail blob read back", |bencher| {
         bencher.iter(|| tail::decode(black_box(&blob), checksum).unwrap());
@@ -286,15 +303,25 @@ fn scan(criterion: &mut Criterion) {
     for part in lines(MANY).chunks(20_000) {
         runtime.block_on(installation.put(person, &heart.data_type, heart.decode(part)));
     }
-    let range =
-        |seconds: i64| TimeRange::new(Instant::from_micros(NEW_YEAR), Instant::from_micros(NEW_YEAR + seconds * 1_000_000)).unwrap();
+    let range = |seconds: i64| {
+        TimeRange::new(
+            Instant::from_micros(NEW_YEAR),
+            Instant::from_micros(NEW_YEAR + seconds * 1_000_000),
+        )
+        .unwrap()
+    };
     let mut group = criterion.benchmark_group("scan");
     group.sample_size(20);
     for (name, seconds, rows) in [("an hour", 3_600, 450), ("everything", 8 * MANY as i64, MANY)] {
         group.throughput(Throughput::Elements(rows as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let batches = runtime.block_on(installation.read(person, &heart.data_type, range(seconds), IdForm::Bytes));
+                let batches = runtime.block_on(installation.read(
+                    person,
+                    &heart.data_type,
+                    range(seconds),
+                    IdForm::Bytes,
+                ));
                 assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
             });
         });
@@ -312,11 +339,16 @@ fn encode(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("encode");
     group.sample_size(10);
     for method in OutputMethod::ALL {
-        let frame = matches!(method, OutputMethod::Arrow | OutputMethod::Arrowraw | OutputMethod::Parquet);
+        let frame = matches!(
+            method,
+            OutputMethod::Arrow | OutputMethod::Arrowraw | OutputMethod::Parquet
+        );
         let ids = if frame { IdForm::Text } else { IdForm::Bytes };
         let batches = runtime.block_on(installation.read(person, &heart.data_type, range, ids));
         group.throughput(Throughput::Elements(20_000));
-        group.bench_function(method.to_string(), |bencher| bencher.iter(|| bytes_of(method, black_box(&batches))));
+        group.bench_function(method.to_string(), |bencher| {
+            bencher.iter(|| bytes_of(method, black_box(&batches)))
+        });
     }
     group.finish();
 }

@@ -1,7 +1,7 @@
 //! The interface: routes, what requests must look like, what answers look like.
 //!
-//! Handlers are thin: they turn strings into words of the domain, ask for a permit, ask a room below, and choose a form for the answer. This
-//! room alone knows status codes. It knows no Parquet and no SQL.
+//! Handlers are thin: they turn strings into words of the domain, ask for a permit, ask a room below, and
+//! choose a form for the answer. This room alone knows status codes. It knows no Parquet and no SQL.
 
 pub mod admission;
 pub mod answer;

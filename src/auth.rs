@@ -1,7 +1,7 @@
 //! Who is asking, and what they may read.
 //!
-//! Tokens come in and become a [`tokens::Reader`], or are refused; readers come in and become permits, or are refused. Both decisions are taken
-//! here and nowhere else. Knows nothing of routes, rows or plans.
+//! Tokens come in and become a [`tokens::Reader`], or are refused; readers come in and become permits, or are
+//! refused. Both decisions are taken here and nowhere else. Knows nothing of routes, rows or plans.
 
 pub mod grants;
 pub mod jwks;

@@ -1,13 +1,16 @@
 //! The SQL catalogue: the only truth about what exists.
 //!
-//! SQLite embedded, or PostgreSQL shared by several nodes; the same statements for both. It knows people, partitions and the pieces they are made of,
-//! and holds the bytes of the youngest pieces itself. Every row carries a checksum, and the rows that belong together a digest, so that damage is an
-//! error and never a wrong answer. Knows neither Parquet nor Arrow, and nothing of what a record means. Lives as long as the process.
+//! SQLite embedded, or PostgreSQL shared by several nodes; the same statements for both. It knows people,
+//! partitions and the pieces they are made of, and holds the bytes of the youngest pieces itself. Every row
+//! carries a checksum, and the rows that belong together a digest, so that damage is an error and never a
+//! wrong answer. Knows neither Parquet nor Arrow, and nothing of what a record means. Lives as long as the
+//! process.
 
 mod checking;
 mod committing;
 mod database;
 mod definitions;
+pub mod documents;
 mod errors;
 mod export;
 mod jobs;
@@ -39,7 +42,8 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Opens the catalogue at `sqlite://PATH` or `postgres://…`, creating it if there is none, and brings its tables up to date.
+    /// Opens the catalogue at `sqlite://PATH` or `postgres://…`, creating it if there is none, and brings its
+    /// tables up to date.
     pub async fn open(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
         let database = Database::open(address).await?;
         migrations::run(&database, clock.now()).await?;
@@ -48,7 +52,10 @@ impl Catalog {
 
     /// Whether the catalogue answers.
     pub async fn ping(&self) -> Result<(), CatalogError> {
-        self.database.fetch("SELECT 1".to_owned(), Vec::new()).await.map(drop)
+        self.database
+            .fetch("SELECT 1".to_owned(), Vec::new())
+            .await
+            .map(drop)
     }
 
     /// Waits for running statements and closes the connections.
@@ -56,7 +63,8 @@ impl Catalog {
         self.database.close().await;
     }
 
-    /// Commits. If the database's answer is lost, a piece that the transaction added tells whether it happened.
+    /// Commits. If the database's answer is lost, a piece that the transaction added tells whether it
+    /// happened.
     async fn confirm(&self, session: Session, witness: Option<PieceId>) -> Result<(), CatalogError> {
         match (session.commit().await, witness) {
             (Err(CatalogError::Unavailable { detail }), Some(piece)) => {

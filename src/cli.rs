@@ -1,6 +1,7 @@
 //! The command line: what was asked for, with which settings, and how it ended.
 //!
-//! Arguments, environment and file are read here, once, and nowhere else in the program. Exit status: 0 done, 1 failed, 2 wrong usage.
+//! Arguments, environment and file are read here, once, and nowhere else in the program. Exit status: 0 done,
+//! 1 failed, 2 wrong usage.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -56,7 +57,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let matches = match arguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help goes to standard output with status 0, complaints to standard error with status 2; there is nobody to tell if that fails.
+            // Help goes to standard output with status 0, complaints to standard error with status 2; there
+            // is nobody to tell if that fails.
             let _printed = error.print();
             return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
@@ -96,11 +98,20 @@ fn sayings(given: &ArgMatches) -> Result<Sayings, SettingsError> {
             .and_then(|(_, value)| value.to_str())
             .map(str::to_owned)
     };
-    let unreadable = |name: &str| environment.iter().any(|(known, value)| known == name && value.to_str().is_none());
-    if let Some(entry) = settings::table::SETTINGS.iter().find(|entry| unreadable(entry.variable)) {
+    let unreadable = |name: &str| {
+        environment
+            .iter()
+            .any(|(known, value)| known == name && value.to_str().is_none())
+    };
+    if let Some(entry) = settings::table::SETTINGS
+        .iter()
+        .find(|entry| unreadable(entry.variable))
+    {
         return Err(SettingsError::Variable(entry.variable.to_owned()));
     }
-    let named = flag(arguments::CONFIG).or_else(|| variable(FILE_VARIABLE)).map(PathBuf::from);
+    let named = flag(arguments::CONFIG)
+        .or_else(|| variable(FILE_VARIABLE))
+        .map(PathBuf::from);
     Sayings::gathered(&Sources {
         flag: &flag,
         variable: &variable,

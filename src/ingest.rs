@@ -1,7 +1,8 @@
 //! Ingestion: what a request brings becomes durable rows.
 //!
-//! A body is cut into records (`body`), each is decoded and validated against its type (`decode`), tombstones and the older wrapped form have
-//! decoders of their own. Knows types, faults and Arrow; knows nothing of HTTP or of who is asking.
+//! A body is cut into records (`body`), each is decoded and validated against its type (`decode`), tombstones
+//! and the older wrapped form have decoders of their own. Knows types, faults and Arrow; knows nothing of
+//! HTTP or of who is asking.
 
 pub mod accept;
 pub mod assemble;

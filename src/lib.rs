@@ -1,7 +1,8 @@
 //! Almanac: one store per person for everything they measure.
 //!
-//! The rooms below depend on each other downwards only, in this order: `cli`, `api`, `auth`, `output`, `query`, `people`, `ingest`, `upkeep`,
-//! `store`, `catalog`, `model`. `api` knows no Parquet, `query` knows no HTTP, `model` does no I/O.
+//! The rooms below depend on each other downwards only, in this order: `cli`, `api`, `auth`, `output`,
+//! `query`, `people`, `ingest`, `upkeep`, `store`, `catalog`, `model`. `api` knows no Parquet, `query` knows
+//! no HTTP, `model` does no I/O.
 
 pub mod api;
 pub mod auth;

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Many short-lived buffers of many sizes are made and dropped on many threads; the system's allocator holds on to far more memory for that.
+/// Many short-lived buffers of many sizes are made and dropped on many threads; the system's allocator holds
+/// on to far more memory for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

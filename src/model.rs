@@ -1,4 +1,5 @@
-//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, no async, nothing that can block.
+//! The words of the domain: ids, instants, ranges, data types and their layouts. No I/O, no async, nothing
+//! that can block.
 
 pub mod clock;
 pub mod duration;

@@ -1,12 +1,13 @@
 //! Answers as bytes: rows and frames in the form that the caller asked for.
 //!
-//! Every form is an incremental encoder that sees one batch at a time and keeps nothing of it, so that memory stays flat however long the
-//! answer is. An encoder lives as long as its answer. Knows Arrow and the forms; knows nothing of HTTP, of people, or of where the batches
-//! come from.
+//! Every form is an incremental encoder that sees one batch at a time and keeps nothing of it, so that memory
+//! stays flat however long the answer is. An encoder lives as long as its answer. Knows Arrow and the forms;
+//! knows nothing of HTTP, of people, or of where the batches come from.
 //!
-//! An answer that breaks off is never mistaken for a whole one: [`encode`] ends with an error, which resets the transport, and the bytes that
-//! complete a form (the closing bracket, the footer) are made only after the last batch has arrived without an error. `ndjson`, `csv` and
-//! `quotecsv` have no closing bytes, so for them the reset of the transport is the only sign; a server must not swallow it.
+//! An answer that breaks off is never mistaken for a whole one: [`encode`] ends with an error, which resets
+//! the transport, and the bytes that complete a form (the closing bracket, the footer) are made only after
+//! the last batch has arrived without an error. `ndjson`, `csv` and `quotecsv` have no closing bytes, so for
+//! them the reset of the transport is the only sign; a server must not swallow it.
 
 mod cells;
 mod chunks;

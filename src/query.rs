@@ -1,7 +1,9 @@
 //! Questions: from plain data to a DataFusion plan to a stream of batches.
 //!
-//! A question is written down as a spec that can be built, printed and compared without HTTP. It reads only through a [`ReadPermit`](crate::model::permit::ReadPermit), which names
-//! one person, one type and the windows that may be seen. Knows Arrow, DataFusion and the store's snapshots; knows nothing of HTTP, tokens or bodies.
+//! A question is written down as a spec that can be built, printed and compared without HTTP. It reads only
+//! through a [`ReadPermit`](crate::model::permit::ReadPermit), which names one person, one type and the
+//! windows that may be seen. Knows Arrow, DataFusion and the store's snapshots; knows nothing of HTTP, tokens
+//! or bodies.
 
 pub mod aggregate;
 pub mod available;

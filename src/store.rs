@@ -1,4 +1,5 @@
-//! How rows become durable bytes and come back: the object store, the Parquet layout of pieces, the tail's blobs, snapshots of both.
+//! How rows become durable bytes and come back: the object store, the Parquet layout of pieces, the tail's
+//! blobs, snapshots of both.
 //!
 //! Stands on the catalogue, which says what exists. Knows nothing of HTTP, JSON bodies or plans.
 

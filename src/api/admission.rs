@@ -1,7 +1,8 @@
 //! A limited number of places, with a short queue in front.
 //!
-//! Refusing early keeps the service answering: a request gets a place, waits a bounded time among a bounded number of others, or is told to come
-//! back. A place is held for as long as its [`Ticket`] lives, so a streamed answer keeps it until its last byte.
+//! Refusing early keeps the service answering: a request gets a place, waits a bounded time among a bounded
+//! number of others, or is told to come back. A place is held for as long as its [`Ticket`] lives, so a
+//! streamed answer keeps it until its last byte.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! From a prepared question to a response: runs it, encodes it, and streams it while somebody reads.
 //!
-//! The first chunk is waited for before the status line, so an early failure still gets a status. Later failures break the connection, which no
-//! reader takes for the end of the answer.
+//! The first chunk is waited for before the status line, so an early failure still gets a status. Later
+//! failures break the connection, which no reader takes for the end of the answer.
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -54,17 +54,32 @@ pub struct Request<'a> {
 }
 
 /// The answer to a prepared question, or 304 when the caller has it already.
-pub async fn answer(request: Request<'_>, prepared: Prepared, method: OutputMethod) -> Result<Response, ApiError> {
+pub async fn answer(
+    request: Request<'_>,
+    prepared: Prepared,
+    method: OutputMethod,
+) -> Result<Response, ApiError> {
     let tag = entity_tag(&prepared.versions, request.question, method);
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
     let planned = request.begun.elapsed();
     let app = request.app;
-    let rows = app.engine.start(prepared.plan).map_err(|error| failed(app, Broken::Plan(error)))?;
-    let encoded = encode(method, prepared.schema, rows.map(|batch| batch.map_err(Broken::from)));
+    let rows = app
+        .engine
+        .start(prepared.plan)
+        .map_err(|error| failed(app, Broken::Plan(error)))?;
+    let encoded = encode(
+        method,
+        prepared.schema,
+        rows.map(|batch| batch.map_err(Broken::from)),
+    );
     let mut chunks = Box::pin(app.engine.drive(encoded, || Err(Broken::Late)));
-    let first: Option<Bytes> = chunks.next().await.transpose().map_err(|error| failed(app, error))?;
+    let first: Option<Bytes> = chunks
+        .next()
+        .await
+        .transpose()
+        .map_err(|error| failed(app, error))?;
     let executed = request.begun.elapsed().saturating_sub(planned);
 
     let ticket = request.ticket;
@@ -94,7 +109,8 @@ pub async fn answer(request: Request<'_>, prepared: Prepared, method: OutputMeth
     Ok((headers, body).into_response())
 }
 
-/// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are equal to the byte.
+/// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
+/// equal to the byte.
 pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response, ApiError> {
     let body = serde_json::to_vec(value).map_err(ApiError::internal)?;
     let mut hasher = DefaultHasher::new();
@@ -110,7 +126,8 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Equal when the same was asked and nothing that was read has changed. Weak: the bytes of two equal answers may differ in the last digit of a sum.
+/// Equal when the same was asked and nothing that was read has changed. Weak: the bytes of two equal answers
+/// may differ in the last digit of a sum.
 #[must_use]
 pub fn entity_tag(versions: &[(TypeId, i64)], question: &str, method: OutputMethod) -> String {
     let mut hasher = DefaultHasher::new();
@@ -200,7 +217,9 @@ impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         match error {
             QueryError::Filter(error) => invalid(["query", "filter"], error.to_string()),
-            QueryError::Aggregate(error @ AggregateError::NoValue(_)) => invalid(["path", "data_type"], error.to_string()),
+            QueryError::Aggregate(error @ AggregateError::NoValue(_)) => {
+                invalid(["path", "data_type"], error.to_string())
+            }
             QueryError::Aggregate(error) => invalid(["query", "group"], error.to_string()),
             QueryError::Store(error) => error.into(),
             QueryError::Plan(error) => unprepared(&error),
@@ -225,7 +244,9 @@ impl From<CommitError> for ApiError {
         match error {
             CommitError::Busy => Self::too_many(error.to_string(), RETRY_AFTER),
             CommitError::KeyReused => invalid(["header", "idempotency-key"], error.to_string()),
-            CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => Self::unavailable(error, RETRY_AFTER),
+            CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => {
+                Self::unavailable(error, RETRY_AFTER)
+            }
             CommitError::Corrupt(_) => Self::damaged(error),
         }
     }

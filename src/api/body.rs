@@ -7,13 +7,19 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName};
 use futures::StreamExt as _;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::{Path, Segment};
 
-use crate::api::app::{App, Shared};
+use crate::api::app::Shared;
 use crate::api::layers::arrival::is_stalled;
 use crate::api::problem::{ApiError, invalid};
 use crate::ingest::body::BodyForm;
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
+use crate::model::faults::{Fault, LocPart};
+
+/// Bytes of a document that is no batch of records, decompressed: a thousand times what anybody writes.
+const DOCUMENT_LIMIT: usize = 1 << 20;
 
 /// The JSON document in a request's body.
 #[derive(Clone, Debug)]
@@ -23,19 +29,60 @@ impl FromRequest<Shared> for Document {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
+        Sent::from_request(request, app)
+            .await
+            .map(|Sent(document)| Self(document))
+    }
+}
+
+/// What the JSON document in a request's body says, in words of the domain.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         if BodyForm::from_media_type(text(&parts.headers, &CONTENT_TYPE)) != Some(BodyForm::Object) {
             return Err(ApiError::unsupported_media_type("expected application/json"));
         }
-        let bytes = whole(app, &parts.headers, body).await?;
-        let document = serde_json::from_slice(&bytes).map_err(|error| invalid(["body"], format!("the body is no JSON: {error}")))?;
-        Ok(Self(document))
+        let limit = app.settings.body_limit.min(DOCUMENT_LIMIT);
+        let bytes = whole(limit, &parts.headers, body).await?;
+        let mut json = serde_json::Deserializer::from_slice(&bytes);
+        let read = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| ApiError::invalid_all(vec![misread(error.path(), error.inner())]))?;
+        json.end()
+            .map_err(|error| invalid(["body"], format!("the body is no JSON document: {error}")))?;
+        Ok(Self(read))
     }
 }
 
-/// The whole body, decompressed, within the limit.
-pub async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
-    let limit = app.settings.body_limit;
+/// What could not be read, and where it stands.
+fn misread(path: &Path, error: &serde_json::Error) -> Fault {
+    let mut loc = vec![LocPart::from("body")];
+    if !error.is_data() {
+        return Fault::new(loc, "json_invalid", format!("the body is no JSON: {error}"));
+    }
+    loc.extend(path.iter().filter_map(|segment| match segment {
+        Segment::Seq { index } => Some(LocPart::Index(*index)),
+        Segment::Map { key } => Some(LocPart::Name(key.clone())),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    }));
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    if let Some(name) = message
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.strip_suffix('`'))
+    {
+        loc.push(LocPart::from(name));
+        return Fault::new(loc, "missing", "this member is required");
+    }
+    Fault::new(loc, "value_error", message)
+}
+
+/// The whole body, decompressed, within `limit` before and after.
+pub async fn whole(limit: usize, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     let encoding = content_encoding(headers)?;
     let sent = within(limit, body).await?;
     if encoding == ContentEncoding::Identity {
@@ -47,7 +94,9 @@ pub async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, 
         plain.extend_from_slice(piece);
         Ok(())
     };
-    let fed = decompressor.feed(&sent, &mut take).and_then(|()| decompressor.finish(&mut take));
+    let fed = decompressor
+        .feed(&sent, &mut take)
+        .and_then(|()| decompressor.finish(&mut take));
     match fed {
         Ok(()) => Ok(plain.into()),
         Err(DecompressError::TooLarge { .. }) => Err(ApiError::too_large(limit)),
@@ -57,16 +106,22 @@ pub async fn whole(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, 
 
 /// How the body is compressed, as the header says it.
 pub fn content_encoding(headers: &HeaderMap) -> Result<ContentEncoding, ApiError> {
-    let encoding = text(headers, &CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
+    let encoding =
+        text(headers, &CONTENT_ENCODING).map_or(Ok(ContentEncoding::Identity), ContentEncoding::from_header);
     encoding.map_err(|unknown| {
-        ApiError::unsupported_media_type(format!("content-encoding {:?} is not known; use gzip, zstd or none", unknown.0))
+        ApiError::unsupported_media_type(format!(
+            "content-encoding {:?} is not known; use gzip, zstd or none",
+            unknown.0
+        ))
     })
 }
 
 /// A header as text; one that is no text is nothing that anybody knows.
 #[must_use]
 pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
+    headers
+        .get(name)
+        .map(|value| value.to_str().unwrap_or("\u{fffd}"))
 }
 
 /// Why a body did not come whole.

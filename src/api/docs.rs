@@ -1,4 +1,5 @@
-//! The interface described: as a document, and as pages to browse. Both come from the list of routes, and the pages from the binary.
+//! The interface described: as a document, and as pages to browse. Both come from the list of routes, and the
+//! pages from the binary.
 
 use std::sync::Arc;
 
@@ -54,6 +55,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(document: &Document) -> Result<R
         let text = text.clone();
         async move { ([(CONTENT_TYPE, "application/json")], text) }
     };
-    let pages = SwaggerUi::new(PAGES_PATH).config(Arc::unwrap_or_clone(Arc::new(Config::from(DOCUMENT_PATH))));
+    let pages =
+        SwaggerUi::new(PAGES_PATH).config(Arc::unwrap_or_clone(Arc::new(Config::from(DOCUMENT_PATH))));
     Ok(Router::new().route(DOCUMENT_PATH, get(answer)).merge(pages))
 }

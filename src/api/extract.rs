@@ -1,4 +1,5 @@
-//! What a handler can ask for in its signature. Whatever is wrong with it has been answered before the handler runs.
+//! What a handler can ask for in its signature. Whatever is wrong with it has been answered before the
+//! handler runs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -82,10 +83,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
-        let text = names.into_iter().find(|(name, _)| name == "svc_userid").map(|(_, value)| value);
-        let text = text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
+        let text = names
+            .into_iter()
+            .find(|(name, _)| name == "svc_userid")
+            .map(|(_, value)| value);
+        let text =
+            text.ok_or_else(|| ApiError::internal("a route that needs an owner has none in its path"))?;
         let wrong = || invalid(["path", "svc_userid"], format!("{text:?} is no uuid"));
-        Uuid::parse_str(&text).map(|id| Self(PersonId(id))).map_err(|_| wrong())
+        Uuid::parse_str(&text)
+            .map(|id| Self(PersonId(id)))
+            .map_err(|_| wrong())
     }
 }
 

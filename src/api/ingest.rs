@@ -1,6 +1,7 @@
 //! Recording: `/ingest/v1`.
 //!
-//! A body is read as it arrives and answered after the commit that holds it. All of a body is stored, or nothing.
+//! A body is read as it arrives and answered after the commit that holds it. All of a body is stored, or
+//! nothing.
 
 pub mod legacy;
 pub mod record;
@@ -43,9 +44,12 @@ pub fn routes() -> OpenApiRouter<Shared> {
     also_answering(recording, &[StatusCode::TOO_MANY_REQUESTS])
 }
 
-/// How long the body is, as the header says it. The header is required: a client that does not know has not finished writing.
+/// How long the body is, as the header says it. The header is required: a client that does not know has not
+/// finished writing.
 fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
-    let length = headers.get(CONTENT_LENGTH).ok_or_else(ApiError::length_required)?;
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .ok_or_else(ApiError::length_required)?;
     let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
     let length = length.ok_or_else(|| ApiError::bad_request("the header `content-length` is no number"))?;
     if length > app.settings.body_limit as u64 {
@@ -56,7 +60,9 @@ fn content_length(app: &App, headers: &HeaderMap) -> Result<u64, ApiError> {
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
     let wrong = || {
         invalid(
             ["header", "idempotency-key"],
@@ -84,24 +90,35 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Arc<Compi
     let named = app.types.find(person, name).await?;
     if named.annotation.is_some() {
         let base = named.data_type.id.as_str();
-        let message = format!("post to {base}; a record names its definition in `sources`, as <prefix>.annotation.<uuid>");
+        let message = format!(
+            "post to {base}; a record names its definition in `sources`, as <prefix>.annotation.<uuid>"
+        );
         return Err(invalid(["path", "data_type"], message));
     }
     if !named.data_type.recordable {
-        return Err(invalid(["path", "data_type"], format!("{} cannot be recorded", named.data_type.id)));
+        return Err(invalid(
+            ["path", "data_type"],
+            format!("{} cannot be recorded", named.data_type.id),
+        ));
     }
     app.compiled.get(&named.data_type).map_err(ApiError::internal)
 }
 
 /// The partitions of `person` from which tombstones delete.
-async fn deleting(app: &App, person: PersonId, tombstones: &[Tombstone]) -> Result<Vec<PartitionChanges>, ApiError> {
+async fn deleting(
+    app: &App,
+    person: PersonId,
+    tombstones: &[Tombstone],
+) -> Result<Vec<PartitionChanges>, ApiError> {
     let registry = Arc::clone(app.types.registry());
     let own = app.types.all_own(person).await?;
     Ok(deletions(tombstones, |name| {
         let canonical = registry
             .get(name)
             .map_or_else(|| TypeId::parse(name), |data_type| Some(data_type.id.clone()));
-        let Some(target) = canonical else { return Vec::new() };
+        let Some(target) = canonical else {
+            return Vec::new();
+        };
         let mut partitions: Vec<(TypeId, Arc<Layout>)> = Vec::new();
         if let Some(base) = registry.get(target.base()) {
             partitions.push((base.id.clone(), Arc::clone(&base.layout)));

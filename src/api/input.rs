@@ -51,8 +51,13 @@ pub async fn list(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let own = app.types.all_own(reader.person()).await?;
-    let wanted = own.iter().filter(|own| query.archived || !own.definition.deprecated);
-    listing(&headers, &wanted.map(|own| entry(&app, own)).collect::<Vec<Value>>())
+    let wanted = own
+        .iter()
+        .filter(|own| query.archived || !own.definition.deprecated);
+    listing(
+        &headers,
+        &wanted.map(|own| entry(&app, own)).collect::<Vec<Value>>(),
+    )
 }
 
 /// Defines a type upon `Event` or `Metric`.
@@ -65,7 +70,10 @@ pub async fn create(
     _query: Checked<NoParams>,
     Document(body): Document,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let own = app.types.create(reader.person(), base_named(&base)?, &body).await?;
+    let own = app
+        .types
+        .create(reader.person(), base_named(&base)?, &body)
+        .await?;
     Ok((StatusCode::CREATED, Json(entry(&app, &own))))
 }
 
@@ -104,7 +112,8 @@ pub async fn change(
 }
 
 fn base_named(name: &str) -> Result<Base, ApiError> {
-    Base::named(name).ok_or_else(|| ApiError::not_found(format!("{name:?} is no base of data types; use Event or Metric")))
+    Base::named(name)
+        .ok_or_else(|| ApiError::not_found(format!("{name:?} is no base of data types; use Event or Metric")))
 }
 
 /// The definition's id, alone or behind its base.
@@ -118,12 +127,21 @@ fn entry(app: &crate::api::app::App, own: &OwnType) -> Value {
     let mut entry = own.data_type.catalog_entry(own.definition.person);
     if let Value::Object(members) = &mut entry {
         let path = format!("/input/v1/data_type/{}", own.data_type.id);
-        members.insert("created_at".to_owned(), json!(own.definition.created_at.to_rfc3339()));
-        members.insert("updated_at".to_owned(), json!(own.definition.updated_at.to_rfc3339()));
+        members.insert(
+            "created_at".to_owned(),
+            json!(own.definition.created_at.to_rfc3339()),
+        );
+        members.insert(
+            "updated_at".to_owned(),
+            json!(own.definition.updated_at.to_rfc3339()),
+        );
         members.insert("deleted".to_owned(), json!(own.definition.deprecated));
         members.insert("deprecated".to_owned(), json!(own.definition.deprecated));
         members.insert("svc_data_type".to_owned(), json!(own.data_type.id.as_str()));
-        members.insert("url".to_owned(), json!(format!("{}{path}", app.settings.public_url)));
+        members.insert(
+            "url".to_owned(),
+            json!(format!("{}{path}", app.settings.public_url)),
+        );
     }
     entry
 }

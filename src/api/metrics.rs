@@ -1,7 +1,7 @@
 //! The service in numbers, for whoever runs it.
 //!
-//! One registry per service, made at start. Requests are counted here; what happens below is counted by the rooms themselves. Labels hold
-//! routes as they are declared, never what somebody filled in.
+//! One registry per service, made at start. Requests are counted here; what happens below is counted by the
+//! rooms themselves. Labels hold routes as they are declared, never what somebody filled in.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use crate::api::app::Shared;
 use crate::api::problem::ApiError;
 use crate::model::meters::{Meters, latency_histogram};
 
-const OPEN_METRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -57,7 +58,8 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("almanac");
         let requests = Family::default();
-        let seconds = Family::<RouteLabels, Histogram, fn() -> Histogram>::new_with_constructor(latency_histogram);
+        let seconds =
+            Family::<RouteLabels, Histogram, fn() -> Histogram>::new_with_constructor(latency_histogram);
         let in_flight = Gauge::default();
         let panics = Counter::default();
         registry.register("http_requests", "Requests answered", requests.clone());
@@ -138,7 +140,11 @@ fn known_method(method: &Method) -> &'static str {
 pub async fn metrics(State(app): State<Shared>) -> Response {
     // These two are known to those who do the work; everything else was counted as it happened.
     app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);
-    app.metrics.meters.queries.memory_bytes.set(app.engine.memory_reserved() as i64);
+    app.metrics
+        .meters
+        .queries
+        .memory_bytes
+        .set(app.engine.memory_reserved() as i64);
     match app.metrics.text() {
         Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => ApiError::internal(error).into_response(),

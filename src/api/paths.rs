@@ -1,4 +1,5 @@
-//! Ids of data types hold a slash, `Event/<uuid>`, and arrive with it raw or as `%2F`. Routes know the second form only; this makes the first one of it.
+//! Ids of data types hold a slash, `Event/<uuid>`, and arrive with it raw or as `%2F`. Routes know the second
+//! form only; this makes the first one of it.
 
 use axum::extract::Request;
 use axum::http::Uri;
@@ -26,16 +27,29 @@ pub fn with_whole_type_ids(mut request: Request) -> Request {
 fn rewritten(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     let prefix = PREFIXES.into_iter().find(|prefix| path.starts_with(prefix))?;
-    let rest = path.get(prefix.len()..)?.replace("%2f", "%2F").replace("%2F", "/");
+    let rest = path
+        .get(prefix.len()..)?
+        .replace("%2f", "%2F")
+        .replace("%2F", "/");
     let segments: Vec<&str> = rest.split('/').collect();
-    let id = segments.iter().position(|segment| Uuid::parse_str(segment).is_ok())?;
+    let id = segments
+        .iter()
+        .position(|segment| Uuid::parse_str(segment).is_ok())?;
     let base = segments.get(id.checked_sub(1)?)?;
     // Some clients put the base before an id that has it already.
     if id > 1 && segments.iter().take(id).any(|segment| segment != base) {
         return None;
     }
-    let (base, id, tail) = (*base, *segments.get(id)?, segments.get(id + 1..).unwrap_or_default());
-    let joint = if prefix == "/input/v1/data_type/" { "/" } else { "%2F" };
+    let (base, id, tail) = (
+        *base,
+        *segments.get(id)?,
+        segments.get(id + 1..).unwrap_or_default(),
+    );
+    let joint = if prefix == "/input/v1/data_type/" {
+        "/"
+    } else {
+        "%2F"
+    };
     let mut path = format!("{prefix}{base}{joint}{id}");
     for segment in tail {
         path.push('/');
@@ -63,14 +77,26 @@ mod tests {
 
     #[test]
     fn rule_5_5_a_type_id_arrives_raw_or_encoded() {
-        assert_eq!(path("/data/v1alpha1/event/Event/ID?a=b"), "/data/v1alpha1/event/Event%2FID?a=b");
-        assert_eq!(path("/data/v1alpha1/event/Event%2fID"), "/data/v1alpha1/event/Event%2FID");
+        assert_eq!(
+            path("/data/v1alpha1/event/Event/ID?a=b"),
+            "/data/v1alpha1/event/Event%2FID?a=b"
+        );
+        assert_eq!(
+            path("/data/v1alpha1/event/Event%2fID"),
+            "/data/v1alpha1/event/Event%2FID"
+        );
         assert_eq!(
             path("/data/v1/catalog/Metric/ID/v1/schema"),
             "/data/v1/catalog/Metric%2FID/v1/schema"
         );
-        assert_eq!(path("/ingest/v1/record/Event/Event/ID"), "/ingest/v1/record/Event%2FID");
-        assert_eq!(path("/input/v1/data_type/Event/Event%2FID"), "/input/v1/data_type/Event/ID");
+        assert_eq!(
+            path("/ingest/v1/record/Event/Event/ID"),
+            "/ingest/v1/record/Event%2FID"
+        );
+        assert_eq!(
+            path("/input/v1/data_type/Event/Event%2FID"),
+            "/input/v1/data_type/Event/ID"
+        );
     }
 
     #[test]

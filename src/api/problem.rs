@@ -1,8 +1,9 @@
 //! Refusals and failures, and the one place where they get a form.
 //!
-//! Handlers say what happened with a constructor; status, headers and body follow from it here. What fails validation is answered with 422 and
-//! the list of its faults, everything else as a problem document. A failure of ours is told apart from a refusal: its reason goes to the log
-//! under the request's id, and the answer carries that id and nothing else.
+//! Handlers say what happened with a constructor; status, headers and body follow from it here. What fails
+//! validation is answered with 422 and the list of its faults, everything else as a problem document. A
+//! failure of ours is told apart from a refusal: its reason goes to the log under the request's id, and the
+//! answer carries that id and nothing else.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -172,7 +173,10 @@ impl ApiError {
     /// 408.
     #[must_use]
     pub fn too_slow() -> Self {
-        Self::refusal(StatusCode::REQUEST_TIMEOUT, "the body of the request stopped arriving")
+        Self::refusal(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body of the request stopped arriving",
+        )
     }
 
     pub fn conflict(detail: impl Into<String>) -> Self {
@@ -181,7 +185,10 @@ impl ApiError {
 
     #[must_use]
     pub fn length_required() -> Self {
-        Self::refusal(StatusCode::LENGTH_REQUIRED, "the header `content-length` is required here")
+        Self::refusal(
+            StatusCode::LENGTH_REQUIRED,
+            "the header `content-length` is required here",
+        )
     }
 
     pub fn precondition_failed(detail: impl Into<String>) -> Self {
@@ -190,7 +197,8 @@ impl ApiError {
 
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
-        let detail = format!("the body is larger than {limit} bytes, counted after decompression; send it in parts");
+        let detail =
+            format!("the body is larger than {limit} bytes, counted after decompression; send it in parts");
         Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
@@ -285,7 +293,9 @@ impl From<Busy> for ApiError {
 impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
         match error {
-            CatalogError::Unavailable { .. } | CatalogError::Full { .. } => Self::unavailable(error, TRY_LATER),
+            CatalogError::Unavailable { .. } | CatalogError::Full { .. } => {
+                Self::unavailable(error, TRY_LATER)
+            }
             CatalogError::Corrupt { .. } => Self::damaged(error),
             other => Self::internal(other),
         }
@@ -308,8 +318,12 @@ impl Failure {
     #[must_use]
     pub fn response(&self, incident: Option<&str>) -> Response {
         let detail = match (self.status, incident) {
-            (StatusCode::SERVICE_UNAVAILABLE, _) => "the service cannot do this at the moment; try again later".to_owned(),
-            (StatusCode::GATEWAY_TIMEOUT, _) => "the answer took too long; ask for less at once, or try again later".to_owned(),
+            (StatusCode::SERVICE_UNAVAILABLE, _) => {
+                "the service cannot do this at the moment; try again later".to_owned()
+            }
+            (StatusCode::GATEWAY_TIMEOUT, _) => {
+                "the answer took too long; ask for less at once, or try again later".to_owned()
+            }
             (_, Some(incident)) => format!("the service failed; its log has the reason under {incident}"),
             (_, None) => "the service failed; its log has the reason".to_owned(),
         };
@@ -325,7 +339,11 @@ impl Failure {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         match *self.0 {
-            Inner::Invalid(faults) => (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": faults }))).into_response(),
+            Inner::Invalid(faults) => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Json(json!({ "detail": faults })),
+            )
+                .into_response(),
             Inner::Refusal(refusal) => {
                 let mut response = document(refusal.status, refusal.detail, None, refusal.errors);
                 response.headers_mut().extend(refusal.headers);
@@ -340,9 +358,17 @@ impl IntoResponse for ApiError {
     }
 }
 
-fn document(status: StatusCode, detail: String, instance: Option<String>, errors: Vec<ErrorDetail>) -> Response {
+fn document(
+    status: StatusCode,
+    detail: String,
+    instance: Option<String>,
+    errors: Vec<ErrorDetail>,
+) -> Response {
     let title = status.canonical_reason().unwrap_or("Problem").to_owned();
-    let kind = format!("urn:almanac:problem:{}", title.to_ascii_lowercase().replace(' ', "-"));
+    let kind = format!(
+        "urn:almanac:problem:{}",
+        title.to_ascii_lowercase().replace(' ', "-")
+    );
     let problem = Problem {
         kind,
         title,
@@ -351,7 +377,8 @@ fn document(status: StatusCode, detail: String, instance: Option<String>, errors
         instance,
         errors,
     };
-    let body = serde_json::to_vec(&problem).unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes());
+    let body = serde_json::to_vec(&problem)
+        .unwrap_or_else(|_| json!({ "status": status.as_u16() }).to_string().into_bytes());
     (status, [(CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
 }
 

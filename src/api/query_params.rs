@@ -1,7 +1,7 @@
 //! The query of a request: text in, words of the domain out, every fault found at once.
 //!
-//! A route says in [`FromParams`] what it takes. It reads all of its parameters before it looks at any, so that one answer names everything that
-//! is wrong; what it never asked for is reported as ignored.
+//! A route says in [`FromParams`] what it takes. It reads all of its parameters before it looks at any, so
+//! that one answer names everything that is wrong; what it never asked for is reported as ignored.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -59,7 +59,11 @@ impl<'a> Params<'a> {
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             match (decode::decoded(name), decode::decoded(value)) {
-                (Some(name), Some(value)) => params.pairs.push(Pair { name, value, known: false }),
+                (Some(name), Some(value)) => params.pairs.push(Pair {
+                    name,
+                    value,
+                    known: false,
+                }),
                 (Some(name), None) => params.fault(&name, "string_unicode", "the value is not UTF-8 text"),
                 (None, _) => params.fault(name, "string_unicode", "the parameter's name is not UTF-8 text"),
             }
@@ -92,7 +96,13 @@ impl<'a> Params<'a> {
     pub fn list(&mut self, name: &str) -> Vec<String> {
         let mut items = Vec::new();
         for value in self.repeated(name) {
-            items.extend(value.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned));
+            items.extend(
+                value
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|item| !item.is_empty())
+                    .map(str::to_owned),
+            );
         }
         items
     }
@@ -101,8 +111,14 @@ impl<'a> Params<'a> {
     pub fn list_and_whole(&mut self, name: &str) -> Vec<String> {
         let mut items = Vec::new();
         for value in self.repeated(name) {
-            let parts = std::iter::once(value.as_str()).chain(value.split(',').filter(|part| part.len() < value.len()));
-            items.extend(parts.map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned));
+            let parts = std::iter::once(value.as_str())
+                .chain(value.split(',').filter(|part| part.len() < value.len()));
+            items.extend(
+                parts
+                    .map(str::trim)
+                    .filter(|item| !item.is_empty())
+                    .map(str::to_owned),
+            );
         }
         items
     }
@@ -137,7 +153,10 @@ impl<'a> Params<'a> {
 
     /// `start_time` and `end_time`, both required.
     pub fn range(&mut self) -> Option<TimeRange> {
-        let (start, end) = (self.required_instant("start_time"), self.required_instant("end_time"));
+        let (start, end) = (
+            self.required_instant("start_time"),
+            self.required_instant("end_time"),
+        );
         self.not_inverted(start?, end?)
     }
 
@@ -169,7 +188,11 @@ impl<'a> Params<'a> {
             "true" | "True" | "1" => Some(true),
             "false" | "False" | "0" => Some(false),
             other => {
-                self.fault(name, "bool_parsing", format!("{other:?} is neither true nor false"));
+                self.fault(
+                    name,
+                    "bool_parsing",
+                    format!("{other:?} is neither true nor false"),
+                );
                 None
             }
         }
@@ -193,9 +216,12 @@ impl<'a> Params<'a> {
         self.parsed(name, "uuid_parsing", "a uuid")
     }
 
-    /// A time zone; UTC where none is named. The person's own is never assumed: the same question has the same answer for everybody.
+    /// A time zone; UTC where none is named. The person's own is never assumed: the same question has the
+    /// same answer for everybody.
     pub fn zone(&mut self, name: &str) -> Option<Zone> {
-        let Some(text) = self.text(name) else { return Some(Zone::UTC) };
+        let Some(text) = self.text(name) else {
+            return Some(Zone::UTC);
+        };
         Zone::parse_in_query(&text)
             .map_err(|error| self.fault(name, "enum", error.to_string()))
             .ok()
@@ -239,7 +265,12 @@ impl<'a> Params<'a> {
     /// Names of parameters that were sent and never asked for, each once.
     #[must_use]
     pub fn ignored(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.pairs.iter().filter(|pair| !pair.known).map(|pair| shown(&pair.name)).collect();
+        let mut names: Vec<String> = self
+            .pairs
+            .iter()
+            .filter(|pair| !pair.known)
+            .map(|pair| shown(&pair.name))
+            .collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -291,7 +322,11 @@ fn shown(name: &str) -> String {
             text.push(char::from(byte));
         } else {
             text.push('%');
-            text.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0').to_ascii_uppercase()));
+            text.extend([byte >> 4, byte & 15].map(|digit| {
+                char::from_digit(digit.into(), 16)
+                    .unwrap_or('0')
+                    .to_ascii_uppercase()
+            }));
         }
     }
     text

@@ -24,7 +24,10 @@ fn open_routes() -> OpenApiRouter<Shared> {
 
 /// The interface's own routes, one list per prefix.
 pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
-    data::routes().merge(ingest::routes()).merge(input::routes()).merge(user::routes())
+    data::routes()
+        .merge(ingest::routes())
+        .merge(input::routes())
+        .merge(user::routes())
 }
 
 /// The whole service as one router.
@@ -46,7 +49,9 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn_with_state(app.clone(), wall::wall));
-    let open = open.merge(docs::routes(&document)?).method_not_allowed_fallback(other_method);
+    let open = open
+        .merge(docs::routes(&document)?)
+        .method_not_allowed_fallback(other_method);
 
     let around = ServiceBuilder::new()
         .layer(from_fn_with_state(app.clone(), frame::frame))

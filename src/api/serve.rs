@@ -1,6 +1,7 @@
 //! Connections: accepting them, bounding what each may cost, and ending them in good order.
 //!
-//! A service stops in three steps: no new connections, no new requests on open ones, then waiting for what was accepted until its time is up.
+//! A service stops in three steps: no new connections, no new requests on open ones, then waiting for what
+//! was accepted until its time is up.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,7 +30,8 @@ use stream::Impatient;
 /// How long a connection of many streams is quiet before it is asked whether it still stands.
 const QUIET: Duration = Duration::from_mins(1);
 
-/// Enough for a token, a long query and what proxies add. Parts of bodies are read and written through the same buffer.
+/// Enough for a token, a long query and what proxies add. Parts of bodies are read and written through the
+/// same buffer.
 const LARGEST_HEAD: usize = 256 * 1024;
 
 /// Requests at work on one connection, where the protocol allows several.
@@ -41,7 +43,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    Listen {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
 }
 
 /// How serving ended.
@@ -62,8 +67,15 @@ pub async fn listen(settings: &InterfaceSettings) -> Result<TcpListener, ServeEr
 }
 
 /// Answers requests until `stop` is done, and then those that were accepted.
-pub async fn serve(listener: TcpListener, router: Router, settings: &InterfaceSettings, stop: impl Future<Output = ()>) -> Ended {
-    let connections = Arc::new(Semaphore::new(settings.connection_limit.clamp(1, Semaphore::MAX_PERMITS)));
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    settings: &InterfaceSettings,
+    stop: impl Future<Output = ()>,
+) -> Ended {
+    let connections = Arc::new(Semaphore::new(
+        settings.connection_limit.clamp(1, Semaphore::MAX_PERMITS),
+    ));
     let builder = Arc::new(builder(settings.slow_client_limit));
     let graceful = GracefulShutdown::new();
     let mut open = JoinSet::new();
@@ -85,7 +97,13 @@ pub async fn serve(listener: TcpListener, router: Router, settings: &InterfaceSe
                 }
             },
         };
-        let connection = connection(stream, router.clone(), settings.slow_client_limit, &builder, &graceful);
+        let connection = connection(
+            stream,
+            router.clone(),
+            settings.slow_client_limit,
+            &builder,
+            &graceful,
+        );
         open.spawn(async move {
             let _permit = permit;
             connection.await;
@@ -128,7 +146,8 @@ fn connection(
     }
 }
 
-/// A client owes a whole head from the moment its connection is open or its last request was answered: idle connections are kept no longer.
+/// A client owes a whole head from the moment its connection is open or its last request was answered: idle
+/// connections are kept no longer.
 fn builder(slow_client_limit: Duration) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder

@@ -1,8 +1,10 @@
-//! The one decision about reading: (reader, owner, type, range) is refused, or becomes the windows that may be read.
+//! The one decision about reading: (reader, owner, type, range) is refused, or becomes the windows that may
+//! be read.
 //!
-//! Every read takes its permit from [`Grants`], because nothing that reads rows accepts anything else and nobody else can make one: a permit
-//! is bound to [`Warden`], and the only warden is locked up in here. Until people can share, a person reads everything of their own and
-//! nothing of anybody else's; whether that somebody exists makes no difference.
+//! Every read takes its permit from [`Grants`], because nothing that reads rows accepts anything else and
+//! nobody else can make one: a permit is bound to [`Warden`], and the only warden is locked up in here. Until
+//! people can share, a person reads everything of their own and nothing of anybody else's; whether that
+//! somebody exists makes no difference.
 
 use crate::model::ids::PersonId;
 use crate::model::permit::{ListPermit, ReadPermit, Visible, Windows};
@@ -45,11 +47,22 @@ impl Grants {
         clippy::unused_async,
         reason = "a decision that looks up shares is asynchronous, and callers are not to change for it"
     )]
-    pub async fn windows(&self, reader: &Reader, owner: PersonId, data_type: &TypeId, range: TimeRange) -> Result<Readable, Refused> {
+    pub async fn windows(
+        &self,
+        reader: &Reader,
+        owner: PersonId,
+        data_type: &TypeId,
+        range: TimeRange,
+    ) -> Result<Readable, Refused> {
         if reader.person() != owner {
             return Err(Refused);
         }
-        Ok(ReadPermit::given(&self.warden, owner, data_type.clone(), Windows::new([range])))
+        Ok(ReadPermit::given(
+            &self.warden,
+            owner,
+            data_type.clone(),
+            Windows::new([range]),
+        ))
     }
 
     /// What of `owner` a listing over `range` may show to `reader`.
@@ -57,11 +70,20 @@ impl Grants {
         clippy::unused_async,
         reason = "a decision that looks up shares is asynchronous, and callers are not to change for it"
     )]
-    pub async fn readable_types(&self, reader: &Reader, owner: PersonId, range: TimeRange) -> Result<ReadableTypes, Refused> {
+    pub async fn readable_types(
+        &self,
+        reader: &Reader,
+        owner: PersonId,
+        range: TimeRange,
+    ) -> Result<ReadableTypes, Refused> {
         if reader.person() != owner {
             return Err(Refused);
         }
-        Ok(ListPermit::given(&self.warden, owner, Visible::EveryType(Windows::new([range]))))
+        Ok(ListPermit::given(
+            &self.warden,
+            owner,
+            Visible::EveryType(Windows::new([range])),
+        ))
     }
 }
 
@@ -100,8 +122,17 @@ mod tests {
         let reader = Reader::for_tests(PersonId(Uuid::from_u128(1)));
         let other = PersonId(Uuid::from_u128(2));
         let grants = Grants::each_to_their_own();
-        assert_eq!(grants.windows(&reader, other, &heart_rate(), range()).await.unwrap_err(), Refused);
-        assert_eq!(grants.readable_types(&reader, other, range()).await.unwrap_err(), Refused);
+        assert_eq!(
+            grants
+                .windows(&reader, other, &heart_rate(), range())
+                .await
+                .unwrap_err(),
+            Refused
+        );
+        assert_eq!(
+            grants.readable_types(&reader, other, range()).await.unwrap_err(),
+            Refused
+        );
     }
 
     #[tokio::test]
@@ -111,6 +142,9 @@ mod tests {
             .readable_types(&Reader::for_tests(person), person, range())
             .await
             .unwrap();
-        assert_eq!(permit.windows_of(&heart_rate()).map(Windows::as_slice), Some([range()].as_slice()));
+        assert_eq!(
+            permit.windows_of(&heart_rate()).map(Windows::as_slice),
+            Some([range()].as_slice())
+        );
     }
 }

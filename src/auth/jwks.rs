@@ -1,10 +1,12 @@
 //! The keys that an outside identity provider publishes.
 //!
-//! A key set is fetched when it is first needed, kept for its lifetime, and fetched again when a token names a key that is not in it, but never
-//! more often than the minimum interval, so that made-up key names cannot turn this service against the provider. While the provider does
-//! not answer, the last set stays in use for a day.
+//! A key set is fetched when it is first needed, kept for its lifetime, and fetched again when a token names
+//! a key that is not in it, but never more often than the minimum interval, so that made-up key names cannot
+//! turn this service against the provider. While the provider does not answer, the last set stays in use for
+//! a day.
 //!
-//! A fetch is nobody's: it goes on when the request that began it does not wait any longer, so a provider that hangs costs few requests little.
+//! A fetch is nobody's: it goes on when the request that began it does not wait any longer, so a provider
+//! that hangs costs few requests little.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -24,13 +26,15 @@ mod document;
 #[cfg(test)]
 mod tests;
 
-/// How long keys stay believed while the provider cannot be reached. A key that was withdrawn meanwhile is believed as long.
+/// How long keys stay believed while the provider cannot be reached. A key that was withdrawn meanwhile is
+/// believed as long.
 const STALE_LIMIT: Duration = Duration::from_hours(24);
 
 const FETCH_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long the request that finds the keys too old waits for newer ones. A provider in good health answers within it, so that a withdrawn key is
-/// believed no longer than its lifetime; beyond it, a good token is worth more.
+/// How long the request that finds the keys too old waits for newer ones. A provider in good health answers
+/// within it, so that a withdrawn key is believed no longer than its lifetime; beyond it, a good token is
+/// worth more.
 const RENEWAL_PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long a token waits whose key is not known. It may be new.
@@ -97,7 +101,8 @@ impl Jwks {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(address("expected http:// or https://".to_owned()));
         }
-        // A redirect could lead from the address that the operator vouches for to one that nobody does. Proxies are no setting of ours.
+        // A redirect could lead from the address that the operator vouches for to one that nobody does.
+        // Proxies are no setting of ours.
         let client = reqwest::Client::builder()
             .timeout(FETCH_LIMIT)
             .redirect(reqwest::redirect::Policy::none())
@@ -182,12 +187,17 @@ impl Jwks {
     }
 }
 
-async fn within<T>(patience: Duration, renewed: impl Future<Output = Result<T, JwksError>>) -> Result<T, JwksError> {
+async fn within<T>(
+    patience: Duration,
+    renewed: impl Future<Output = Result<T, JwksError>>,
+) -> Result<T, JwksError> {
     timeout(patience, renewed).await.unwrap_or(Err(JwksError::Late))
 }
 
 async fn outcome(fetching: Fetching) -> Result<Arc<KeySet>, JwksError> {
-    fetching.await.unwrap_or_else(|error| Err(JwksError::Fetch(error.to_string())))
+    fetching
+        .await
+        .unwrap_or_else(|error| Err(JwksError::Fetch(error.to_string())))
 }
 
 impl Published {
@@ -202,7 +212,8 @@ impl Published {
     async fn renew(&self, attempts: &mut Attempts) -> Result<Arc<KeySet>, JwksError> {
         let document = self.fetch().await?;
         let keys = document::verifying_keys(&document, &self.provider.algorithms)?;
-        // Equal documents still get a new generation: the only price is that remembered tokens are verified once more.
+        // Equal documents still get a new generation: the only price is that remembered tokens are verified
+        // once more.
         attempts.generation += 1;
         let keys = Arc::new(KeySet {
             generation: attempts.generation,
@@ -218,9 +229,17 @@ impl Published {
 
     async fn fetch(&self) -> Result<Vec<u8>, JwksError> {
         let failed = |error: reqwest::Error| JwksError::Fetch(error.without_url().to_string());
-        let mut response = self.client.get(&self.provider.jwks_url).send().await.map_err(failed)?;
+        let mut response = self
+            .client
+            .get(&self.provider.jwks_url)
+            .send()
+            .await
+            .map_err(failed)?;
         if !response.status().is_success() {
-            return Err(JwksError::Fetch(format!("the provider answered {}", response.status())));
+            return Err(JwksError::Fetch(format!(
+                "the provider answered {}",
+                response.status()
+            )));
         }
         let mut document = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {

@@ -1,7 +1,7 @@
 //! The signing key of an installation that issues its own tokens.
 //!
-//! A file in the data directory, made at first use and kept for the life of the directory. Several processes may want it first: one of them wins
-//! and all use the same. Nothing here ever prints it.
+//! A file in the data directory, made at first use and kept for the life of the directory. Several processes
+//! may want it first: one of them wins and all use the same. Nothing here ever prints it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -85,7 +85,9 @@ fn read(path: &Path) -> Result<SigningKey, KeyError> {
     }
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
-    let malformed = || KeyError::Malformed { path: path.to_owned() };
+    let malformed = || KeyError::Malformed {
+        path: path.to_owned(),
+    };
     let secret = from_hexadecimal(text.trim_ascii()).ok_or_else(malformed)?;
     if secret.len() < LEAST_BYTES {
         return Err(malformed());
@@ -93,7 +95,8 @@ fn read(path: &Path) -> Result<SigningKey, KeyError> {
     Ok(SigningKey(secret))
 }
 
-/// Writes a complete key beside the final name and links it there: a reader finds no key or a whole one, and of two makers one wins.
+/// Writes a complete key beside the final name and links it there: a reader finds no key or a whole one, and
+/// of two makers one wins.
 fn create(directory: &Path, path: &Path) -> io::Result<()> {
     let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
     let written = write_private(&draft, &new_secret());
@@ -108,14 +111,20 @@ fn create(directory: &Path, path: &Path) -> io::Result<()> {
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    // The process's umask can only take permissions away; setting them again also covers file systems that ignore the mode of `open`.
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    // The process's umask can only take permissions away; setting them again also covers file systems that
+    // ignore the mode of `open`.
     file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
-/// Three random ids, of 122 random bits each from the system's generator: more than the 256 bits that the signature can use.
+/// Three random ids, of 122 random bits each from the system's generator: more than the 256 bits that the
+/// signature can use.
 fn new_secret() -> String {
     let ids = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()];
     let mut text: String = ids.iter().map(|id| id.simple().to_string()).collect();
@@ -130,7 +139,8 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
         .collect();
     let digits = digits?;
     let (pairs, rest) = digits.as_chunks::<2>();
-    rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
+    rest.is_empty()
+        .then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 #[cfg(test)]
@@ -144,7 +154,10 @@ mod tests {
         let second = SigningKey::open_or_create(directory.path()).unwrap();
         assert_eq!(first.0, second.0);
         assert_eq!(first.0.len(), 48);
-        let mode = std::fs::metadata(directory.path().join(FILE_NAME)).unwrap().mode() & 0o7777;
+        let mode = std::fs::metadata(directory.path().join(FILE_NAME))
+            .unwrap()
+            .mode()
+            & 0o7777;
         assert_eq!(mode, 0o600);
         let names: Vec<_> = std::fs::read_dir(directory.path())
             .unwrap()
@@ -187,7 +200,10 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             write_private(&directory.path().join(FILE_NAME), text).unwrap();
             assert!(
-                matches!(SigningKey::open_or_create(directory.path()), Err(KeyError::Malformed { .. })),
+                matches!(
+                    SigningKey::open_or_create(directory.path()),
+                    Err(KeyError::Malformed { .. })
+                ),
                 "{text:?}"
             );
         }

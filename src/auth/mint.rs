@@ -29,7 +29,13 @@ pub enum MintError {
 }
 
 /// A token that a verifier with the same key and settings accepts from `now` on.
-pub fn mint(key: &SigningKey, settings: &IdentitySettings, order: &TokenOrder, id: Uuid, now: Instant) -> Result<String, MintError> {
+pub fn mint(
+    key: &SigningKey,
+    settings: &IdentitySettings,
+    order: &TokenOrder,
+    id: Uuid,
+    now: Instant,
+) -> Result<String, MintError> {
     let issued = now.micros().div_euclid(MICROS_PER_SECOND);
     let expires = issued.saturating_add_unsigned(order.lifetime.as_secs());
     let person = order.person.to_string();

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// Names of the signature algorithms that an outside provider may use. HMAC is absent on purpose: a shared secret cannot come from a
-/// published key set, and accepting it there is how public keys get used as secrets.
+/// Names of the signature algorithms that an outside provider may use. HMAC is absent on purpose: a shared
+/// secret cannot come from a published key set, and accepting it there is how public keys get used as
+/// secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PublicAlgorithm {
     Rs256,

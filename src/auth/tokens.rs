@@ -1,8 +1,9 @@
 //! Tokens in, readers out.
 //!
-//! A [`Verifier`] lives as long as the service. It believes either the key in the data directory or the keys that an outside provider publishes,
-//! never both, and each key only with the one algorithm it was made for, so that no header of a token can choose how the token is checked. Verified
-//! tokens are remembered until they expire or the keys change, because a signature costs more than most answers. No token is ever logged.
+//! A [`Verifier`] lives as long as the service. It believes either the key in the data directory or the keys
+//! that an outside provider publishes, never both, and each key only with the one algorithm it was made for,
+//! so that no header of a token can choose how the token is checked. Verified tokens are remembered until
+//! they expire or the keys change, because a signature costs more than most answers. No token is ever logged.
 
 use std::sync::Arc;
 
@@ -117,8 +118,10 @@ impl KeySet {
         let wanted = header.kid.as_deref();
         let algorithm = header.alg;
         self.keys.iter().filter(move |key| {
-            // A provider with named keys names them in its tokens too; a token without a name may fit any key of its algorithm.
-            key.algorithm == algorithm && (wanted.is_none() || key.id.is_none() || key.id.as_deref() == wanted)
+            // A provider with named keys names them in its tokens too; a token without a name may fit any key
+            // of its algorithm.
+            key.algorithm == algorithm
+                && (wanted.is_none() || key.id.is_none() || key.id.as_deref() == wanted)
         })
     }
 }
@@ -209,7 +212,12 @@ impl Verifier {
         Ok(reader)
     }
 
-    async fn judge(&self, token: &str, mut keys: Arc<KeySet>, now: Instant) -> Result<(Reader, u64), Refusal> {
+    async fn judge(
+        &self,
+        token: &str,
+        mut keys: Arc<KeySet>,
+        now: Instant,
+    ) -> Result<(Reader, u64), Refusal> {
         let header = self.header(token)?;
         if keys.fitting(&header).next().is_none()
             && let Keys::Published(jwks) = &self.keys
@@ -276,7 +284,8 @@ fn bearer(authorization: &[u8]) -> Result<&str, Refusal> {
 fn header_refusal(error: &jsonwebtoken::errors::Error) -> Refusal {
     use jsonwebtoken::errors::ErrorKind;
     match error.kind() {
-        // An algorithm that the library does not know, `none` among them, is a value that its list of names does not have.
+        // An algorithm that the library does not know, `none` among them, is a value that its list of names
+        // does not have.
         ErrorKind::Json(inner) if inner.is_data() => Refusal::Algorithm,
         _ => Refusal::Malformed,
     }
@@ -284,7 +293,8 @@ fn header_refusal(error: &jsonwebtoken::errors::Error) -> Refusal {
 
 fn signed_claims(token: &str, key: &VerifyingKey) -> Result<Map<String, Value>, Refusal> {
     use jsonwebtoken::errors::ErrorKind;
-    // Only the signature is left to the library. Claims are judged against our own clock, and the same way whoever signed them.
+    // Only the signature is left to the library. Claims are judged against our own clock, and the same way
+    // whoever signed them.
     let mut validation = Validation::new(key.algorithm);
     validation.required_spec_claims.clear();
     validation.validate_exp = false;
@@ -294,7 +304,9 @@ fn signed_claims(token: &str, key: &VerifyingKey) -> Result<Map<String, Value>, 
         Ok(data) => Ok(data.claims),
         Err(error) => Err(match error.kind() {
             ErrorKind::InvalidAlgorithm => Refusal::Algorithm,
-            ErrorKind::InvalidToken | ErrorKind::Base64(_) | ErrorKind::Json(_) | ErrorKind::Utf8(_) => Refusal::Malformed,
+            ErrorKind::InvalidToken | ErrorKind::Base64(_) | ErrorKind::Json(_) | ErrorKind::Utf8(_) => {
+                Refusal::Malformed
+            }
             _ => Refusal::Signature,
         }),
     }

@@ -32,8 +32,13 @@ impl Catalog {
 
     /// The pieces of a partition, verified, without the bytes of the tail.
     pub async fn pieces_of(&self, person: PersonId, data_type: &TypeId) -> Result<Vec<Piece>, CatalogError> {
-        let partitions = self.snapshot(person, std::slice::from_ref(data_type), &|_| true).await?;
-        Ok(partitions.into_iter().flat_map(|partition| partition.pieces).collect())
+        let partitions = self
+            .snapshot(person, std::slice::from_ref(data_type), &|_| true)
+            .await?;
+        Ok(partitions
+            .into_iter()
+            .flat_map(|partition| partition.pieces)
+            .collect())
     }
 
     async fn check_table(&self, table: &Table) -> Result<(), CatalogError> {
@@ -41,7 +46,9 @@ impl Catalog {
         let mut after = Vec::new();
         loop {
             let page = session.page(table, &after).await?;
-            let Some(last) = page.last() else { return session.commit().await };
+            let Some(last) = page.last() else {
+                return session.commit().await;
+            };
             after = last.key(table);
         }
     }
@@ -50,7 +57,11 @@ impl Catalog {
         let mut session = self.database.read().await?;
         let rows = verify_partitions(&mut session, person).await?;
         for content in read_contents(&mut session, person, rows).await?.into_values() {
-            for (piece, _) in content.pieces.iter().filter(|(piece, _)| matches!(piece.place, Place::Tail { .. })) {
+            for (piece, _) in content
+                .pieces
+                .iter()
+                .filter(|(piece, _)| matches!(piece.place, Place::Tail { .. }))
+            {
                 let blob = session
                     .fetch(
                         "SELECT blob FROM blobs WHERE piece = $1".to_owned(),

@@ -1,7 +1,8 @@
 //! The one way in which records get into the catalogue.
 //!
-//! A commit locks the people it touches in the order of their ids, compares the versions of the partitions it changes, and writes everything with a
-//! handful of statements, however many people and partitions there are. All of it happens, or nothing.
+//! A commit locks the people it touches in the order of their ids, compares the versions of the partitions it
+//! changes, and writes everything with a handful of statements, however many people and partitions there are.
+//! All of it happens, or nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -13,7 +14,9 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::records::{Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, SeenSource, WRITE_LIMIT};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
-use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
+use super::tables::{
+    DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of,
+};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -23,19 +26,29 @@ const MINUTE: i64 = 60_000_000;
 const PEOPLE_AT_ONCE: usize = 64;
 
 impl Catalog {
-    /// Makes everything in `commit` durable and visible to every node, or nothing of it. People who are new are created.
+    /// Makes everything in `commit` durable and visible to every node, or nothing of it. People who are new
+    /// are created.
     ///
-    /// On `Stale` and on an error nothing happened, except that the connection may break while the database confirms: then the new pieces are looked
-    /// for, and only where that is impossible too is the outcome unknown behind `Unavailable`.
+    /// On `Stale` and on an error nothing happened, except that the connection may break while the database
+    /// confirms: then the new pieces are looked for, and only where that is impossible too is the outcome
+    /// unknown behind `Unavailable`.
     pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
-        refuse_abandoned(commit.changes.iter().flat_map(|change| &change.add), self.clock.now())?;
+        refuse_abandoned(
+            commit.changes.iter().flat_map(|change| &change.add),
+            self.clock.now(),
+        )?;
         self.register(commit).await
     }
 
     /// The same for objects of any age, while nobody collects what seems to be abandoned.
     pub async fn register(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
         let mut session = self.database.write().await?;
-        let witness = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.id).next();
+        let witness = commit
+            .changes
+            .iter()
+            .flat_map(|change| &change.add)
+            .map(|piece| piece.id)
+            .next();
         let outcome = apply(&mut session, commit, self.clock.now()).await?;
         match outcome {
             CommitOutcome::Done => self.confirm(session, witness).await?,
@@ -61,7 +74,11 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     let unchanged = |change: &PartitionChange| {
         partitions
             .get(&(change.person, change.data_type.clone()))
-            .is_some_and(|(row, _)| change.expected_version.is_none_or(|expected| row.version == expected))
+            .is_some_and(|(row, _)| {
+                change
+                    .expected_version
+                    .is_none_or(|expected| row.version == expected)
+            })
     };
     if !commit.changes.iter().all(unchanged) {
         return Ok(CommitOutcome::Stale);
@@ -77,20 +94,31 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     for change in &commit.changes {
         let sequence = sequence_of(change.person);
         for piece in &change.add {
-            pieces.push(piece_values(change.person, &change.data_type, piece, sequence, now));
+            pieces.push(piece_values(
+                change.person,
+                &change.data_type,
+                piece,
+                sequence,
+                now,
+            ));
             if let NewPlace::Tail { blob } = &piece.place {
                 blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
             }
         }
-        dead.extend(
-            change
-                .dead
-                .iter()
-                .map(|(piece, record)| DeadRow::values(change.person, &change.data_type, *piece, *record, sequence)),
-        );
+        dead.extend(change.dead.iter().map(|(piece, record)| {
+            DeadRow::values(change.person, &change.data_type, *piece, *record, sequence)
+        }));
     }
-    let mut piece_checksums = session.insert(&PIECES, pieces, Existing::Refuse).await?.checksums.into_iter();
-    let mut dead_checksums = session.insert(&DEAD_ROWS, dead, Existing::Refuse).await?.checksums.into_iter();
+    let mut piece_checksums = session
+        .insert(&PIECES, pieces, Existing::Refuse)
+        .await?
+        .checksums
+        .into_iter();
+    let mut dead_checksums = session
+        .insert(&DEAD_ROWS, dead, Existing::Refuse)
+        .await?
+        .checksums
+        .into_iter();
     session.insert_blobs(blobs).await?;
 
     let minute = now.micros().div_euclid(MINUTE) * MINUTE;
@@ -122,7 +150,11 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     }
     store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
     session
-        .insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace)
+        .insert(
+            &LEDGERS,
+            ledgers.values().map(Ledger::values).collect(),
+            Existing::Replace,
+        )
         .await?;
     session.insert(&UPDATES, ended, Existing::Refuse).await?;
     store_sources(session, &commit.sources, now).await?;
@@ -150,11 +182,19 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     })
 }
 
-/// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind, and removed.
-pub(super) fn refuse_abandoned<'p>(pieces: impl IntoIterator<Item = &'p NewPiece>, now: Instant) -> Result<(), CatalogError> {
+/// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind,
+/// and removed.
+pub(super) fn refuse_abandoned<'p>(
+    pieces: impl IntoIterator<Item = &'p NewPiece>,
+    now: Instant,
+) -> Result<(), CatalogError> {
     let limit = now.micros().saturating_sub(WRITE_LIMIT.as_micros() as i64);
     for piece in pieces {
-        let written_at = piece.id.0.get_timestamp().map(|timestamp| timestamp.to_unix().0 as i64 * 1_000_000);
+        let written_at = piece
+            .id
+            .0
+            .get_timestamp()
+            .map(|timestamp| timestamp.to_unix().0 as i64 * 1_000_000);
         if let (NewPlace::Object { path, .. }, Some(written_at)) = (&piece.place, written_at)
             && written_at < limit
         {
@@ -173,7 +213,11 @@ pub(super) async fn lock_people(
     now: Instant,
 ) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
     let mut ledgers = read_ledgers(session, people).await?;
-    let new: Vec<PersonId> = people.iter().copied().filter(|person| !ledgers.contains_key(person)).collect();
+    let new: Vec<PersonId> = people
+        .iter()
+        .copied()
+        .filter(|person| !ledgers.contains_key(person))
+        .collect();
     if !new.is_empty() {
         for person in &new {
             create_person(session, *person, None, now).await?;
@@ -184,16 +228,31 @@ pub(super) async fn lock_people(
 }
 
 /// Creates a person unless there is one already; returns whether it was new.
-pub(super) async fn create_person(session: &mut Session, person: PersonId, name: Option<&str>, now: Instant) -> Result<bool, CatalogError> {
+pub(super) async fn create_person(
+    session: &mut Session,
+    person: PersonId,
+    name: Option<&str>,
+    now: Instant,
+) -> Result<bool, CatalogError> {
     if !session
         .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])
         .await?
         .is_empty()
-        && session.select(&LEDGERS, "WHERE person = $1", vec![id(person.0)]).await?.is_empty()
+        && session
+            .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
+            .await?
+            .is_empty()
     {
-        return Err(CatalogError::corrupt(format!("person {person} has partitions but was lost")));
+        return Err(CatalogError::corrupt(format!(
+            "person {person} has partitions but was lost"
+        )));
     }
-    let row = vec![id(person.0), optional_text(name), Value::NullText, Value::Int(now.micros())];
+    let row = vec![
+        id(person.0),
+        optional_text(name),
+        Value::NullText,
+        Value::Int(now.micros()),
+    ];
     let created = session.insert(&PEOPLE, vec![row], Existing::Keep).await?.rows == 1;
     session
         .insert(&LEDGERS, vec![Ledger::empty(person).values()], Existing::Keep)
@@ -201,7 +260,10 @@ pub(super) async fn create_person(session: &mut Session, person: PersonId, name:
     Ok(created)
 }
 
-async fn read_ledgers(session: &mut Session, people: &BTreeSet<PersonId>) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
+async fn read_ledgers(
+    session: &mut Session,
+    people: &BTreeSet<PersonId>,
+) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
     let mut ledgers = BTreeMap::new();
     let people: Vec<PersonId> = people.iter().copied().collect();
     for some in people.chunks(PEOPLE_AT_ONCE) {
@@ -217,14 +279,22 @@ async fn read_ledgers(session: &mut Session, people: &BTreeSet<PersonId>) -> Res
 
 type Partitions = HashMap<(PersonId, TypeId), (PartitionRow, Option<u32>)>;
 
-/// The rows of the partitions that are about to change, each with the checksum it is stored under, or none if it is new.
-async fn current_partitions(session: &mut Session, changes: &[PartitionChange], now: Instant) -> Result<Partitions, CatalogError> {
+/// The rows of the partitions that are about to change, each with the checksum it is stored under, or none if
+/// it is new.
+async fn current_partitions(
+    session: &mut Session,
+    changes: &[PartitionChange],
+    now: Instant,
+) -> Result<Partitions, CatalogError> {
     let mut partitions: Partitions = HashMap::with_capacity(changes.len());
     let mut types_of: BTreeMap<PersonId, Vec<Value>> = BTreeMap::new();
     for change in changes {
         let empty = PartitionRow::empty(change.person, change.data_type.clone(), now);
         partitions.insert((change.person, change.data_type.clone()), (empty, None));
-        types_of.entry(change.person).or_default().push(text(&change.data_type.0));
+        types_of
+            .entry(change.person)
+            .or_default()
+            .push(text(&change.data_type.0));
     }
     let types_of: Vec<(PersonId, Vec<Value>)> = types_of.into_iter().collect();
     for some in types_of.chunks(PEOPLE_AT_ONCE) {
@@ -253,17 +323,27 @@ pub(super) async fn store_partitions(
     ledgers: &mut BTreeMap<PersonId, Ledger>,
 ) -> Result<(), CatalogError> {
     for (row, stored) in &rows {
-        let Some(ledger) = ledgers.get_mut(&row.person) else { continue };
+        let Some(ledger) = ledgers.get_mut(&row.person) else {
+            continue;
+        };
         ledger.digest ^= row.checksum() ^ stored.unwrap_or(0);
         ledger.partitions += i64::from(stored.is_none());
     }
     session
-        .insert(&PARTITIONS, rows.iter().map(|(row, _)| row.values()).collect(), Existing::Replace)
+        .insert(
+            &PARTITIONS,
+            rows.iter().map(|(row, _)| row.values()).collect(),
+            Existing::Replace,
+        )
         .await?;
     Ok(())
 }
 
-async fn store_sources(session: &mut Session, sources: &[SeenSource], now: Instant) -> Result<(), CatalogError> {
+async fn store_sources(
+    session: &mut Session,
+    sources: &[SeenSource],
+    now: Instant,
+) -> Result<(), CatalogError> {
     let rows = sources
         .iter()
         .map(|source| {

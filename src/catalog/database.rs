@@ -1,7 +1,9 @@
-//! One face for SQLite and PostgreSQL: everything in which the two differ is in this file, and nothing else in the room names either.
+//! One face for SQLite and PostgreSQL: everything in which the two differ is in this file, and nothing else
+//! in the room names either.
 //!
-//! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each on a thread of its own; the pools
-//! hand them out. A `Session` is one transaction and rolls back when it is dropped before `commit`. Knows no tables.
+//! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each
+//! on a thread of its own; the pools hand them out. A `Session` is one transaction and rolls back when it is
+//! dropped before `commit`. Knows no tables.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,7 +14,8 @@ use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection as _, Decode, Encode, PgPool, Postgres, Row as _, Sqlite, SqlitePool, Transaction, Type,
+    AssertSqlSafe, ConnectOptions, Connection as _, Decode, Encode, PgPool, Postgres, Row as _, Sqlite,
+    SqlitePool, Transaction, Type,
 };
 
 use super::errors::CatalogError;
@@ -69,7 +72,10 @@ pub(super) enum Row {
 impl Database {
     /// Connects, creating an SQLite file that does not exist yet.
     pub async fn open(address: &str) -> Result<Self, CatalogError> {
-        if let Some(path) = address.strip_prefix("sqlite://").or_else(|| address.strip_prefix("sqlite:")) {
+        if let Some(path) = address
+            .strip_prefix("sqlite://")
+            .or_else(|| address.strip_prefix("sqlite:"))
+        {
             return open_sqlite(Path::new(path)).await;
         }
         if address.starts_with("postgres://") || address.starts_with("postgresql://") {
@@ -92,10 +98,13 @@ impl Database {
         })
     }
 
-    /// A transaction that may change the catalogue. SQLite lets one in at a time; PostgreSQL relies on the locks that the caller takes.
+    /// A transaction that may change the catalogue. SQLite lets one in at a time; PostgreSQL relies on the
+    /// locks that the caller takes.
     pub async fn write(&self) -> Result<Session, CatalogError> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => Session::Sqlite(SqliteSession::begin(writer, "BEGIN IMMEDIATE").await?),
+            Self::Sqlite { writer, .. } => {
+                Session::Sqlite(SqliteSession::begin(writer, "BEGIN IMMEDIATE").await?)
+            }
             Self::Postgres(pool) => Session::Postgres(pool.begin().await.map_err(classify)?),
         })
     }
@@ -119,7 +128,10 @@ impl Database {
         let mut session = self.write().await?;
         if matches!(session, Session::Postgres(_)) {
             session
-                .fetch("SELECT pg_advisory_xact_lock($1)".to_owned(), vec![Value::Int(MIGRATION_LOCK)])
+                .fetch(
+                    "SELECT pg_advisory_xact_lock($1)".to_owned(),
+                    vec![Value::Int(MIGRATION_LOCK)],
+                )
                 .await?;
         }
         Ok(session)
@@ -129,7 +141,9 @@ impl Database {
     pub async fn self_check(&self) -> Result<Vec<String>, CatalogError> {
         match self {
             Self::Sqlite { .. } => {
-                let rows = self.fetch("PRAGMA integrity_check".to_owned(), Vec::new()).await?;
+                let rows = self
+                    .fetch("PRAGMA integrity_check".to_owned(), Vec::new())
+                    .await?;
                 let mut complaints = Vec::new();
                 for row in rows {
                     let text = row.text(0)?;
@@ -187,7 +201,9 @@ impl Session {
                 "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1"
             }
         };
-        let rows = self.fetch(sql.to_owned(), vec![Value::Text(name.to_owned())]).await?;
+        let rows = self
+            .fetch(sql.to_owned(), vec![Value::Text(name.to_owned())])
+            .await?;
         Ok(!rows.is_empty())
     }
 
@@ -195,7 +211,10 @@ impl Session {
         match self {
             Self::Sqlite(session) => {
                 let script = AssertSqlSafe(script.to_owned());
-                sqlx::raw_sql(script).execute(&mut *session.connection).await.map_err(classify)?;
+                sqlx::raw_sql(script)
+                    .execute(&mut *session.connection)
+                    .await
+                    .map_err(classify)?;
             }
             Self::Postgres(transaction) => {
                 let script = postgres_definitions(script);
@@ -208,7 +227,8 @@ impl Session {
         Ok(())
     }
 
-    /// Words that make a `SELECT` keep its rows locked until the transaction ends. SQLite's writers are alone anyway.
+    /// Words that make a `SELECT` keep its rows locked until the transaction ends. SQLite's writers are alone
+    /// anyway.
     pub fn locking(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "",
@@ -216,7 +236,8 @@ impl Session {
         }
     }
 
-    /// `$1` is understood everywhere, but SQLite takes it for a name and searches all names for each value: quadratic in long lists.
+    /// `$1` is understood everywhere, but SQLite takes it for a name and searches all names for each value:
+    /// quadratic in long lists.
     pub fn marks(&self) -> Marks {
         match self {
             Self::Sqlite(_) => Marks::Plain,
@@ -224,7 +245,8 @@ impl Session {
         }
     }
 
-    /// When this returns `Ok`, what the transaction did survives a crash of this process and of the database's machine.
+    /// When this returns `Ok`, what the transaction did survives a crash of this process and of the
+    /// database's machine.
     pub async fn commit(self) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => session.end("COMMIT").await,
@@ -243,8 +265,9 @@ impl Session {
 
 /// A transaction of SQLite.
 ///
-/// SQLite rolls back by itself when its disk is full, which the driver's own transactions do not notice: they would leave a connection behind that can
-/// begin nothing any more. So a connection whose transaction did not end well is closed.
+/// SQLite rolls back by itself when its disk is full, which the driver's own transactions do not notice: they
+/// would leave a connection behind that can begin nothing any more. So a connection whose transaction did not
+/// end well is closed.
 pub(super) struct SqliteSession {
     connection: PoolConnection<Sqlite>,
     ended: bool,
@@ -253,13 +276,22 @@ pub(super) struct SqliteSession {
 impl SqliteSession {
     async fn begin(pool: &SqlitePool, statement: &'static str) -> Result<Self, CatalogError> {
         let connection = pool.acquire().await.map_err(classify)?;
-        let mut session = Self { connection, ended: false };
-        sqlx::query(statement).execute(&mut *session.connection).await.map_err(classify)?;
+        let mut session = Self {
+            connection,
+            ended: false,
+        };
+        sqlx::query(statement)
+            .execute(&mut *session.connection)
+            .await
+            .map_err(classify)?;
         Ok(session)
     }
 
     async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
-        sqlx::query(statement).execute(&mut *self.connection).await.map_err(classify)?;
+        sqlx::query(statement)
+            .execute(&mut *self.connection)
+            .await
+            .map_err(classify)?;
         self.ended = true;
         Ok(())
     }
@@ -306,13 +338,27 @@ impl Row {
     }
 }
 
-async fn fetch_sqlite(connection: &mut sqlx::SqliteConnection, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
-    let rows = bound::<Sqlite>(sql, values).fetch_all(connection).await.map_err(classify)?;
+async fn fetch_sqlite(
+    connection: &mut sqlx::SqliteConnection,
+    sql: String,
+    values: Vec<Value>,
+) -> Result<Vec<Row>, CatalogError> {
+    let rows = bound::<Sqlite>(sql, values)
+        .fetch_all(connection)
+        .await
+        .map_err(classify)?;
     Ok(rows.into_iter().map(Row::Sqlite).collect())
 }
 
-async fn fetch_postgres(connection: &mut sqlx::PgConnection, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
-    let rows = bound::<Postgres>(sql, values).fetch_all(connection).await.map_err(classify)?;
+async fn fetch_postgres(
+    connection: &mut sqlx::PgConnection,
+    sql: String,
+    values: Vec<Value>,
+) -> Result<Vec<Row>, CatalogError> {
+    let rows = bound::<Postgres>(sql, values)
+        .fetch_all(connection)
+        .await
+        .map_err(classify)?;
     Ok(rows.into_iter().map(Row::Postgres).collect())
 }
 
@@ -383,7 +429,9 @@ async fn open_postgres(address: &str) -> Result<Database, CatalogError> {
             Ok(true)
         })
     });
-    Ok(Database::Postgres(pool.connect_with(options).await.map_err(classify)?))
+    Ok(Database::Postgres(
+        pool.connect_with(options).await.map_err(classify)?,
+    ))
 }
 
 fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
@@ -478,7 +526,9 @@ fn classify_postgres(code: &str, detail: String) -> CatalogError {
         "53100" => CatalogError::Full { detail },
         "XX001" | "XX002" => CatalogError::Corrupt { what: detail },
         "23505" => CatalogError::Exists { what: detail },
-        "40001" | "40P01" | "55P03" | "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => CatalogError::Unavailable { detail },
+        "40001" | "40P01" | "55P03" | "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => {
+            CatalogError::Unavailable { detail }
+        }
         _ if code.starts_with("08") || code.starts_with("53") => CatalogError::Unavailable { detail },
         _ => CatalogError::Refused { detail },
     }

@@ -15,15 +15,24 @@ impl Catalog {
     /// Stores a definition that is new.
     pub async fn insert_definition(&self, definition: &StoredDefinition) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        session.insert(&DEFINITIONS, vec![values(definition)], Existing::Refuse).await?;
+        session
+            .insert(&DEFINITIONS, vec![values(definition)], Existing::Refuse)
+            .await?;
         session.commit().await
     }
 
-    /// Stores a changed definition, unless somebody else changed it since version `expected` was read: then nothing happens and the answer is `false`.
-    pub async fn update_definition(&self, definition: &StoredDefinition, expected: i64) -> Result<bool, CatalogError> {
+    /// Stores a changed definition, unless somebody else changed it since version `expected` was read: then
+    /// nothing happens and the answer is `false`.
+    pub async fn update_definition(
+        &self,
+        definition: &StoredDefinition,
+        expected: i64,
+    ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let rest = format!("WHERE definition = $1{}", session.locking());
-        let found = session.select(&DEFINITIONS, &rest, vec![id(definition.id)]).await?;
+        let found = session
+            .select(&DEFINITIONS, &rest, vec![id(definition.id)])
+            .await?;
         let Some(found) = found.first() else {
             return Err(CatalogError::Missing {
                 what: format!("definition {}", definition.id),
@@ -33,7 +42,9 @@ impl Catalog {
             session.rollback().await?;
             return Ok(false);
         }
-        session.insert(&DEFINITIONS, vec![values(definition)], Existing::Replace).await?;
+        session
+            .insert(&DEFINITIONS, vec![values(definition)], Existing::Replace)
+            .await?;
         session.commit().await?;
         Ok(true)
     }

@@ -1,4 +1,5 @@
-//! What can go wrong in the catalogue, in the terms its callers act on: try later, make room, repair, or correct the call.
+//! What can go wrong in the catalogue, in the terms its callers act on: try later, make room, repair, or
+//! correct the call.
 
 use thiserror::Error;
 
@@ -12,9 +13,13 @@ pub enum CatalogError {
     /// Stored bytes are not those that were written. Nothing derived from them was returned.
     #[error("the catalogue is damaged: {what}; run `almanac check`")]
     Corrupt { what: String },
-    #[error("the catalogue was written by a newer release: it has schema version {found}, this release knows {known}; upgrade first")]
+    #[error(
+        "the catalogue was written by a newer release: it has schema version {found}, this release knows {known}; upgrade first"
+    )]
     TooNew { found: i64, known: i64 },
-    #[error("the catalogue address {given:?} is not understood: expected sqlite://PATH or postgres://USER@HOST/DATABASE")]
+    #[error(
+        "the catalogue address {given:?} is not understood: expected sqlite://PATH or postgres://USER@HOST/DATABASE"
+    )]
     Address { given: String },
     #[error("{what} exists already")]
     Exists { what: String },

@@ -8,7 +8,8 @@ use super::tables::{ALL, Existing, Record, Table};
 use super::{Catalog, migrations};
 
 impl Catalog {
-    /// Copies the catalogue into a new SQLite file at `path`; every row is verified on the way. Refuses a path that exists.
+    /// Copies the catalogue into a new SQLite file at `path`; every row is verified on the way. Refuses a
+    /// path that exists.
     pub async fn export_to(&self, path: &Path) -> Result<(), CatalogError> {
         if path.exists() {
             return Err(CatalogError::Exists {
@@ -36,8 +37,12 @@ async fn copy_table(from: &mut Session, to: &mut Session, table: &Table) -> Resu
         let page = from.page(table, &after).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.key(table);
-        to.insert(table, page.into_iter().map(Record::into_values).collect(), Existing::Refuse)
-            .await?;
+        to.insert(
+            table,
+            page.into_iter().map(Record::into_values).collect(),
+            Existing::Refuse,
+        )
+        .await?;
     }
 }
 
@@ -46,16 +51,22 @@ async fn copy_blobs(from: &mut Session, to: &mut Session) -> Result<(), CatalogE
     loop {
         let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON blobs.piece = pieces.piece \
                    WHERE pieces.path IS NULL AND blobs.piece > $1 ORDER BY blobs.piece LIMIT $2";
-        let rows = from.fetch(sql.to_owned(), vec![Value::Bytes(last.clone()), Value::Int(64)]).await?;
+        let rows = from
+            .fetch(sql.to_owned(), vec![Value::Bytes(last.clone()), Value::Int(64)])
+            .await?;
         let mut blobs = Vec::with_capacity(rows.len());
         for row in &rows {
             let (piece, blob) = (row.bytes(0)?, row.bytes(1)?);
             if i64::from(crc32fast::hash(&blob)) != row.int(2)? {
-                return Err(CatalogError::corrupt("a tail piece differs from what was written"));
+                return Err(CatalogError::corrupt(
+                    "a tail piece differs from what was written",
+                ));
             }
             blobs.push((piece, blob));
         }
-        let Some((piece, _)) = blobs.last() else { return Ok(()) };
+        let Some((piece, _)) = blobs.last() else {
+            return Ok(());
+        };
         last.clone_from(piece);
         to.insert_blobs(blobs).await?;
     }

@@ -21,7 +21,12 @@ const PAGE: i64 = 1_000;
 
 impl Catalog {
     /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it.
-    pub async fn acquire_lease(&self, name: &str, holder: &str, length: Duration) -> Result<bool, CatalogError> {
+    pub async fn acquire_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        length: Duration,
+    ) -> Result<bool, CatalogError> {
         let now = self.clock.now().micros();
         let until = now.saturating_add(i64::try_from(length.as_micros()).unwrap_or(i64::MAX));
         let mut session = self.database.write().await?;
@@ -58,25 +63,32 @@ impl Catalog {
             .await?
         {
             let (person, data_type) = (row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()));
-            let entry = backlog.entry((person, data_type.clone())).or_insert_with(|| TailBacklog {
-                person,
-                data_type,
-                pieces: 0,
-                rows: 0,
-                bytes: 0,
-                oldest: Instant::from_micros(i64::MAX),
-            });
+            let entry = backlog
+                .entry((person, data_type.clone()))
+                .or_insert_with(|| TailBacklog {
+                    person,
+                    data_type,
+                    pieces: 0,
+                    rows: 0,
+                    bytes: 0,
+                    oldest: Instant::from_micros(i64::MAX),
+                });
             entry.pieces += 1;
             entry.rows += row.int(4)?;
             entry.bytes += row.int(5)?;
             entry.oldest = entry.oldest.min(Instant::from_micros(row.int(14)?));
         }
         let mut backlog: Vec<TailBacklog> = backlog.into_values().collect();
-        backlog.sort_by(|one, other| one.oldest.cmp(&other.oldest).then_with(|| one.data_type.cmp(&other.data_type)));
+        backlog.sort_by(|one, other| {
+            one.oldest
+                .cmp(&other.oldest)
+                .then_with(|| one.data_type.cmp(&other.data_type))
+        });
         Ok(backlog)
     }
 
-    /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something to do. Largest number of pieces first.
+    /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something
+    /// to do. Largest number of pieces first.
     pub async fn compaction_candidates(&self, pieces: i64) -> Result<Vec<CompactionCandidate>, CatalogError> {
         let rows = self
             .database
@@ -102,7 +114,11 @@ impl Catalog {
         let rest = "WHERE retired_at < $1 ORDER BY retired_at LIMIT $2";
         let rows = self
             .database
-            .select(&RETIRED_OBJECTS, rest, vec![Value::Int(moment.micros()), Value::Int(PAGE)])
+            .select(
+                &RETIRED_OBJECTS,
+                rest,
+                vec![Value::Int(moment.micros()), Value::Int(PAGE)],
+            )
             .await?;
         rows.iter().map(|row| row.text(0).map(str::to_owned)).collect()
     }
@@ -116,14 +132,21 @@ impl Catalog {
         for some in paths.chunks(64) {
             let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
             session
-                .execute(format!("DELETE FROM retired_objects WHERE path IN {list}"), values)
+                .execute(
+                    format!("DELETE FROM retired_objects WHERE path IN {list}"),
+                    values,
+                )
                 .await?;
         }
         session.commit().await
     }
 
-    /// Paths of objects that pieces point to, after `after` in a fixed order of (person, type, piece); a thousand at most. An empty answer is the end.
-    pub async fn object_paths(&self, after: Option<&ObjectCursor>) -> Result<Vec<ObjectCursor>, CatalogError> {
+    /// Paths of objects that pieces point to, after `after` in a fixed order of (person, type, piece); a
+    /// thousand at most. An empty answer is the end.
+    pub async fn object_paths(
+        &self,
+        after: Option<&ObjectCursor>,
+    ) -> Result<Vec<ObjectCursor>, CatalogError> {
         let (rest, values) = match after {
             None => (
                 "WHERE path IS NOT NULL ORDER BY person, data_type, piece LIMIT $1",
@@ -131,7 +154,12 @@ impl Catalog {
             ),
             Some(cursor) => (
                 "WHERE path IS NOT NULL AND (person, data_type, piece) > ($2, $3, $4) ORDER BY person, data_type, piece LIMIT $1",
-                vec![Value::Int(PAGE), id(cursor.person.0), text(&cursor.data_type.0), id(cursor.piece)],
+                vec![
+                    Value::Int(PAGE),
+                    id(cursor.person.0),
+                    text(&cursor.data_type.0),
+                    id(cursor.piece),
+                ],
             ),
         };
         let rows = self.database.select(&PIECES, rest, values).await?;
@@ -149,9 +177,12 @@ impl Catalog {
 
     /// How many objects there are that pieces point to.
     pub async fn object_totals(&self) -> Result<ObjectTotals, CatalogError> {
-        let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM pieces WHERE path IS NOT NULL";
+        let sql =
+            "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM pieces WHERE path IS NOT NULL";
         let rows = self.database.fetch(sql.to_owned(), Vec::new()).await?;
-        let row = rows.first().ok_or_else(|| CatalogError::corrupt("objects cannot be counted"))?;
+        let row = rows
+            .first()
+            .ok_or_else(|| CatalogError::corrupt("objects cannot be counted"))?;
         Ok(ObjectTotals {
             objects: row.int(0)?,
             bytes: row.int(1)?,
@@ -167,10 +198,19 @@ impl Catalog {
     pub async fn damages(&self) -> Result<Vec<(String, String)>, CatalogError> {
         let rows = self
             .database
-            .select(&META, "WHERE name LIKE $1 ORDER BY name", vec![text(&format!("{DAMAGE}%"))])
+            .select(
+                &META,
+                "WHERE name LIKE $1 ORDER BY name",
+                vec![text(&format!("{DAMAGE}%"))],
+            )
             .await?;
         rows.iter()
-            .map(|row| Ok((row.text(0)?.chars().skip(DAMAGE.len()).collect(), row.text(1)?.to_owned())))
+            .map(|row| {
+                Ok((
+                    row.text(0)?.chars().skip(DAMAGE.len()).collect(),
+                    row.text(1)?.to_owned(),
+                ))
+            })
             .collect()
     }
 
@@ -187,8 +227,14 @@ impl Catalog {
 
     /// A fact about the catalogue as a whole.
     pub async fn meta(&self, name: &str) -> Result<Option<String>, CatalogError> {
-        let found = self.database.select(&META, "WHERE name = $1", vec![text(name)]).await?;
-        found.first().map(|row| row.text(1).map(str::to_owned)).transpose()
+        let found = self
+            .database
+            .select(&META, "WHERE name = $1", vec![text(name)])
+            .await?;
+        found
+            .first()
+            .map(|row| row.text(1).map(str::to_owned))
+            .transpose()
     }
 
     pub async fn set_meta(&self, name: &str, value: &str) -> Result<(), CatalogError> {
@@ -213,7 +259,10 @@ impl ObjectCursor {
     /// The place as text, from which `parse` makes it again.
     #[must_use]
     pub fn written(&self) -> String {
-        format!("{} {} {} {}", self.person, self.piece, self.data_type.0, self.path)
+        format!(
+            "{} {} {} {}",
+            self.person, self.piece, self.data_type.0, self.path
+        )
     }
 
     #[must_use]

@@ -1,11 +1,14 @@
-//! How the catalogue's tables came to be. Applied at open, in order, in one transaction that only one process runs at a time. A migration that was
-//! released never changes; what it got wrong is put right by the next.
+//! How the catalogue's tables came to be. Applied at open, in order, in one transaction that only one process
+//! runs at a time. A migration that was released never changes; what it got wrong is put right by the next.
 
 use super::database::{Database, Value};
 use super::errors::CatalogError;
 use crate::model::time::Instant;
 
-const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("migrations/0001_foundation.sql"))];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("migrations/0001_foundation.sql")),
+    (2, include_str!("migrations/0002_documents.sql")),
+];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {
     let mut session = database.migrating().await?;
@@ -24,7 +27,9 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
         return Err(CatalogError::TooNew { found, known });
     }
     if found < 0 || (found == 0 && session.has_table("people").await?) {
-        return Err(CatalogError::corrupt("its schema version does not fit the tables there are"));
+        return Err(CatalogError::corrupt(
+            "its schema version does not fit the tables there are",
+        ));
     }
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;

@@ -35,7 +35,10 @@ impl Catalog {
     }
 
     pub async fn person(&self, person: PersonId) -> Result<Option<KnownPerson>, CatalogError> {
-        let found = self.database.select(&PEOPLE, "WHERE person = $1", vec![id(person.0)]).await?;
+        let found = self
+            .database
+            .select(&PEOPLE, "WHERE person = $1", vec![id(person.0)])
+            .await?;
         found.first().map(known_person).transpose()
     }
 
@@ -50,7 +53,12 @@ impl Catalog {
     }
 
     /// Puts a person's preferences, JSON text, in the place of `before`; `false` if something else is there.
-    pub async fn swap_preferences(&self, person: PersonId, before: Option<&str>, preferences: &str) -> Result<bool, CatalogError> {
+    pub async fn swap_preferences(
+        &self,
+        person: PersonId,
+        before: Option<&str>,
+        preferences: &str,
+    ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let rest = format!("WHERE person = $1{}", session.locking());
         let Some(found) = session.select(&PEOPLE, &rest, vec![id(person.0)]).await?.pop() else {
@@ -75,7 +83,11 @@ impl Catalog {
     pub async fn sources_of(&self, person: PersonId) -> Result<Vec<KnownSource>, CatalogError> {
         let rows = self
             .database
-            .select(&SOURCES, "WHERE person = $1 ORDER BY added_at, source_key", vec![id(person.0)])
+            .select(
+                &SOURCES,
+                "WHERE person = $1 ORDER BY added_at, source_key",
+                vec![id(person.0)],
+            )
             .await?;
         rows.iter()
             .map(|row| {
@@ -90,7 +102,11 @@ impl Catalog {
     }
 
     /// The upload that was accepted under an idempotency key, with the fingerprint of its request.
-    pub async fn upload_for_key(&self, person: PersonId, key: &str) -> Result<Option<(UploadId, [u8; 32])>, CatalogError> {
+    pub async fn upload_for_key(
+        &self,
+        person: PersonId,
+        key: &str,
+    ) -> Result<Option<(UploadId, [u8; 32])>, CatalogError> {
         let found = self
             .database
             .select(
@@ -99,7 +115,9 @@ impl Catalog {
                 vec![id(person.0), text(key)],
             )
             .await?;
-        let Some(found) = found.first() else { return Ok(None) };
+        let Some(found) = found.first() else {
+            return Ok(None);
+        };
         Ok(Some((
             found.id(2, UploadId::from_slice)?,
             found.id(3, |bytes| bytes.try_into().ok())?,
@@ -119,9 +137,13 @@ impl Catalog {
         Ok(forgotten)
     }
 
-    /// Records put or deleted by type, accepted in the minutes that `range` touches. Changes are counted by the minute, so whoever asks up to now
-    /// is told of those of the current one.
-    pub async fn updates_between(&self, person: PersonId, range: TimeRange) -> Result<Vec<(TypeId, i64)>, CatalogError> {
+    /// Records put or deleted by type, accepted in the minutes that `range` touches. Changes are counted by
+    /// the minute, so whoever asks up to now is told of those of the current one.
+    pub async fn updates_between(
+        &self,
+        person: PersonId,
+        range: TimeRange,
+    ) -> Result<Vec<(TypeId, i64)>, CatalogError> {
         let from = range.start().micros().div_euclid(MINUTE).saturating_mul(MINUTE);
         let until = range.end().micros();
         let mut counts: BTreeMap<TypeId, i64> = BTreeMap::new();
@@ -133,7 +155,11 @@ impl Catalog {
         }
         let values = vec![id(person.0), Value::Int(from), Value::Int(until)];
         for row in session
-            .select(&UPDATES, "WHERE person = $1 AND minute >= $2 AND minute < $3", values)
+            .select(
+                &UPDATES,
+                "WHERE person = $1 AND minute >= $2 AND minute < $3",
+                values,
+            )
             .await?
         {
             *counts.entry(TypeId(row.text(2)?.into())).or_default() += row.int(3)?;

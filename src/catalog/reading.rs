@@ -1,6 +1,7 @@
 //! What a person's partitions are made of, as of one moment.
 //!
-//! Everything read is held against the digests that commits keep, so that a row that got lost is noticed as well as one that changed.
+//! Everything read is held against the digests that commits keep, so that a row that got lost is noticed as
+//! well as one that changed.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,8 @@ use crate::model::registry::TypeId;
 const BLOBS_AT_ONCE: usize = 64;
 
 impl Catalog {
-    /// The current versions of a person's partitions, in the order of `types`; 0 where nothing was ever stored.
+    /// The current versions of a person's partitions, in the order of `types`; 0 where nothing was ever
+    /// stored.
     pub async fn versions(&self, person: PersonId, types: &[TypeId]) -> Result<Vec<i64>, CatalogError> {
         if types.is_empty() {
             return Ok(Vec::new());
@@ -37,7 +39,8 @@ impl Catalog {
         Ok(versions)
     }
 
-    /// A person's partitions in the order of `types` (each named once), all as of one moment. The bytes of tail pieces that are `held` are left out.
+    /// A person's partitions in the order of `types` (each named once), all as of one moment. The bytes of
+    /// tail pieces that are `held` are left out.
     pub async fn snapshot(
         &self,
         person: PersonId,
@@ -47,7 +50,9 @@ impl Catalog {
         let partitions = self.changed_since(person, types, &|_| None, held).await?;
         partitions
             .into_iter()
-            .map(|partition| partition.ok_or_else(|| CatalogError::corrupt("a partition that was asked for is missing")))
+            .map(|partition| {
+                partition.ok_or_else(|| CatalogError::corrupt("a partition that was asked for is missing"))
+            })
             .collect()
     }
 
@@ -67,17 +72,30 @@ impl Catalog {
         if rows.len() < types.len() {
             verify_partitions(&mut session, person).await?;
         }
-        let version_of = |data_type: &TypeId| rows.iter().find(|row| row.data_type == *data_type).map_or(0, |row| row.version);
+        let version_of = |data_type: &TypeId| {
+            rows.iter()
+                .find(|row| row.data_type == *data_type)
+                .map_or(0, |row| row.version)
+        };
         let changed: Vec<bool> = types
             .iter()
             .map(|data_type| known(data_type) != Some(version_of(data_type)))
             .collect();
-        let rows = rows.into_iter().filter(|row| known(&row.data_type) != Some(row.version)).collect();
+        let rows = rows
+            .into_iter()
+            .filter(|row| known(&row.data_type) != Some(row.version))
+            .collect();
         let mut contents = read_contents(&mut session, person, rows).await?;
         let mut wanted = Vec::new();
         for content in contents.values() {
             let missing = |piece: &Piece| matches!(piece.place, Place::Tail { .. }) && !held(piece.id);
-            wanted.extend(content.pieces.iter().filter(|(piece, _)| missing(piece)).map(|(piece, _)| piece.id));
+            wanted.extend(
+                content
+                    .pieces
+                    .iter()
+                    .filter(|(piece, _)| missing(piece))
+                    .map(|(piece, _)| piece.id),
+            );
         }
         let mut blobs = read_blobs(&mut session, &wanted).await?;
         session.commit().await?;
@@ -118,7 +136,11 @@ pub(super) struct Content {
 }
 
 /// The rows of those of the named partitions that exist.
-pub(super) async fn read_rows(session: &mut Session, person: PersonId, types: &[TypeId]) -> Result<Vec<PartitionRow>, CatalogError> {
+pub(super) async fn read_rows(
+    session: &mut Session,
+    person: PersonId,
+    types: &[TypeId],
+) -> Result<Vec<PartitionRow>, CatalogError> {
     let (rest, values) = of_types(person, types);
     session
         .select(&PARTITIONS, &rest, values)
@@ -211,7 +233,9 @@ impl Content {
             .map(|(_, checksum)| checksum)
             .chain(self.dead.iter().map(|(_, checksum)| checksum))
             .fold(0, |all, one| all ^ one);
-        let complete = self.pieces.len() as i64 == self.row.pieces && self.dead.len() as i64 == self.row.dead && digest == self.row.digest;
+        let complete = self.pieces.len() as i64 == self.row.pieces
+            && self.dead.len() as i64 == self.row.dead
+            && digest == self.row.digest;
         if !complete {
             return Err(CatalogError::corrupt(format!(
                 "pieces of {} were lost or invented",
@@ -240,13 +264,24 @@ impl Content {
 }
 
 /// Every partition of a person, held against the person's digest.
-pub(super) async fn verify_partitions(session: &mut Session, person: PersonId) -> Result<Vec<PartitionRow>, CatalogError> {
-    let ledger = session.select(&LEDGERS, "WHERE person = $1", vec![id(person.0)]).await?;
-    let ledger = ledger.first().map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
+pub(super) async fn verify_partitions(
+    session: &mut Session,
+    person: PersonId,
+) -> Result<Vec<PartitionRow>, CatalogError> {
+    let ledger = session
+        .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
+        .await?;
+    let ledger = ledger
+        .first()
+        .map_or_else(|| Ok(Ledger::empty(person)), Ledger::of)?;
     let mut rows = Vec::new();
     let mut digest = 0;
     for record in session
-        .select(&PARTITIONS, "WHERE person = $1 ORDER BY data_type", vec![id(person.0)])
+        .select(
+            &PARTITIONS,
+            "WHERE person = $1 ORDER BY data_type",
+            vec![id(person.0)],
+        )
         .await?
     {
         digest ^= record.checksum;
@@ -261,20 +296,29 @@ pub(super) async fn verify_partitions(session: &mut Session, person: PersonId) -
     }
 }
 
-async fn read_blobs(session: &mut Session, pieces: &[PieceId]) -> Result<HashMap<PieceId, Vec<u8>>, CatalogError> {
+async fn read_blobs(
+    session: &mut Session,
+    pieces: &[PieceId],
+) -> Result<HashMap<PieceId, Vec<u8>>, CatalogError> {
     let mut blobs = HashMap::with_capacity(pieces.len());
     for some in pieces.chunks(BLOBS_AT_ONCE) {
         let (list, values) = one_of(1, some.iter().map(|piece| id(piece.0)).collect());
         for row in session
-            .fetch(format!("SELECT piece, blob FROM blobs WHERE piece IN {list}"), values)
+            .fetch(
+                format!("SELECT piece, blob FROM blobs WHERE piece IN {list}"),
+                values,
+            )
             .await?
         {
-            let piece = PieceId::from_slice(&row.bytes(0)?).ok_or_else(|| CatalogError::corrupt("a blob's id is no id"))?;
+            let piece = PieceId::from_slice(&row.bytes(0)?)
+                .ok_or_else(|| CatalogError::corrupt("a blob's id is no id"))?;
             blobs.insert(piece, row.bytes(1)?);
         }
     }
     match pieces.iter().find(|piece| !blobs.contains_key(piece)) {
-        Some(lost) => Err(CatalogError::corrupt(format!("the bytes of tail piece {lost} are lost"))),
+        Some(lost) => Err(CatalogError::corrupt(format!(
+            "the bytes of tail piece {lost} are lost"
+        ))),
         None => Ok(blobs),
     }
 }

@@ -1,4 +1,5 @@
-//! What the catalogue says about stored rows: partitions, the pieces they are made of, and commits that change them.
+//! What the catalogue says about stored rows: partitions, the pieces they are made of, and commits that
+//! change them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,9 @@ use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
-/// The longest that may pass between the naming of an object and the commit that points to it. Objects that nobody points to are left alone for longer
-/// than this, so that none is ever taken away from a write that is under way.
+/// The longest that may pass between the naming of an object and the commit that points to it. Objects that
+/// nobody points to are left alone for longer than this, so that none is ever taken away from a write that is
+/// under way.
 pub const WRITE_LIMIT: Duration = Duration::from_hours(6);
 
 /// All rows of one person and data type, as of one moment.
@@ -39,8 +41,9 @@ pub struct Piece {
     /// CRC-32 of the blob or of the whole object.
     pub checksum: u32,
     pub place: Place,
-    /// Ids whose row in this piece, if it has one, was replaced or deleted since the piece was written. Sorted. May name ids that are in another piece of
-    /// the partition instead, so its length says nothing about the number of live rows.
+    /// Ids whose row in this piece, if it has one, was replaced or deleted since the piece was written.
+    /// Sorted. May name ids that are in another piece of the partition instead, so its length says nothing
+    /// about the number of live rows.
     pub dead: Arc<[RecordId]>,
     pub created_at: Instant,
 }
@@ -73,7 +76,8 @@ pub enum Place {
     Object { path: String, footer: Footer },
 }
 
-/// The last bytes of an object: the Parquet metadata with its length and magic. Its own checksum lets a reader trust it without reading the rest.
+/// The last bytes of an object: the Parquet metadata with its length and magic. Its own checksum lets a
+/// reader trust it without reading the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
     pub bytes: u32,
@@ -111,8 +115,9 @@ pub struct Commit {
 pub struct PartitionChange {
     pub person: PersonId,
     pub data_type: TypeId,
-    /// The version that was looked at. If the partition has another one by now, the whole commit is refused as stale. `None`: nothing was looked at,
-    /// because the change only adds rows under ids that are new, which is right whatever else happened.
+    /// The version that was looked at. If the partition has another one by now, the whole commit is refused
+    /// as stale. `None`: nothing was looked at, because the change only adds rows under ids that are new,
+    /// which is right whatever else happened.
     pub expected_version: Option<i64>,
     pub add: Vec<NewPiece>,
     /// Rows that die: replaced or deleted, each in the piece that holds it (which may be one of `add`).
@@ -141,14 +146,16 @@ pub struct SeenSource {
     pub name: Option<String>,
 }
 
-/// Other pieces with the same rows: tail pieces flushed into an object, or several objects compacted into one.
+/// Other pieces with the same rows: tail pieces flushed into an object, or several objects compacted into
+/// one.
 #[derive(Clone, Debug)]
 pub struct Replace {
     pub person: PersonId,
     pub data_type: TypeId,
     /// The pieces that were read. If one of them is gone by now, the replacement is refused as stale.
     pub inputs: Vec<PieceId>,
-    /// Dead rows that were left out when the output was written. Those that died since then are dead in the output.
+    /// Dead rows that were left out when the output was written. Those that died since then are dead in the
+    /// output.
     pub applied: Vec<(PieceId, RecordId)>,
     /// May be empty, when every row was dead.
     pub output: Vec<NewPiece>,
@@ -163,7 +170,8 @@ pub struct PartitionSummary {
     pub records: i64,
     pub pieces: i64,
     pub bytes: i64,
-    /// The extremes of the rows in the pieces, dead ones included until compaction drops them. `None` without pieces.
+    /// The extremes of the rows in the pieces, dead ones included until compaction drops them. `None` without
+    /// pieces.
     pub bounds: Option<Bounds>,
     pub changed_at: Instant,
 }
@@ -231,6 +239,7 @@ pub struct KnownPerson {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitOutcome {
     Done,
-    /// A partition changed since it was looked at, or an idempotency key was taken meanwhile. Nothing happened; look again.
+    /// A partition changed since it was looked at, or an idempotency key was taken meanwhile. Nothing
+    /// happened; look again.
     Stale,
 }

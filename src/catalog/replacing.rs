@@ -17,8 +17,8 @@ use crate::model::time::Instant;
 const PIECES_AT_ONCE: usize = 64;
 
 impl Catalog {
-    /// Puts `output` in the place of `inputs`, if these all still exist. Their objects are retired, and rows of theirs that died after the output was
-    /// read are dead in the output too.
+    /// Puts `output` in the place of `inputs`, if these all still exist. Their objects are retired, and rows
+    /// of theirs that died after the output was read are dead in the output too.
     pub async fn replace(&self, replace: Replace) -> Result<CommitOutcome, CatalogError> {
         let mut session = self.database.write().await?;
         let witness = replace.output.first().map(|piece| piece.id);
@@ -39,7 +39,13 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
         return Ok(CommitOutcome::Stale);
     };
     let inputs: HashSet<PieceId> = replace.inputs.iter().copied().collect();
-    if content.pieces.iter().filter(|(piece, _)| inputs.contains(&piece.id)).count() < inputs.len() {
+    if content
+        .pieces
+        .iter()
+        .filter(|(piece, _)| inputs.contains(&piece.id))
+        .count()
+        < inputs.len()
+    {
         return Ok(CommitOutcome::Stale);
     }
     refuse_abandoned(&replace.output, now)?;
@@ -67,21 +73,33 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
     let mut pieces = Vec::new();
     let mut dead = Vec::new();
     for piece in &replace.output {
-        pieces.push(piece_values(replace.person, &replace.data_type, piece, sequence, now));
+        pieces.push(piece_values(
+            replace.person,
+            &replace.data_type,
+            piece,
+            sequence,
+            now,
+        ));
         if let NewPlace::Tail { blob } = &piece.place {
             blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
         }
-        // Which of several outputs holds the row is not known here. An id that is dead in a piece without it does no harm.
+        // Which of several outputs holds the row is not known here. An id that is dead in a piece without it
+        // does no harm.
         dead.extend(
-            late.iter()
-                .map(|record| DeadRow::values(replace.person, &replace.data_type, piece.id, *record, sequence)),
+            late.iter().map(|record| {
+                DeadRow::values(replace.person, &replace.data_type, piece.id, *record, sequence)
+            }),
         );
     }
     let written = session.insert(&PIECES, pieces, Existing::Refuse).await?;
     for (piece, checksum) in replace.output.iter().zip(written.checksums) {
         row.gain(piece, checksum);
     }
-    for checksum in session.insert(&DEAD_ROWS, dead, Existing::Refuse).await?.checksums {
+    for checksum in session
+        .insert(&DEAD_ROWS, dead, Existing::Refuse)
+        .await?
+        .checksums
+    {
         row.dead += 1;
         row.digest ^= checksum;
     }
@@ -89,7 +107,11 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
     row.version += 1;
     store_partitions(session, vec![(row, Some(stored))], &mut ledgers).await?;
     session
-        .insert(&LEDGERS, ledgers.values().map(Ledger::values).collect(), Existing::Replace)
+        .insert(
+            &LEDGERS,
+            ledgers.values().map(Ledger::values).collect(),
+            Existing::Replace,
+        )
         .await?;
     Ok(CommitOutcome::Done)
 }
@@ -104,20 +126,36 @@ fn without(content: &Content, inputs: &HashSet<PieceId>) -> PartitionRow {
         bounds: None,
         ..content.row.clone()
     };
-    for (piece, checksum) in content.pieces.iter().filter(|(piece, _)| !inputs.contains(&piece.id)) {
+    for (piece, checksum) in content
+        .pieces
+        .iter()
+        .filter(|(piece, _)| !inputs.contains(&piece.id))
+    {
         row.pieces += 1;
         row.bytes += piece.bytes;
         row.digest ^= checksum;
-        row.bounds = Some(row.bounds.map_or(piece.bounds, |bounds: Bounds| bounds.union(piece.bounds)));
+        row.bounds = Some(
+            row.bounds
+                .map_or(piece.bounds, |bounds: Bounds| bounds.union(piece.bounds)),
+        );
     }
-    for (_, checksum) in content.dead.iter().filter(|(dead, _)| !inputs.contains(&dead.piece)) {
+    for (_, checksum) in content
+        .dead
+        .iter()
+        .filter(|(dead, _)| !inputs.contains(&dead.piece))
+    {
         row.dead += 1;
         row.digest ^= checksum;
     }
     row
 }
 
-async fn retire_objects(session: &mut Session, content: &Content, inputs: &HashSet<PieceId>, now: Instant) -> Result<(), CatalogError> {
+async fn retire_objects(
+    session: &mut Session,
+    content: &Content,
+    inputs: &HashSet<PieceId>,
+    now: Instant,
+) -> Result<(), CatalogError> {
     let rows = content
         .pieces
         .iter()
@@ -141,7 +179,9 @@ async fn remove_pieces(session: &mut Session, replace: &Replace) -> Result<(), C
             session.execute(sql, values.clone()).await?;
         }
         let (list, values) = one_of(1, ids);
-        session.execute(format!("DELETE FROM blobs WHERE piece IN {list}"), values).await?;
+        session
+            .execute(format!("DELETE FROM blobs WHERE piece IN {list}"), values)
+            .await?;
     }
     Ok(())
 }

@@ -120,7 +120,11 @@ impl PartitionRow {
 
     pub fn values(&self) -> Vec<Value> {
         let (min_start, max_start, max_end) = self.bounds.map_or((0, 0, 0), |bounds| {
-            (bounds.min_start.micros(), bounds.max_start.micros(), bounds.max_end.micros())
+            (
+                bounds.min_start.micros(),
+                bounds.max_start.micros(),
+                bounds.max_end.micros(),
+            )
         });
         vec![
             id(self.person.0),
@@ -149,12 +153,16 @@ impl PartitionRow {
         self.pieces += 1;
         self.bytes += piece.bytes;
         self.digest ^= checksum;
-        self.bounds = Some(self.bounds.map_or(piece.bounds, |bounds| bounds.union(piece.bounds)));
+        self.bounds = Some(
+            self.bounds
+                .map_or(piece.bounds, |bounds| bounds.union(piece.bounds)),
+        );
     }
 
     /// Counts updates in `minute`. Returns the minute before with its count, if that has ended.
     pub fn count(&mut self, minute: i64, updates: i64) -> Option<(i64, i64)> {
-        let ended = (minute > self.current_minute && self.current_count != 0).then_some((self.current_minute, self.current_count));
+        let ended = (minute > self.current_minute && self.current_count != 0)
+            .then_some((self.current_minute, self.current_count));
         if minute > self.current_minute {
             self.current_minute = minute;
             self.current_count = 0;
@@ -185,19 +193,35 @@ impl DeadRow {
         })
     }
 
-    pub fn values(person: PersonId, data_type: &TypeId, piece: PieceId, record: RecordId, sequence: i64) -> Vec<Value> {
-        vec![id(person.0), text(&data_type.0), id(piece.0), id(record.0), Value::Int(sequence)]
+    pub fn values(
+        person: PersonId,
+        data_type: &TypeId,
+        piece: PieceId,
+        record: RecordId,
+        sequence: i64,
+    ) -> Vec<Value> {
+        vec![
+            id(person.0),
+            text(&data_type.0),
+            id(piece.0),
+            id(record.0),
+            Value::Int(sequence),
+        ]
     }
 }
 
 /// A piece from its row; blobs and dead rows are filled in by the caller.
 pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
     let narrow = |column: usize| {
-        record
-            .int(column)
-            .and_then(|value| u32::try_from(value).map_err(|_| CatalogError::corrupt("a piece has a number out of its range")))
+        record.int(column).and_then(|value| {
+            u32::try_from(value).map_err(|_| CatalogError::corrupt("a piece has a number out of its range"))
+        })
     };
-    let place = match (record.optional_text(11), record.optional_int(12), record.optional_int(13)) {
+    let place = match (
+        record.optional_text(11),
+        record.optional_int(12),
+        record.optional_int(13),
+    ) {
         (Some(path), Some(_), Some(_)) => Place::Object {
             path: path.to_owned(),
             footer: Footer {
@@ -206,7 +230,11 @@ pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
             },
         },
         (None, None, None) => Place::Tail { blob: None },
-        _ => return Err(CatalogError::corrupt("a piece is neither of the tail nor an object")),
+        _ => {
+            return Err(CatalogError::corrupt(
+                "a piece is neither of the tail nor an object",
+            ));
+        }
     };
     Ok(Piece {
         id: record.id(2, PieceId::from_slice)?,
@@ -226,7 +254,13 @@ pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
     })
 }
 
-pub(super) fn piece_values(person: PersonId, data_type: &TypeId, piece: &NewPiece, sequence: i64, now: Instant) -> Vec<Value> {
+pub(super) fn piece_values(
+    person: PersonId,
+    data_type: &TypeId,
+    piece: &NewPiece,
+    sequence: i64,
+    now: Instant,
+) -> Vec<Value> {
     let (path, footer_bytes, footer_checksum) = match &piece.place {
         NewPlace::Tail { .. } => (Value::NullText, Value::NullInt, Value::NullInt),
         NewPlace::Object { path, footer } => (
@@ -266,6 +300,6 @@ pub(super) fn optional_text(text: Option<&str>) -> Value {
     text.map_or(Value::NullText, |text| Value::Text(text.to_owned()))
 }
 
-fn digest(value: i64) -> Result<u32, CatalogError> {
+pub(super) fn digest(value: i64) -> Result<u32, CatalogError> {
     u32::try_from(value).map_err(|_| CatalogError::corrupt("a digest is out of its range"))
 }

@@ -1,6 +1,8 @@
-//! Which tables there are, and how their rows are written and read: always whole, and always with a checksum that every read verifies.
+//! Which tables there are, and how their rows are written and read: always whole, and always with a checksum
+//! that every read verifies.
 //!
-//! Statements are made from these definitions, so that a column cannot be forgotten in a checksum. Knows nothing of what the rows mean.
+//! Statements are made from these definitions, so that a column cannot be forgotten in a checksum. Knows
+//! nothing of what the rows mean.
 
 use std::fmt::Write as _;
 
@@ -61,7 +63,12 @@ pub(super) const PEOPLE: Table = Table {
 
 pub(super) const LEDGERS: Table = Table {
     name: "ledgers",
-    columns: &[("person", Bytes), ("sequence", Int), ("partitions", Int), ("digest", Int)],
+    columns: &[
+        ("person", Bytes),
+        ("sequence", Int),
+        ("partitions", Int),
+        ("digest", Int),
+    ],
     key: 1,
 };
 
@@ -140,7 +147,12 @@ pub(super) const UPLOADS: Table = Table {
 
 pub(super) const UPDATES: Table = Table {
     name: "updates",
-    columns: &[("person", Bytes), ("minute", Int), ("data_type", Text), ("record_count", Int)],
+    columns: &[
+        ("person", Bytes),
+        ("minute", Int),
+        ("data_type", Text),
+        ("record_count", Int),
+    ],
     key: 3,
 };
 
@@ -171,6 +183,44 @@ pub(super) const DEFINITIONS: Table = Table {
     key: 1,
 };
 
+pub(super) const DOCUMENTS: Table = Table {
+    name: "documents",
+    columns: &[
+        ("kind", Text),
+        ("document", Bytes),
+        ("person", Bytes),
+        ("name", OptionalText),
+        ("body", Text),
+        ("version", Int),
+        ("created_at", Int),
+        ("updated_at", Int),
+        ("deleted_at", OptionalInt),
+    ],
+    key: 2,
+};
+
+pub(super) const LINKS: Table = Table {
+    name: "links",
+    columns: &[
+        ("kind", Text),
+        ("target", Bytes),
+        ("document", Bytes),
+        ("person", Bytes),
+    ],
+    key: 3,
+};
+
+pub(super) const FOLDERS: Table = Table {
+    name: "folders",
+    columns: &[
+        ("person", Bytes),
+        ("kind", Text),
+        ("documents", Int),
+        ("digest", Int),
+    ],
+    key: 2,
+};
+
 pub(super) const LEASES: Table = Table {
     name: "leases",
     columns: &[("name", Text), ("holder", Text), ("held_until", Int)],
@@ -195,6 +245,9 @@ pub(super) const ALL: &[&Table] = &[
     &UPDATES,
     &SOURCES,
     &DEFINITIONS,
+    &DOCUMENTS,
+    &LINKS,
+    &FOLDERS,
     &LEASES,
     &META,
 ];
@@ -361,7 +414,12 @@ impl Record {
 
 impl Database {
     /// Verified rows by one statement outside of any transaction.
-    pub async fn select(&self, table: &Table, rest: &str, values: Vec<Value>) -> Result<Vec<Record>, CatalogError> {
+    pub async fn select(
+        &self,
+        table: &Table,
+        rest: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Record>, CatalogError> {
         self.fetch(table.select(rest), values)
             .await?
             .iter()
@@ -372,7 +430,12 @@ impl Database {
 
 impl Session {
     /// Verified rows as the transaction sees them.
-    pub async fn select(&mut self, table: &Table, rest: &str, values: Vec<Value>) -> Result<Vec<Record>, CatalogError> {
+    pub async fn select(
+        &mut self,
+        table: &Table,
+        rest: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Record>, CatalogError> {
         self.fetch(table.select(rest), values)
             .await?
             .iter()
@@ -380,9 +443,15 @@ impl Session {
             .collect()
     }
 
-    /// The verified rows after the one with the key `after` (none: from the first), in the order of their keys. No rows: that was all.
+    /// The verified rows after the one with the key `after` (none: from the first), in the order of their
+    /// keys. No rows: that was all.
     pub async fn page(&mut self, table: &Table, after: &[Value]) -> Result<Vec<Record>, CatalogError> {
-        let key: Vec<&str> = table.columns.iter().take(table.key).map(|(name, _)| *name).collect();
+        let key: Vec<&str> = table
+            .columns
+            .iter()
+            .take(table.key)
+            .map(|(name, _)| *name)
+            .collect();
         let key = key.join(", ");
         let mut values = vec![Value::Int(PAGE_ROWS)];
         values.extend_from_slice(after);
@@ -395,8 +464,14 @@ impl Session {
         self.select(table, &rest, values).await
     }
 
-    /// Writes rows with their checksums, which are returned in order together with the number of rows that were written.
-    pub async fn insert(&mut self, table: &Table, rows: Vec<Vec<Value>>, existing: Existing) -> Result<Written, CatalogError> {
+    /// Writes rows with their checksums, which are returned in order together with the number of rows that
+    /// were written.
+    pub async fn insert(
+        &mut self,
+        table: &Table,
+        rows: Vec<Vec<Value>>,
+        existing: Existing,
+    ) -> Result<Written, CatalogError> {
         let mut written = Written::default();
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
@@ -408,7 +483,9 @@ impl Session {
                 values.append(&mut row);
                 values.push(Value::Int(i64::from(checksum)));
             }
-            written.rows += self.execute(table.insert(length, existing, self.marks()), values).await?;
+            written.rows += self
+                .execute(table.insert(length, existing, self.marks()), values)
+                .await?;
         }
         Ok(written)
     }
@@ -437,7 +514,8 @@ pub(super) struct Written {
     pub checksums: Vec<u32>,
 }
 
-/// `($first, …)` with as many placeholders as the next power of two, and the values to bind: the last one repeated. Few lengths, few statements.
+/// `($first, …)` with as many placeholders as the next power of two, and the values to bind: the last one
+/// repeated. Few lengths, few statements.
 pub(super) fn one_of(first: usize, mut values: Vec<Value>) -> (String, Vec<Value>) {
     let length = values.len().next_power_of_two();
     if let Some(last) = values.last().cloned() {

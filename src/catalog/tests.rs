@@ -1,6 +1,8 @@
-//! What the catalogue promises, shown on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on a PostgreSQL database.
+//! What the catalogue promises, shown on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on a
+//! PostgreSQL database.
 
 mod bookkeeping;
+mod documents;
 
 use std::sync::Arc;
 
@@ -8,7 +10,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::records::{
-    Bounds, Commit, CommitOutcome, Footer, NewPiece, NewPlace, Partition, PartitionChange, Place, Replace, SeenSource, UploadReceipt,
+    Bounds, Commit, CommitOutcome, Footer, NewPiece, NewPlace, Partition, PartitionChange, Place, Replace,
+    SeenSource, UploadReceipt,
 };
 use super::{Catalog, CatalogError};
 use crate::model::clock::ManualClock;
@@ -97,7 +100,10 @@ fn tail(content: &'static [u8]) -> NewPiece {
 }
 
 fn object(path: &str) -> NewPiece {
-    let footer = Footer { bytes: 10, checksum: 11 };
+    let footer = Footer {
+        bytes: 10,
+        checksum: 11,
+    };
     NewPiece {
         place: NewPlace::Object {
             path: path.to_owned(),
@@ -146,8 +152,13 @@ async fn what_was_committed_is_read_back() {
         assert!(matches!(&read.place, Place::Tail { blob: Some(blob) } if **blob == *b"some rows"));
         assert_eq!((read.rows, read.bounds, read.sequence), (1, blob.bounds, 1));
         let read = partition.pieces.iter().find(|piece| piece.id == file.id).unwrap();
-        let footer = Footer { bytes: 10, checksum: 11 };
-        assert!(matches!(&read.place, Place::Object { path, footer: read } if path == "data/x.parquet" && *read == footer));
+        let footer = Footer {
+            bytes: 10,
+            checksum: 11,
+        };
+        assert!(
+            matches!(&read.place, Place::Object { path, footer: read } if path == "data/x.parquet" && *read == footer)
+        );
         assert_eq!(
             bench
                 .catalog
@@ -188,7 +199,12 @@ async fn of_commits_at_the_same_version_exactly_one_wins() {
         let person = person();
         let attempts = (0..8).map(|_| {
             let catalog = bench.catalog.clone();
-            tokio::spawn(async move { catalog.commit(one(change(person, 0, vec![tail(b"row")]))).await.unwrap() })
+            tokio::spawn(async move {
+                catalog
+                    .commit(one(change(person, 0, vec![tail(b"row")])))
+                    .await
+                    .unwrap()
+            })
         });
         let outcomes = futures::future::join_all(attempts).await;
         let won = outcomes
@@ -205,14 +221,21 @@ async fn replacing_keeps_rows_dead_that_died_after_the_output_was_read() {
     for bench in Bench::all().await {
         let person = person();
         let (old, applied, late) = (tail(b"three rows"), record(), record());
-        bench.catalog.commit(one(change(person, 0, vec![old.clone()]))).await.unwrap();
+        bench
+            .catalog
+            .commit(one(change(person, 0, vec![old.clone()])))
+            .await
+            .unwrap();
         for (version, dead) in [(1, applied), (2, late)] {
             let change = PartitionChange {
                 dead: vec![(old.id, dead)],
                 records_delta: -1,
                 ..change(person, version, Vec::new())
             };
-            assert_eq!(bench.catalog.commit(one(change)).await.unwrap(), CommitOutcome::Done);
+            assert_eq!(
+                bench.catalog.commit(one(change)).await.unwrap(),
+                CommitOutcome::Done
+            );
         }
         let new = object("data/new.parquet");
         let replace = Replace {
@@ -222,11 +245,17 @@ async fn replacing_keeps_rows_dead_that_died_after_the_output_was_read() {
             applied: vec![(old.id, applied)],
             output: vec![new.clone()],
         };
-        assert_eq!(bench.catalog.replace(replace.clone()).await.unwrap(), CommitOutcome::Done);
+        assert_eq!(
+            bench.catalog.replace(replace.clone()).await.unwrap(),
+            CommitOutcome::Done
+        );
         let partition = bench.partition(person, &heart_rate()).await;
         assert_eq!((partition.version, ids(&partition)), (4, vec![new.id]));
         assert_eq!(*partition.pieces[0].dead, [late]);
-        assert_eq!(bench.catalog.replace(replace).await.unwrap(), CommitOutcome::Stale);
+        assert_eq!(
+            bench.catalog.replace(replace).await.unwrap(),
+            CommitOutcome::Stale
+        );
 
         let away = Replace {
             person,
@@ -238,7 +267,11 @@ async fn replacing_keeps_rows_dead_that_died_after_the_output_was_read() {
         assert_eq!(bench.catalog.replace(away).await.unwrap(), CommitOutcome::Done);
         assert_eq!(bench.partition(person, &heart_rate()).await.pieces.len(), 0);
         assert_eq!(bench.catalog.partitions_of(person).await.unwrap()[0].bounds, None);
-        let retired = bench.catalog.retired_objects(Instant::from_micros(i64::MAX)).await.unwrap();
+        let retired = bench
+            .catalog
+            .retired_objects(Instant::from_micros(i64::MAX))
+            .await
+            .unwrap();
         assert!(retired.contains(&"data/new.parquet".to_owned()));
         bench.catalog.forget_objects(&retired).await.unwrap();
         assert!(
@@ -285,7 +318,9 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
     for bench in Bench::all().await {
         let person = person();
         for version in 0..3 {
-            bench.clock.set(Instant::from_micros((1_000 + version / 2) * MINUTE + 30));
+            bench
+                .clock
+                .set(Instant::from_micros((1_000 + version / 2) * MINUTE + 30));
             bench
                 .catalog
                 .commit(one(change(person, version, vec![tail(b"row")])))
@@ -297,12 +332,21 @@ async fn rule_8_5_updates_count_by_minute_of_acceptance() {
             bench.catalog.updates_between(person, range).await.unwrap()
         };
         let minute = |number: i64| number * MINUTE;
-        assert_eq!(between(minute(1_000) + 59, minute(1_001)).await, [(heart_rate(), 2)]);
+        assert_eq!(
+            between(minute(1_000) + 59, minute(1_001)).await,
+            [(heart_rate(), 2)]
+        );
         assert_eq!(between(minute(1_001), minute(1_002)).await, [(heart_rate(), 1)]);
         assert_eq!(between(minute(999), minute(1_000)).await, []);
         // Whoever asks up to now is told of the minute that is not over.
-        assert_eq!(between(minute(1_001) + 1, minute(1_001) + 2).await, [(heart_rate(), 1)]);
-        assert_eq!(between(minute(1_000) + 59, minute(1_001) + 1).await, [(heart_rate(), 3)]);
+        assert_eq!(
+            between(minute(1_001) + 1, minute(1_001) + 2).await,
+            [(heart_rate(), 1)]
+        );
+        assert_eq!(
+            between(minute(1_000) + 59, minute(1_001) + 1).await,
+            [(heart_rate(), 3)]
+        );
     }
 }
 
@@ -312,7 +356,11 @@ async fn an_export_has_everything() {
         let person = person();
         bench
             .catalog
-            .commit(one(change(person, 0, vec![tail(b"some rows"), object("data/y.parquet")])))
+            .commit(one(change(
+                person,
+                0,
+                vec![tail(b"some rows"), object("data/y.parquet")],
+            )))
             .await
             .unwrap();
         let path = bench.directory.path().join("copy.sqlite");
@@ -325,7 +373,10 @@ async fn an_export_has_everything() {
             copy.snapshot(person, &[heart_rate()], &|_| false).await.unwrap(),
         );
         assert_eq!(format!("{ours:?}"), format!("{:?}", theirs[0]));
-        assert!(matches!(bench.catalog.export_to(&path).await, Err(CatalogError::Exists { .. })));
+        assert!(matches!(
+            bench.catalog.export_to(&path).await,
+            Err(CatalogError::Exists { .. })
+        ));
     }
 }
 
@@ -338,7 +389,10 @@ async fn it_opens_again_and_remembers() {
         directory: _directory,
     } = Bench::sqlite().await;
     let person = person();
-    catalog.commit(one(change(person, 0, vec![tail(b"some rows")]))).await.unwrap();
+    catalog
+        .commit(one(change(person, 0, vec![tail(b"some rows")])))
+        .await
+        .unwrap();
     catalog.close().await;
     let again = Catalog::open(&address, clock).await.unwrap();
     assert_eq!(again.versions(person, &[heart_rate()]).await.unwrap(), [1]);
@@ -367,7 +421,10 @@ async fn thousands_of_people_fit_into_one_commit() {
     for bench in Bench::all().await {
         let people: Vec<PersonId> = (0..1_500).map(|_| person()).collect();
         for version in 0..2 {
-            let changes = people.iter().map(|person| change(*person, version, vec![tail(b"row")])).collect();
+            let changes = people
+                .iter()
+                .map(|person| change(*person, version, vec![tail(b"row")]))
+                .collect();
             assert_eq!(
                 bench
                     .catalog
@@ -412,7 +469,11 @@ async fn a_newer_catalogue_is_refused() {
 
 #[tokio::test]
 async fn an_address_that_names_no_database_is_refused_without_its_password() {
-    let refused = Catalog::open("mysql://me:secret@host/db", Arc::new(ManualClock::at(Instant::from_micros(0)))).await;
+    let refused = Catalog::open(
+        "mysql://me:secret@host/db",
+        Arc::new(ManualClock::at(Instant::from_micros(0))),
+    )
+    .await;
     let Err(error @ CatalogError::Address { .. }) = refused else {
         panic!("it was accepted")
     };

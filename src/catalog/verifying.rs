@@ -1,4 +1,5 @@
-//! Is the catalogue what was written? Looks at every row of every table, and goes on after damage, so that all of it is told at once.
+//! Is the catalogue what was written? Looks at every row of every table, and goes on after damage, so that
+//! all of it is told at once.
 
 use super::Catalog;
 use super::database::Value;
@@ -11,7 +12,8 @@ use crate::model::ids::PersonId;
 const ROWS_AT_ONCE: i64 = 1_000;
 
 impl Catalog {
-    /// What the database says against its own structure, and tables with rows that differ from what was written. Empty when all is well.
+    /// What the database says against its own structure, and tables with rows that differ from what was
+    /// written. Empty when all is well.
     pub async fn damaged_tables(&self) -> Result<Vec<String>, CatalogError> {
         let mut complaints: Vec<String> = self
             .database
@@ -23,8 +25,13 @@ impl Catalog {
         for table in ALL {
             match self.damaged_rows(table).await {
                 Ok(0) => {}
-                Ok(count) => complaints.push(format!("table {}: {count} rows differ from what was written", table.name)),
-                Err(CatalogError::Corrupt { what }) => complaints.push(format!("table {}: {what}", table.name)),
+                Ok(count) => complaints.push(format!(
+                    "table {}: {count} rows differ from what was written",
+                    table.name
+                )),
+                Err(CatalogError::Corrupt { what }) => {
+                    complaints.push(format!("table {}: {what}", table.name))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -57,7 +64,9 @@ impl Catalog {
                         }
                     }
                 }
-                Err(CatalogError::Corrupt { what }) => complaints.push(format!("person {person}, {data_type}: {what}")),
+                Err(CatalogError::Corrupt { what }) => {
+                    complaints.push(format!("person {person}, {data_type}: {what}"))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -66,7 +75,12 @@ impl Catalog {
     }
 
     async fn damaged_rows(&self, table: &Table) -> Result<u64, CatalogError> {
-        let key: Vec<&str> = table.columns.iter().take(table.key).map(|(name, _)| *name).collect();
+        let key: Vec<&str> = table
+            .columns
+            .iter()
+            .take(table.key)
+            .map(|(name, _)| *name)
+            .collect();
         let key = key.join(", ");
         let mut damaged = 0;
         let mut last: Vec<Value> = Vec::new();
@@ -80,7 +94,9 @@ impl Catalog {
             let mut values = vec![Value::Int(ROWS_AT_ONCE)];
             values.append(&mut last);
             let rows = self.database.fetch(table.select(&rest), values).await?;
-            let Some(row) = rows.last() else { return Ok(damaged) };
+            let Some(row) = rows.last() else {
+                return Ok(damaged);
+            };
             last = table.values(row)?.into_iter().take(table.key).collect();
             damaged += rows.iter().filter(|row| table.verify(row).is_err()).count() as u64;
         }

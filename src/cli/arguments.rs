@@ -36,26 +36,37 @@ pub fn command() -> Command {
             ),
         )
         .subcommand(
-            configured("token", "Print an access token for a person, who is created if new")
-                .arg(
-                    Arg::new(USER)
-                        .long(USER)
-                        .required(true)
-                        .value_name("UUID")
-                        .value_parser(value_parser!(Uuid))
-                        .help("The person's id"),
-                )
-                .arg(Arg::new(NAME).long(NAME).value_name("NAME").help("What to call the person"))
-                .arg(
-                    Arg::new(DAYS)
-                        .long(DAYS)
-                        .value_name("N")
-                        .default_value("365")
-                        .value_parser(value_parser!(u64).range(1..=36_500))
-                        .help("How long the token is accepted"),
-                ),
+            configured(
+                "token",
+                "Print an access token for a person, who is created if new",
+            )
+            .arg(
+                Arg::new(USER)
+                    .long(USER)
+                    .required(true)
+                    .value_name("UUID")
+                    .value_parser(value_parser!(Uuid))
+                    .help("The person's id"),
+            )
+            .arg(
+                Arg::new(NAME)
+                    .long(NAME)
+                    .value_name("NAME")
+                    .help("What to call the person"),
+            )
+            .arg(
+                Arg::new(DAYS)
+                    .long(DAYS)
+                    .value_name("N")
+                    .default_value("365")
+                    .value_parser(value_parser!(u64).range(1..=36_500))
+                    .help("How long the token is accepted"),
+            ),
         )
-        .subcommand(configured("config", "Print every setting, its value and where it came from"))
+        .subcommand(configured(
+            "config",
+            "Print every setting, its value and where it came from",
+        ))
         .subcommand(
             configured("check", "Verify the catalogue and every object").arg(
                 Arg::new(REPAIR)
@@ -65,7 +76,11 @@ pub fn command() -> Command {
             ),
         )
         .subcommand(
-            configured("backup", "Copy everything into a directory, while the service runs").arg(
+            configured(
+                "backup",
+                "Copy everything into a directory, while the service runs",
+            )
+            .arg(
                 Arg::new(DIRECTORY)
                     .required(true)
                     .value_name("DIR")
@@ -126,7 +141,9 @@ mod tests {
         let command = command();
         let serve = command.find_subcommand("serve").unwrap();
         for entry in SETTINGS {
-            let flag = serve.get_arguments().find(|argument| argument.get_id() == entry.name);
+            let flag = serve
+                .get_arguments()
+                .find(|argument| argument.get_id() == entry.name);
             assert_eq!(flag.is_none(), entry.secret, "{}", entry.name);
         }
     }
@@ -139,7 +156,10 @@ mod tests {
             vec!["almanac", "token", "--user", "me"],
         ] {
             assert_eq!(
-                command().try_get_matches_from(&arguments).unwrap_err().exit_code(),
+                command()
+                    .try_get_matches_from(&arguments)
+                    .unwrap_err()
+                    .exit_code(),
                 2,
                 "{arguments:?}"
             );

@@ -109,13 +109,20 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         metrics.meters.reads.clone(),
     );
     let geocoder: Arc<dyn Geocoder> = match &settings.geocoder {
-        Some(service) => Arc::new(Service::new(service, metrics.meters.geocoder.clone()).map_err(Failed::from_error)?),
+        Some(service) => {
+            Arc::new(Service::new(service, metrics.meters.geocoder.clone()).map_err(Failed::from_error)?)
+        }
         None => Arc::new(Offline::default()),
     };
     let app = Arc::new(App {
         verifier,
         settings: interface,
-        types: Types::new(Arc::clone(&registry), catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
+        types: Types::new(
+            Arc::clone(&registry),
+            catalog.clone(),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+        ),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),
         intake: IntakeStores {
@@ -124,7 +131,12 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
             ids: Arc::clone(&ids),
         },
         commits,
-        archive: Archive::new(Arc::clone(&engine), catalog.clone(), snapshots.clone(), files.clone()),
+        archive: Archive::new(
+            Arc::clone(&engine),
+            catalog.clone(),
+            snapshots.clone(),
+            files.clone(),
+        ),
         engine,
         clock,
         ids,
@@ -150,7 +162,11 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
     if threads > 0 {
         builder.worker_threads(threads);
     }
-    builder.thread_name("compute").enable_all().build().map_err(Failed::from_error)
+    builder
+        .thread_name("compute")
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)
 }
 
 fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Runtime) -> Result<Engine, Failed> {

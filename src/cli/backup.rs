@@ -59,7 +59,12 @@ fn refuse_full(directory: &Path) -> Result<(), Failed> {
     let is_empty = match std::fs::read_dir(directory) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(Failed::because(format!("{} cannot be used: {error}", directory.display()))),
+        Err(error) => {
+            return Err(Failed::because(format!(
+                "{} cannot be used: {error}",
+                directory.display()
+            )));
+        }
     };
     if is_empty {
         Ok(())
@@ -85,5 +90,7 @@ fn copy_key(from: &Path, to: &Path) -> Result<(), Failed> {
         .mode(0o600)
         .open(to.join(SIGNING_KEY))
         .map_err(failed)?;
-    file.write_all(&key).and_then(|()| file.sync_all()).map_err(failed)
+    file.write_all(&key)
+        .and_then(|()| file.sync_all())
+        .map_err(failed)
 }

@@ -1,4 +1,5 @@
-//! `almanac check`: is everything that is stored what was stored? Works beside a running service with the same settings.
+//! `almanac check`: is everything that is stored what was stored? Works beside a running service with the
+//! same settings.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,7 +84,9 @@ pub(super) fn refuse_nothing(database_url: &str) -> Result<(), Failed> {
         .strip_prefix("sqlite://")
         .or_else(|| database_url.strip_prefix("sqlite:"))
     {
-        Some(path) if !Path::new(path).exists() => Err(Failed::because(format!("there is no catalogue at {path}"))),
+        Some(path) if !Path::new(path).exists() => {
+            Err(Failed::because(format!("there is no catalogue at {path}")))
+        }
         _ => Ok(()),
     }
 }

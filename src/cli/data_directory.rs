@@ -11,11 +11,20 @@ const PRIVATE: u32 = 0o700;
 
 /// Makes sure that `path` is a private directory.
 ///
-/// One that others can enter is made private while it is empty: it was made for us just now. One that holds something already is left as it is
-/// and refused, because somebody may rely on what others can do there.
+/// One that others can enter is made private while it is empty: it was made for us just now. One that holds
+/// something already is left as it is and refused, because somebody may rely on what others can do there.
 pub fn open(path: &Path) -> Result<(), Failed> {
-    let failed = |error: io::Error| Failed::because(format!("the data directory {} cannot be used: {error}", path.display()));
-    DirBuilder::new().recursive(true).mode(PRIVATE).create(path).map_err(failed)?;
+    let failed = |error: io::Error| {
+        Failed::because(format!(
+            "the data directory {} cannot be used: {error}",
+            path.display()
+        ))
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE)
+        .create(path)
+        .map_err(failed)?;
     let mode = std::fs::metadata(path).map_err(failed)?.mode() & 0o777;
     if mode & PRIVATE == mode {
         return Ok(());
@@ -58,7 +67,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("something"), "").unwrap();
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o750)).unwrap();
-        assert!(open(directory.path()).unwrap_err().to_string().contains("chmod 700"));
+        assert!(
+            open(directory.path())
+                .unwrap_err()
+                .to_string()
+                .contains("chmod 700")
+        );
         assert_eq!(mode(directory.path()), 0o750);
     }
 }

@@ -1,4 +1,5 @@
-//! The sample person: two weeks of one life, recorded like anybody's records, for those who want to ask something at once.
+//! The sample person: two weeks of one life, recorded like anybody's records, for those who want to ask
+//! something at once.
 //!
 //! Loading goes the way of every request and repeats without effect, because every record carries its id.
 
@@ -43,16 +44,28 @@ const RECORDS: [(&str, &[u8]); 14] = sample![
 
 /// Records the sample person's life.
 pub async fn load(app: &App) -> Result<(), Failed> {
-    app.catalog.ensure_person(PERSON, Some(NAME)).await.map_err(Failed::from_error)?;
+    app.catalog
+        .ensure_person(PERSON, Some(NAME))
+        .await
+        .map_err(Failed::from_error)?;
     for (data_type, body) in RECORDS {
-        let failed =
-            |error: &dyn std::fmt::Display| Failed::because(format!("the sample {data_type} records could not be loaded: {error}"));
-        record(app, data_type, body).await.map_err(|error| failed(&error))?;
+        let failed = |error: &dyn std::fmt::Display| {
+            Failed::because(format!(
+                "the sample {data_type} records could not be loaded: {error}"
+            ))
+        };
+        record(app, data_type, body)
+            .await
+            .map_err(|error| failed(&error))?;
     }
     Ok(())
 }
 
-async fn record(app: &App, data_type: &str, body: &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn record(
+    app: &App,
+    data_type: &str,
+    body: &[u8],
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let named = app.types.find(PERSON, data_type).await?;
     let compiled = app.compiled.get(&named.data_type)?;
     let context = DecodeContext {
@@ -119,10 +132,15 @@ mod tests {
             .collect();
         let lines = |body: &[u8]| {
             let mut text = String::new();
-            flate2::read::GzDecoder::new(body).read_to_string(&mut text).unwrap();
+            flate2::read::GzDecoder::new(body)
+                .read_to_string(&mut text)
+                .unwrap();
             text.lines().count() as u64
         };
-        let embedded: BTreeMap<&str, u64> = RECORDS.iter().map(|(data_type, body)| (*data_type, lines(body))).collect();
+        let embedded: BTreeMap<&str, u64> = RECORDS
+            .iter()
+            .map(|(data_type, body)| (*data_type, lines(body)))
+            .collect();
         assert_eq!(embedded, wanted);
     }
 }

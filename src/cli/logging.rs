@@ -13,7 +13,8 @@ pub fn start(settings: &LogSettings) -> Result<(), Failed> {
             settings.filter
         ))
     })?;
-    // A line that cannot be written is lost. To say so on standard error, where it could not be written, would end whoever wrote it.
+    // A line that cannot be written is lost. To say so on standard error, where it could not be written,
+    // would end whoever wrote it.
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

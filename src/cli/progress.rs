@@ -1,4 +1,5 @@
-//! How far long work has come: a bar on a terminal, plain lines anywhere else. To standard error, so that output can be piped.
+//! How far long work has come: a bar on a terminal, plain lines anywhere else. To standard error, so that
+//! output can be piped.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};

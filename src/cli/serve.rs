@@ -48,7 +48,9 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
 
 async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
     let stop = told_to_stop()?;
-    let listener = serve::listen(&settings.interface).await.map_err(Failed::from_error)?;
+    let listener = serve::listen(&settings.interface)
+        .await
+        .map_err(Failed::from_error)?;
     let address = listener.local_addr().map_err(Failed::from_error)?;
     if settings.interface.public_url == own_url(settings.interface.listen) {
         // The port may have been left to the system.
@@ -85,7 +87,12 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         clock: Arc::clone(&assembly.app.clock),
         ids: Arc::clone(&assembly.app.ids),
     };
-    let upkeep = Upkeep::start(settings.upkeep, upkeep, assembly.app.metrics.meters.clone(), stop_upkeep.clone());
+    let upkeep = Upkeep::start(
+        settings.upkeep,
+        upkeep,
+        assembly.app.metrics.meters.clone(),
+        stop_upkeep.clone(),
+    );
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
     let ended = serve::serve(listener, router, &assembly.app.settings, stop).await;
@@ -96,7 +103,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     close(assembly).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
-        Ended::Interrupted => tracing::warn!("stopped: time ran out while requests were still being answered"),
+        Ended::Interrupted => {
+            tracing::warn!("stopped: time ran out while requests were still being answered")
+        }
     }
     Ok(())
 }
@@ -126,7 +135,14 @@ fn demo_token(settings: &Settings) -> Result<String, Failed> {
         name: Some(demo::NAME.to_owned()),
         lifetime: DEMO_TOKEN,
     };
-    mint(&key, &settings.identity, &order, SystemIds.next(), SystemClock.now()).map_err(Failed::from_error)
+    mint(
+        &key,
+        &settings.identity,
+        &order,
+        SystemIds.next(),
+        SystemClock.now(),
+    )
+    .map_err(Failed::from_error)
 }
 
 fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {
@@ -154,7 +170,9 @@ fn warn_about(settings: &Settings) {
             ("ALMANAC_AUDIENCE", &settings.identity.audience),
         ] {
             if value.is_none() {
-                tracing::warn!("{name} is not set: tokens that the provider made for other services are accepted here");
+                tracing::warn!(
+                    "{name} is not set: tokens that the provider made for other services are accepted here"
+                );
             }
         }
     }

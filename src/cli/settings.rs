@@ -1,7 +1,7 @@
 //! Settings: read once at start, checked as a whole, then plain values that never change.
 //!
-//! The list of what can be set is in [`table`]; which of flag, environment and file wins is decided in [`said`]; here texts become values of the
-//! rooms that use them.
+//! The list of what can be set is in [`table`]; which of flag, environment and file wins is decided in
+//! [`said`]; here texts become values of the rooms that use them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -96,12 +96,17 @@ pub enum LogFormat {
 impl Settings {
     pub fn from_sayings(sayings: &Sayings) -> Result<Self, SettingsError> {
         let said = |name| sayings.said(name);
-        let data_dir = PathBuf::from(said("data_dir")?.value().ok_or_else(|| wrong(sayings, "data_dir", "a directory"))?);
+        let data_dir = PathBuf::from(
+            said("data_dir")?
+                .value()
+                .ok_or_else(|| wrong(sayings, "data_dir", "a directory"))?,
+        );
         let database_url = said("database_url")?.value().map(str::to_owned);
         Ok(Self {
             interface: interface(sayings)?,
             identity: identity(sayings)?,
-            database_url: database_url.unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
+            database_url: database_url
+                .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,
             data_dir,
             queries: QuerySettings {
@@ -146,7 +151,9 @@ impl Settings {
 }
 
 fn wrong(sayings: &Sayings, name: &str, expected: &str) -> SettingsError {
-    sayings.said(name).map_or_else(|error| error, |said: &Said| said.wrong(expected))
+    sayings
+        .said(name)
+        .map_or_else(|error| error, |said: &Said| said.wrong(expected))
 }
 
 fn interface(sayings: &Sayings) -> Result<InterfaceSettings, SettingsError> {
@@ -194,11 +201,15 @@ fn identity(sayings: &Sayings) -> Result<IdentitySettings, SettingsError> {
             minimum_interval: parse::duration(said("jwks_interval")?)?,
         }),
     };
-    // Tokens made here always say for whom and by whom, so that a key that ended up in two places opens only one of them.
+    // Tokens made here always say for whom and by whom, so that a key that ended up in two places opens only
+    // one of them.
     let own_name = (provider == Provider::Embedded).then(|| IdentitySettings::EMBEDDED_NAME.to_owned());
     Ok(IdentitySettings {
         provider,
-        issuer: said("issuer")?.value().map(str::to_owned).or_else(|| own_name.clone()),
+        issuer: said("issuer")?
+            .value()
+            .map(str::to_owned)
+            .or_else(|| own_name.clone()),
         audience: said("audience")?.value().map(str::to_owned).or(own_name),
         user_claim: said("user_claim")?
             .value()

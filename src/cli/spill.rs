@@ -1,8 +1,10 @@
-//! Where running questions put what they have no memory for: a directory of each process, inside the data directory.
+//! Where running questions put what they have no memory for: a directory of each process, inside the data
+//! directory.
 //!
-//! Lives as long as the service. Several processes may share a data directory, so each holds a lock on its own part for as long as it lives, and
-//! whoever starts removes the parts that nobody holds: what a dead process spilled is of no use to anybody. A lock says more than a process id,
-//! which means nothing on another machine and is given to somebody else in time.
+//! Lives as long as the service. Several processes may share a data directory, so each holds a lock on its
+//! own part for as long as it lives, and whoever starts removes the parts that nobody holds: what a dead
+//! process spilled is of no use to anybody. A lock says more than a process id, which means nothing on
+//! another machine and is given to somebody else in time.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -29,13 +31,19 @@ pub struct SpillDirectory {
 impl SpillDirectory {
     /// Makes the part `name` of `root`, and removes what dead processes left there.
     pub fn open(root: &Path, name: Uuid) -> Result<Self, Failed> {
-        Self::make(root, name).map_err(|error| Failed::because(format!("the directory {} cannot be used: {error}", root.display())))
+        Self::make(root, name).map_err(|error| {
+            Failed::because(format!(
+                "the directory {} cannot be used: {error}",
+                root.display()
+            ))
+        })
     }
 
     fn make(root: &Path, name: Uuid) -> io::Result<Self> {
         private_directory(root)?;
         let door = private_file(&root.join(DOOR))?;
-        // File systems without locks are not shared by processes that know each other; there, nothing is removed.
+        // File systems without locks are not shared by processes that know each other; there, nothing is
+        // removed.
         let locks = match door.lock() {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::Unsupported => false,
@@ -96,7 +104,11 @@ fn private_directory(path: &Path) -> io::Result<()> {
 }
 
 fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
 }
 
 #[cfg(test)]
@@ -106,7 +118,9 @@ mod tests {
     fn parts(root: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
         let directories = entries.filter(|entry| entry.path().is_dir());
-        let mut names: Vec<String> = directories.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = directories
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }

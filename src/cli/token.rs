@@ -1,4 +1,5 @@
-//! `almanac token`: an access token on standard output and nothing else. Works beside a running service with the same settings.
+//! `almanac token`: an access token on standard output and nothing else. Works beside a running service with
+//! the same settings.
 
 use std::sync::Arc;
 
@@ -26,7 +27,14 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
         .build()
         .map_err(Failed::from_error)?;
     runtime.block_on(known(settings, order))?;
-    let token = mint(&key, &settings.identity, order, SystemIds.next(), SystemClock.now()).map_err(Failed::from_error)?;
+    let token = mint(
+        &key,
+        &settings.identity,
+        order,
+        SystemIds.next(),
+        SystemClock.now(),
+    )
+    .map_err(Failed::from_error)?;
     print(&format!("{token}\n"))
 }
 

@@ -1,7 +1,8 @@
 //! One body of records on its way to an upload: bytes in, faults or work out.
 //!
-//! Lives as long as one request. Rows leave it chunk by chunk, so a body of any length takes the memory of one chunk. Knows bodies, decoders and
-//! intakes; knows nothing of HTTP, of names of types that are looked up, or of the queue.
+//! Lives as long as one request. Rows leave it chunk by chunk, so a body of any length takes the memory of
+//! one chunk. Knows bodies, decoders and intakes; knows nothing of HTTP, of names of types that are looked
+//! up, or of the queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -77,19 +78,30 @@ impl Receiver {
     fn receive(&mut self, place: Place, json: &[u8]) -> Result<(), Enough> {
         let result = match &mut self.decoder {
             Decoder::Records(decoder) => decoder.push(place, json),
-            Decoder::Tombstones { compiled, context, found } => {
-                decode_tombstone(compiled, context, place, json).map(|tombstone| found.push(tombstone))
-            }
+            Decoder::Tombstones {
+                compiled,
+                context,
+                found,
+            } => decode_tombstone(compiled, context, place, json).map(|tombstone| found.push(tombstone)),
         };
         if let Err(faults) = result {
             self.faults.extend(faults);
         }
-        if self.faults.len() < FAULTS { Ok(()) } else { Err(Enough) }
+        if self.faults.len() < FAULTS {
+            Ok(())
+        } else {
+            Err(Enough)
+        }
     }
 }
 
 impl Acceptance {
-    pub fn new(shared: IntakeStores, person: PersonId, compiled: Arc<CompiledType>, context: DecodeContext) -> Result<Self, AcceptError> {
+    pub fn new(
+        shared: IntakeStores,
+        person: PersonId,
+        compiled: Arc<CompiledType>,
+        context: DecodeContext,
+    ) -> Result<Self, AcceptError> {
         let data_type = Arc::clone(compiled.data_type());
         let decoder = if data_type.id.as_str() == TOMBSTONE_TYPE {
             Decoder::Tombstones {
@@ -181,7 +193,9 @@ impl Acceptance {
     fn judge(&mut self, fed: Result<(), BodyError<Enough>>) -> Result<(), AcceptError> {
         match fed {
             Ok(()) => Ok(()),
-            Err(BodyError::Receiver(Enough)) => Err(AcceptError::Invalid(std::mem::take(&mut self.receiver.faults))),
+            Err(BodyError::Receiver(Enough)) => {
+                Err(AcceptError::Invalid(std::mem::take(&mut self.receiver.faults)))
+            }
             Err(BodyError::TooLarge { limit }) => Err(AcceptError::TooLarge(limit)),
             Err(BodyError::Damaged(reason)) => Err(AcceptError::Damaged(reason)),
             Err(BodyError::LineTooLong { index, limit }) => {
@@ -210,8 +224,16 @@ pub fn deletions<'a>(
     changes
 }
 
-fn delete_from(changes: &mut Vec<PartitionChanges>, data_type: TypeId, layout: Arc<Layout>, record: RecordId) {
-    if let Some(partition) = changes.iter_mut().find(|partition| partition.data_type == data_type) {
+fn delete_from(
+    changes: &mut Vec<PartitionChanges>,
+    data_type: TypeId,
+    layout: Arc<Layout>,
+    record: RecordId,
+) {
+    if let Some(partition) = changes
+        .iter_mut()
+        .find(|partition| partition.data_type == data_type)
+    {
         if let Some(Change::Delete { records }) = partition.changes.last_mut() {
             records.push(record);
         }
@@ -220,6 +242,8 @@ fn delete_from(changes: &mut Vec<PartitionChanges>, data_type: TypeId, layout: A
     changes.push(PartitionChanges {
         data_type,
         layout,
-        changes: vec![Change::Delete { records: vec![record] }],
+        changes: vec![Change::Delete {
+            records: vec![record],
+        }],
     });
 }

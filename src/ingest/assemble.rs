@@ -40,7 +40,10 @@ pub struct Stores {
 impl Stores {
     /// One partition, as it is now.
     pub async fn snapshot(&self, person: PersonId, data_type: &TypeId) -> Result<Arc<Snapshot>, StoreError> {
-        let mut snapshots = self.snapshots.get(person, std::slice::from_ref(data_type)).await?;
+        let mut snapshots = self
+            .snapshots
+            .get(person, std::slice::from_ref(data_type))
+            .await?;
         snapshots
             .pop()
             .ok_or_else(|| StoreError::corrupt(format!("partition {data_type} was not read")))
@@ -97,14 +100,23 @@ pub async fn small(
 }
 
 /// What rows that stand in objects do to their partition, as it is now.
-pub async fn written(stores: &Stores, person: PersonId, written: &WrittenRows) -> Result<Assembled, AssembleError> {
+pub async fn written(
+    stores: &Stores,
+    person: PersonId,
+    written: &WrittenRows,
+) -> Result<Assembled, AssembleError> {
     let snapshot = stores.snapshot(person, &written.data_type).await?;
     let mut dead = still_replaced(written, &snapshot);
     if snapshot.version != written.base.version {
         let known: HashSet<PieceId> = written.base.pieces.iter().map(|piece| piece.id).collect();
         let ids: Vec<RecordId> = written.given.keys().copied().collect();
         let since = Snapshot {
-            pieces: snapshot.pieces.iter().filter(|piece| !known.contains(&piece.id)).cloned().collect(),
+            pieces: snapshot
+                .pieces
+                .iter()
+                .filter(|piece| !known.contains(&piece.id))
+                .cloned()
+                .collect(),
             ..(*snapshot).clone()
         };
         let found = stores.finder.predecessors(&since, &ids).await?;
@@ -121,17 +133,30 @@ pub async fn written(stores: &Stores, person: PersonId, written: &WrittenRows) -
         records_delta: written.live() - replaced,
         updates: written.live(),
     };
-    Ok(Assembled { change, rows: Vec::new() })
+    Ok(Assembled {
+        change,
+        rows: Vec::new(),
+    })
 }
 
 /// The rows found while the body was read that are alive where they were found.
 fn still_replaced(written: &WrittenRows, snapshot: &Snapshot) -> Vec<(PieceId, RecordId)> {
-    let dead: HashMap<PieceId, &[RecordId]> = snapshot.pieces.iter().map(|piece| (piece.id, piece.dead.as_ref())).collect();
-    let lives = |(piece, id): &(PieceId, RecordId)| dead.get(piece).is_some_and(|dead| dead.binary_search(id).is_err());
+    let dead: HashMap<PieceId, &[RecordId]> = snapshot
+        .pieces
+        .iter()
+        .map(|piece| (piece.id, piece.dead.as_ref()))
+        .collect();
+    let lives = |(piece, id): &(PieceId, RecordId)| {
+        dead.get(piece)
+            .is_some_and(|dead| dead.binary_search(id).is_err())
+    };
     written.replaced.iter().copied().filter(lives).collect()
 }
 
-fn stored_rows(schema: &SchemaRef, found: HashMap<RecordId, Predecessor>) -> Result<HashMap<RecordId, Stored>, ArrowError> {
+fn stored_rows(
+    schema: &SchemaRef,
+    found: HashMap<RecordId, Predecessor>,
+) -> Result<HashMap<RecordId, Stored>, ArrowError> {
     found
         .into_iter()
         .map(|(id, predecessor)| {
@@ -155,7 +180,9 @@ fn in_schema(schema: &SchemaRef, changes: &[Change]) -> Result<Vec<Change>, Arro
                 given: Arc::clone(given),
                 undated: Arc::clone(undated),
             }),
-            Change::Delete { records } => Ok(Change::Delete { records: records.clone() }),
+            Change::Delete { records } => Ok(Change::Delete {
+                records: records.clone(),
+            }),
         })
         .collect()
 }

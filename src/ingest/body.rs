@@ -1,7 +1,7 @@
 //! A request body on its way to records: decompressed, then cut into lines or gathered into one object.
 //!
-//! Lives as long as one request, in bounded memory for lines, whatever the body's length. Knows nothing of HTTP beyond the names of media types
-//! and encodings, and nothing of what a record means.
+//! Lives as long as one request, in bounded memory for lines, whatever the body's length. Knows nothing of
+//! HTTP beyond the names of media types and encodings, and nothing of what a record means.
 
 use std::fmt;
 use std::io;
@@ -56,7 +56,8 @@ pub enum BodyForm {
 }
 
 impl BodyForm {
-    /// The form that a `Content-Type` names; parameters such as a charset do not matter. Without one the body is taken as an object.
+    /// The form that a `Content-Type` names; parameters such as a charset do not matter. Without one the body
+    /// is taken as an object.
     #[must_use]
     pub fn from_media_type(content_type: Option<&str>) -> Option<Self> {
         let essence = content_type
@@ -131,7 +132,11 @@ impl BodyReader {
     ///
     /// # Errors
     /// If the body is too large or damaged, or `each` refuses a record.
-    pub fn feed<E>(&mut self, chunk: &[u8], mut each: impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
+    pub fn feed<E>(
+        &mut self,
+        chunk: &[u8],
+        mut each: impl FnMut(Place, &[u8]) -> Result<(), E>,
+    ) -> Result<(), BodyError<E>> {
         let content = &mut self.content;
         self.decompressor
             .feed(chunk, |piece| content.take(piece, &mut each))
@@ -144,29 +149,42 @@ impl BodyReader {
     /// If the body broke off, is too large, or `each` refuses a record.
     pub fn finish<E>(self, mut each: impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
         let mut content = self.content;
-        self.decompressor.finish(|piece| content.take(piece, &mut each)).map_err(flatten)?;
+        self.decompressor
+            .finish(|piece| content.take(piece, &mut each))
+            .map_err(flatten)?;
         match content {
             Content::Object(bytes) => each(Place::Whole, &bytes).map_err(BodyError::Receiver),
-            Content::Lines(mut lines) => lines.finish(|index, line| each(Place::Line(index), line)).map_err(from_lines),
+            Content::Lines(mut lines) => lines
+                .finish(|index, line| each(Place::Line(index), line))
+                .map_err(from_lines),
         }
     }
 }
 
 impl Content {
-    fn take<E>(&mut self, piece: &[u8], each: &mut impl FnMut(Place, &[u8]) -> Result<(), E>) -> Result<(), BodyError<E>> {
+    fn take<E>(
+        &mut self,
+        piece: &[u8],
+        each: &mut impl FnMut(Place, &[u8]) -> Result<(), E>,
+    ) -> Result<(), BodyError<E>> {
         match self {
             Self::Object(bytes) => {
                 bytes.extend_from_slice(piece);
                 Ok(())
             }
-            Self::Lines(lines) => lines.feed(piece, |index, line| each(Place::Line(index), line)).map_err(from_lines),
+            Self::Lines(lines) => lines
+                .feed(piece, |index, line| each(Place::Line(index), line))
+                .map_err(from_lines),
         }
     }
 }
 
 fn from_lines<E>(error: LinesError<E>) -> BodyError<E> {
     match error {
-        LinesError::TooLong { index, longest } => BodyError::LineTooLong { index, limit: longest },
+        LinesError::TooLong { index, longest } => BodyError::LineTooLong {
+            index,
+            limit: longest,
+        },
         LinesError::Receiver(error) => BodyError::Receiver(error),
     }
 }
@@ -183,7 +201,10 @@ fn flatten<E>(error: DecompressError<BodyError<E>>) -> BodyError<E> {
 mod tests {
     use super::*;
 
-    const LIMITS: BodyLimits = BodyLimits { body: 1000, line: 100 };
+    const LIMITS: BodyLimits = BodyLimits {
+        body: 1000,
+        line: 100,
+    };
 
     fn read(form: BodyForm, body: &[u8]) -> Result<Vec<(Place, String)>, BodyError<()>> {
         let mut reader = BodyReader::new(form, ContentEncoding::Identity, LIMITS).unwrap();
@@ -224,7 +245,10 @@ mod tests {
     fn lines_carry_their_place() {
         assert_eq!(
             read(BodyForm::Lines, b"{}\n\n[]").unwrap(),
-            [(Place::Line(0), "{}".to_owned()), (Place::Line(2), "[]".to_owned())]
+            [
+                (Place::Line(0), "{}".to_owned()),
+                (Place::Line(2), "[]".to_owned())
+            ]
         );
     }
 

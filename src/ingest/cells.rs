@@ -1,6 +1,7 @@
 //! From the text of one JSON value to the cell of one column.
 //!
-//! Pure functions. What a struct does not declare is handed back beside the cell, so that nothing that was sent is lost.
+//! Pure functions. What a struct does not declare is handed back beside the cell, so that nothing that was
+//! sent is lost.
 
 use std::borrow::Cow;
 
@@ -50,16 +51,20 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
         ColumnType::Float64 => float(raw)
             .map(|value| Cell::Float(value).into())
             .ok_or_else(|| misfit("type", "expected number")),
-        ColumnType::Int64 => integer(raw)
-            .map(|value| Cell::Int(value).into())
-            .ok_or_else(|| misfit("type", "expected an integer between -9223372036854775808 and 9223372036854775807")),
+        ColumnType::Int64 => integer(raw).map(|value| Cell::Int(value).into()).ok_or_else(|| {
+            misfit(
+                "type",
+                "expected an integer between -9223372036854775808 and 9223372036854775807",
+            )
+        }),
         ColumnType::Boolean => match raw {
             "true" => Ok(Cell::Bool(true).into()),
             "false" => Ok(Cell::Bool(false).into()),
             _ => Err(misfit("type", "expected boolean")),
         },
         ColumnType::Timestamp(..) => {
-            let text = json::text(raw).ok_or_else(|| misfit("type", "expected a string with a date and time"))?;
+            let text =
+                json::text(raw).ok_or_else(|| misfit("type", "expected a string with a date and time"))?;
             let instant = parse_instant(&text).map_err(|error| misfit("format", &error.to_string()))?;
             Ok(Cell::Time(instant.micros()).into())
         }
@@ -75,7 +80,12 @@ pub(super) fn in_one_spelling<'a>(cell: Cell<'a>, canonical: &Canonical) -> Cell
     match (canonical, cell) {
         (Canonical::Uuid, Cell::Text(text)) => Cell::Text(respelt(&text).map_or(text, Cow::Owned)),
         (Canonical::Longitude, Cell::Float(value)) => Cell::Float(western(value)),
-        (Canonical::Items(item), Cell::List(cells)) => Cell::List(cells.into_iter().map(|cell| in_one_spelling(cell, item)).collect()),
+        (Canonical::Items(item), Cell::List(cells)) => Cell::List(
+            cells
+                .into_iter()
+                .map(|cell| in_one_spelling(cell, item))
+                .collect(),
+        ),
         (Canonical::Members(members), Cell::Struct(cells)) => {
             let members = members.iter().chain(std::iter::repeat(&Canonical::AsSent));
             Cell::Struct(
@@ -92,7 +102,9 @@ pub(super) fn in_one_spelling<'a>(cell: Cell<'a>, canonical: &Canonical) -> Cell
 
 /// The number that `raw` is, if it is one and finite.
 pub(super) fn float(raw: &str) -> Option<f64> {
-    serde_json::from_str(raw).ok().filter(|value: &f64| value.is_finite())
+    serde_json::from_str(raw)
+        .ok()
+        .filter(|value: &f64| value.is_finite())
 }
 
 /// The integer that `raw` is; `3.0` and `3e2` are integers too.
@@ -162,7 +174,8 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
             *place = Some(of_member);
         }
     }
-    // Behind what is not declared and in the order of the declaration, as rows show it: what is read and sent again comes to the same text.
+    // Behind what is not declared and in the order of the declaration, as rows show it: what is read and sent
+    // again comes to the same text.
     for (member, rest) in members.iter().zip(rests) {
         if let Some(rest) = rest {
             keep(member.name(), &rest);
@@ -175,7 +188,8 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
     })
 }
 
-/// A text where an object could stand, which only a schema that admits both lets through: the id of a contact, or else a name.
+/// A text where an object could stand, which only a schema that admits both lets through: the id of a
+/// contact, or else a name.
 fn alone<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> {
     let text = json::text(raw).ok_or_else(|| misfit("type", "expected object"))?;
     let name = if uuid::Uuid::try_parse(&text).is_ok() {
@@ -222,7 +236,13 @@ mod tests {
     #[test]
     fn whole_numbers_are_integers_however_written() {
         let column = Field::new("count", ColumnType::Int64, true);
-        for (raw, value) in [("3", 3), ("3.0", 3), ("3e2", 300), ("-0", 0), ("9223372036854775807", i64::MAX)] {
+        for (raw, value) in [
+            ("3", 3),
+            ("3.0", 3),
+            ("3e2", 300),
+            ("-0", 0),
+            ("9223372036854775807", i64::MAX),
+        ] {
             assert_eq!(fill(raw, &column).unwrap().cell, Cell::Int(value), "{raw}");
         }
         for raw in ["3.5", "9223372036854775808", "1e30", "\"3\"", "true"] {
@@ -234,18 +254,29 @@ mod tests {
     fn rule_8_4_what_a_struct_does_not_declare_is_handed_back() {
         let inner = Field::new("inner", ColumnType::Struct(vec![number("a")].into()), true);
         let outer = Field::new("outer", ColumnType::Struct(vec![inner, number("b")].into()), true);
-        let filled = fill(r#"{"b": 2, "x": [1.10, 2], "inner": {"a": 1, "y": null}}"#, &outer).unwrap();
+        let filled = fill(
+            r#"{"b": 2, "x": [1.10, 2], "inner": {"a": 1, "y": null}}"#,
+            &outer,
+        )
+        .unwrap();
         assert_eq!(
             filled.cell,
             Cell::Struct(vec![Cell::Struct(vec![Cell::Float(1.0)]), Cell::Float(2.0)])
         );
-        assert_eq!(filled.rest.as_deref(), Some(r#"{"x":[1.10,2],"inner":{"y":null}}"#));
+        assert_eq!(
+            filled.rest.as_deref(),
+            Some(r#"{"x":[1.10,2],"inner":{"y":null}}"#)
+        );
     }
 
     #[test]
     fn a_text_in_place_of_a_participant_is_a_contact_or_a_name() {
         let text = |name: &str| Field::new(name, ColumnType::Utf8, true);
-        let person = Field::new("person", ColumnType::Struct(vec![text("contact_id"), text("name")].into()), true);
+        let person = Field::new(
+            "person",
+            ColumnType::Struct(vec![text("contact_id"), text("name")].into()),
+            true,
+        );
         let contact = "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e";
         let filled = |raw: &str| fill(raw, &person).map(|filled| format!("{:?}", filled.cell));
         let cell = |cells: Vec<Cell<'_>>| Ok(format!("{:?}", Cell::Struct(cells)));
@@ -253,7 +284,10 @@ mod tests {
             filled(&format!("\"{contact}\"")),
             cell(vec![Cell::Text(Cow::Borrowed(contact)), Cell::Null])
         );
-        assert_eq!(filled("\"Ada\""), cell(vec![Cell::Null, Cell::Text(Cow::Borrowed("Ada"))]));
+        assert_eq!(
+            filled("\"Ada\""),
+            cell(vec![Cell::Null, Cell::Text(Cow::Borrowed("Ada"))])
+        );
         let nameless = Field::new("place", ColumnType::Struct(vec![text("title")].into()), true);
         assert_eq!(fill("\"Ada\"", &nameless).unwrap_err().kind, "type");
     }

@@ -1,15 +1,17 @@
 //! Columns under construction: one per stored column, fed one cell per row.
 //!
-//! Live from one `take` to the next. Values that repeat from row to row (texts of a dictionary, structs, lists) are kept once and
-//! referred to by number. Knows Arrow; knows nothing of JSON or of what a column means.
+//! Live from one `take` to the next. Values that repeat from row to row (texts of a dictionary, structs,
+//! lists) are kept once and referred to by number. Knows Arrow; knows nothing of JSON or of what a column
+//! means.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayBuilder, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int32Array, Int64Builder, ListArray, StringArray,
-    StringBuilder, StructArray, TimestampMicrosecondBuilder, UInt32Array, new_empty_array,
+    Array, ArrayBuilder, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int32Array, Int64Builder,
+    ListArray, StringArray, StringBuilder, StructArray, TimestampMicrosecondBuilder, UInt32Array,
+    new_empty_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Int32Type, TimeUnit};
@@ -74,7 +76,9 @@ impl Column {
             DataType::Float64 => Self::Float(Float64Builder::new()),
             DataType::Int64 => Self::Int(Int64Builder::new()),
             DataType::Boolean => Self::Bool(BooleanBuilder::new()),
-            DataType::Timestamp(..) => Self::Time(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone())),
+            DataType::Timestamp(..) => {
+                Self::Time(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone()))
+            }
             DataType::Utf8 => Self::Text(StringBuilder::new()),
             DataType::Dictionary(..) => Self::Words(Words::default()),
             _ => Self::Composite(Composite {
@@ -100,13 +104,21 @@ impl Column {
             (Self::Text(rows), Cell::Text(text)) => rows.append_value(text),
             (Self::Words(rows), Cell::Text(text)) => rows.push(&text)?,
             (Self::Composite(rows), Cell::Known(number)) => rows.rows.push(Some(number)),
-            (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => rows.push(cell.into_owned())?,
-            (column, cell) => return Err(mismatch(&cell, &format!("{column:?}").chars().take(40).collect::<String>())),
+            (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => {
+                rows.push(cell.into_owned())?
+            }
+            (column, cell) => {
+                return Err(mismatch(
+                    &cell,
+                    &format!("{column:?}").chars().take(40).collect::<String>(),
+                ));
+            }
         }
         Ok(())
     }
 
-    /// The number of the value that was set last: what to call it by if it comes again. Only structs and lists have one.
+    /// The number of the value that was set last: what to call it by if it comes again. Only structs and
+    /// lists have one.
     pub fn last_number(&self) -> Option<u32> {
         match self {
             Self::Composite(rows) => *rows.rows.last()?,
@@ -226,7 +238,11 @@ impl Composite {
 
 fn is_fillable(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Float64 | DataType::Int64 | DataType::Boolean | DataType::Utf8 | DataType::Timestamp(TimeUnit::Microsecond, _) => true,
+        DataType::Float64
+        | DataType::Int64
+        | DataType::Boolean
+        | DataType::Utf8
+        | DataType::Timestamp(TimeUnit::Microsecond, _) => true,
         DataType::Dictionary(key, value) => **key == DataType::Int32 && **value == DataType::Utf8,
         DataType::List(item) => is_fillable(item.data_type()),
         DataType::Struct(fields) => fields.iter().all(|field| is_fillable(field.data_type())),
@@ -283,7 +299,8 @@ fn array(data_type: &DataType, cells: &[&Cell<'_>]) -> Result<ArrayRef, ArrowErr
             )?))
         }
         _ => {
-            let mut column = Column::new(data_type).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
+            let mut column =
+                Column::new(data_type).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
             for (row, cell) in cells.iter().enumerate() {
                 column.set(row, (*cell).clone())?;
             }
@@ -293,7 +310,11 @@ fn array(data_type: &DataType, cells: &[&Cell<'_>]) -> Result<ArrayRef, ArrowErr
 }
 
 fn validity(cells: &[&Cell<'_>]) -> Option<NullBuffer> {
-    let valid: NullBuffer = cells.iter().map(|cell| **cell != Cell::Null).collect::<Vec<_>>().into();
+    let valid: NullBuffer = cells
+        .iter()
+        .map(|cell| **cell != Cell::Null)
+        .collect::<Vec<_>>()
+        .into();
     (valid.null_count() > 0).then_some(valid)
 }
 
@@ -329,7 +350,11 @@ mod tests {
             dictionary.keys().iter().collect::<Vec<_>>(),
             [Some(0), Some(0), Some(1), Some(0), None]
         );
-        assert_eq!(column.finish(0).unwrap().len(), 0, "a finished column starts anew");
+        assert_eq!(
+            column.finish(0).unwrap().len(),
+            0,
+            "a finished column starts anew"
+        );
     }
 
     #[test]
@@ -345,11 +370,19 @@ mod tests {
 
     #[test]
     fn a_struct_given_before_is_called_by_its_number() {
-        let fields: Fields = vec![Field::new("name", words(), true), Field::new("count", DataType::Int64, true)].into();
+        let fields: Fields = vec![
+            Field::new("name", words(), true),
+            Field::new("count", DataType::Int64, true),
+        ]
+        .into();
         let mut column = Column::new(&DataType::Struct(fields)).unwrap();
-        column.set(0, Cell::Struct(vec![text("watch"), Cell::Int(1)])).unwrap();
+        column
+            .set(0, Cell::Struct(vec![text("watch"), Cell::Int(1)]))
+            .unwrap();
         let watch = column.last_number().unwrap();
-        column.set(2, Cell::Struct(vec![text("phone"), Cell::Null])).unwrap();
+        column
+            .set(2, Cell::Struct(vec![text("phone"), Cell::Null]))
+            .unwrap();
         column.set(3, Cell::Known(watch)).unwrap();
         let array = column.finish(4).unwrap();
         let rows: &StructArray = array.as_struct();
@@ -369,7 +402,10 @@ mod tests {
         column.set(1, Cell::List(Vec::new())).unwrap();
         let array = column.finish(3).unwrap();
         let lists = array.as_list::<i32>();
-        assert_eq!((lists.value(0).len(), lists.value(1).len(), lists.is_null(2)), (2, 0, true));
+        assert_eq!(
+            (lists.value(0).len(), lists.value(1).len(), lists.is_null(2)),
+            (2, 0, true)
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A data type made ready for decoding, and a cache of them.
 //!
-//! A compiled type is immutable and holds for one version of the type's layout; it is built at the first record and shared from then on.
-//! Knows schemas and layouts; knows no record.
+//! A compiled type is immutable and holds for one version of the type's layout; it is built at the first
+//! record and shared from then on. Knows schemas and layouts; knows no record.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
 
-/// How many compiled types are kept. Enough for every built-in type and the own types of the people who are writing just now.
+/// How many compiled types are kept. Enough for every built-in type and the own types of the people who are
+/// writing just now.
 const KEPT: u64 = 4096;
 /// A pattern that a linear engine cannot run may try so many ways before it counts as not matching.
 const BACKTRACK_LIMIT: usize = 10_000;
@@ -86,7 +87,9 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
             .with_format("uuid", |text| Uuid::try_parse(text).is_ok())
     };
     // A person writes the patterns of own types: an engine that cannot be made to run for ever comes first.
-    let linear = options().with_pattern_options(PatternOptions::regex()).build(&data_type.schema);
+    let linear = options()
+        .with_pattern_options(PatternOptions::regex())
+        .build(&data_type.schema);
     linear
         .or_else(|_| {
             options()
@@ -124,7 +127,10 @@ impl CompiledTypes {
         if let Some(compiled) = self.kept.get(&key) {
             return Ok(compiled);
         }
-        let compiled = Arc::new(CompiledType::new(Arc::clone(data_type), Arc::clone(&self.registry))?);
+        let compiled = Arc::new(CompiledType::new(
+            Arc::clone(data_type),
+            Arc::clone(&self.registry),
+        )?);
         self.kept.insert(key, Arc::clone(&compiled));
         Ok(compiled)
     }

@@ -1,5 +1,5 @@
-//! Records that were sent without a time, and are stored already: they keep the time they have. The time of acceptance is only for those that are new,
-//! or a record sent again would be another record each time.
+//! Records that were sent without a time, and are stored already: they keep the time they have. The time of
+//! acceptance is only for those that are new, or a record sent again would be another record each time.
 //!
 //! Lives as long as one body or one commit. Knows rows; knows nothing of where they are stored.
 
@@ -36,10 +36,20 @@ impl KnownTimes {
         self.0.remove(&id);
     }
 
-    /// `rows` with the known times in those rows that came without any (`undated`), and learns from all whose id was chosen by the caller.
-    pub fn date(&mut self, rows: &RecordBatch, given: &[bool], undated: &[usize]) -> Result<RecordBatch, ArrowError> {
-        let ids = rows.columns().first().and_then(|column| column.as_fixed_size_binary_opt());
-        let ids = ids.ok_or_else(|| ArrowError::SchemaError("rows to store begin with a 16-byte id".to_owned()))?;
+    /// `rows` with the known times in those rows that came without any (`undated`), and learns from all whose
+    /// id was chosen by the caller.
+    pub fn date(
+        &mut self,
+        rows: &RecordBatch,
+        given: &[bool],
+        undated: &[usize],
+    ) -> Result<RecordBatch, ArrowError> {
+        let ids = rows
+            .columns()
+            .first()
+            .and_then(|column| column.as_fixed_size_binary_opt());
+        let ids =
+            ids.ok_or_else(|| ArrowError::SchemaError("rows to store begin with a 16-byte id".to_owned()))?;
         let mut starts = moments(rows, TIMES[0])?.values().to_vec();
         let mut ends = moments(rows, TIMES[1])?.values().to_vec();
         let mut undated = undated.iter().copied().peekable();
@@ -49,7 +59,9 @@ impl KnownTimes {
             if given.get(row) != Some(&true) {
                 continue;
             }
-            let Some(id) = RecordId::from_slice(ids.value(row)) else { continue };
+            let Some(id) = RecordId::from_slice(ids.value(row)) else {
+                continue;
+            };
             match self.0.get(&id) {
                 Some(known) if is_undated => {
                     [*start, *end] = *known;
@@ -66,7 +78,8 @@ impl KnownTimes {
         let mut columns = rows.columns().to_vec();
         for (place, micros) in TIMES.into_iter().zip([starts, ends]) {
             if let Some(column) = columns.get_mut(place) {
-                let array = TimestampMicrosecondArray::from(micros).with_data_type(column.data_type().clone());
+                let array =
+                    TimestampMicrosecondArray::from(micros).with_data_type(column.data_type().clone());
                 *column = Arc::new(array) as ArrayRef;
             }
         }

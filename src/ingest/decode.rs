@@ -1,13 +1,17 @@
 //! From JSON records of one data type to Arrow rows in the layout in which they are stored.
 //!
-//! A decoder lives as long as one request; the caller takes rows out as often as memory asks for it. Knows types, layouts and JSON; knows
-//! nothing of requests, of people, or of what is stored already, so that two rows may well carry the same id.
+//! A decoder lives as long as one request; the caller takes rows out as often as memory asks for it. Knows
+//! types, layouts and JSON; knows nothing of requests, of people, or of what is stored already, so that two
+//! rows may well carry the same id.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array, StringArray, TimestampMicrosecondArray};
+use arrow::array::{
+    ArrayRef, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array, StringArray,
+    TimestampMicrosecondArray,
+};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType as ColumnType;
 use arrow::error::ArrowError;
@@ -28,7 +32,8 @@ use crate::model::time::Instant;
 /// What decoding takes from outside.
 #[derive(Clone)]
 pub struct DecodeContext {
-    /// The time of acceptance: the default of records that may leave their time out, and the measure of what lies too far ahead.
+    /// The time of acceptance: the default of records that may leave their time out, and the measure of what
+    /// lies too far ahead.
     pub now: Instant,
     pub ids: Arc<dyn IdSource>,
     /// Sources of annotations begin with this: `<prefix>.annotation.<uuid>`.
@@ -39,7 +44,9 @@ impl DecodeContext {
     /// The definition that a source of the form `<prefix>.annotation.<uuid>` names.
     #[must_use]
     pub fn definition_of(&self, source: &str) -> Option<Uuid> {
-        let rest = source.strip_prefix(&*self.source_prefix)?.strip_prefix(".annotation.")?;
+        let rest = source
+            .strip_prefix(&*self.source_prefix)?
+            .strip_prefix(".annotation.")?;
         Uuid::try_parse(rest).ok()
     }
 }
@@ -69,9 +76,11 @@ pub struct DecodedRows {
     pub data_type: Arc<DataType>,
     /// In the schema `Layout.storage`; not sorted, and one id may come twice.
     pub rows: RecordBatch,
-    /// For each row, whether the caller chose its id. An id made here is new and needs no looking for predecessors.
+    /// For each row, whether the caller chose its id. An id made here is new and needs no looking for
+    /// predecessors.
     pub given: Vec<bool>,
-    /// The rows, in order, whose record came without a time. They have the time of acceptance, which is right for new records only.
+    /// The rows, in order, whose record came without a time. They have the time of acceptance, which is right
+    /// for new records only.
     pub undated: Vec<usize>,
     /// The sources that the rows name, each once.
     pub sources: Vec<DecodedSource>,
@@ -134,7 +143,8 @@ impl RecordDecoder {
         })
     }
 
-    /// Decodes one record. When it is refused nothing of it is kept, and decoding may go on, to find the faults of other records too.
+    /// Decodes one record. When it is refused nothing of it is kept, and decoding may go on, to find the
+    /// faults of other records too.
     pub fn push(&mut self, place: impl Into<Place>, json: &[u8]) -> Result<(), Vec<Fault>> {
         if let Some(row) = fast::decode(&self.compiled, &self.context, &mut self.memo, json) {
             self.append(row);
@@ -269,7 +279,11 @@ impl RecordDecoder {
         }
         let mut outcome = Ok(());
         for (column, cell) in row.cells.drain(..) {
-            if let Some(Err(error)) = self.columns.get_mut(column).map(|column| column.set(number, cell)) {
+            if let Some(Err(error)) = self
+                .columns
+                .get_mut(column)
+                .map(|column| column.set(number, cell))
+            {
                 outcome = Err(error);
             }
         }
@@ -292,7 +306,9 @@ impl RecordDecoder {
         let ids = Buffer::from_vec(std::mem::take(&mut self.ids));
         columns.push(Arc::new(FixedSizeBinaryArray::try_new(16, ids, None)?));
         for micros in [std::mem::take(&mut self.starts), std::mem::take(&mut self.ends)] {
-            columns.push(Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC")));
+            columns.push(Arc::new(
+                TimestampMicrosecondArray::from(micros).with_timezone("UTC"),
+            ));
         }
         for column in &mut self.columns {
             columns.push(column.finish(rows)?);
@@ -302,8 +318,13 @@ impl RecordDecoder {
             .map(|place| place as i32)
             .collect();
         let keys = StringArray::from_iter_values(self.sources.iter().map(|source| source.key.as_str()));
-        columns.push(Arc::new(DictionaryArray::try_new(Int32Array::from(places), Arc::new(keys))?));
-        columns.push(Arc::new(Int8Array::from(std::mem::take(&mut self.source_classes))));
+        columns.push(Arc::new(DictionaryArray::try_new(
+            Int32Array::from(places),
+            Arc::new(keys),
+        )?));
+        columns.push(Arc::new(Int8Array::from(std::mem::take(
+            &mut self.source_classes,
+        ))));
         columns.push(self.extras.finish(rows)?);
         RecordBatch::try_new(Arc::clone(storage), columns)
     }

@@ -1,14 +1,16 @@
 //! Undoes the content encoding of a request body, as a stream.
 //!
-//! Lives as long as one request. Memory is a few buffers of fixed size, however well the body was compressed: what comes out is handed on
-//! piece by piece, and the limit on its size is checked before each piece. Knows gzip and zstd; knows nothing of what is inside.
+//! Lives as long as one request. Memory is a few buffers of fixed size, however well the body was compressed:
+//! what comes out is handed on piece by piece, and the limit on its size is checked before each piece. Knows
+//! gzip and zstd; knows nothing of what is inside.
 
 use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-/// How much compressed gzip is decompressed at a time. Deflate expands at most about a thousand times, so four megabytes come out.
+/// How much compressed gzip is decompressed at a time. Deflate expands at most about a thousand times, so
+/// four megabytes come out.
 const GZIP_STEP: usize = 4 * 1024;
 /// How much decompressed zstd is handed on at a time.
 const ZSTD_STEP: usize = 128 * 1024;
@@ -103,7 +105,11 @@ impl Decompressor {
     ///
     /// # Errors
     /// If the body is too large or damaged, or `each` refuses a piece.
-    pub fn feed<E>(&mut self, chunk: &[u8], mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), DecompressError<E>> {
+    pub fn feed<E>(
+        &mut self,
+        chunk: &[u8],
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), DecompressError<E>> {
         match &mut self.inner {
             Inner::Identity => hand_out(&mut self.handed_out, self.limit, chunk, &mut each),
             Inner::Gzip(decoder) => {
@@ -123,7 +129,9 @@ impl Decompressor {
                 let mut input = InBuffer::around(chunk);
                 loop {
                     let mut output = OutBuffer::around(buffer.as_mut_slice());
-                    let hint = decoder.run(&mut input, &mut output).map_err(|error| damaged(&error))?;
+                    let hint = decoder
+                        .run(&mut input, &mut output)
+                        .map_err(|error| damaged(&error))?;
                     let written = output.pos();
                     *frame_open = hint != 0;
                     hand_out(
@@ -145,7 +153,10 @@ impl Decompressor {
     ///
     /// # Errors
     /// If the body broke off, is too large, or `each` refuses the rest.
-    pub fn finish<E>(mut self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), DecompressError<E>> {
+    pub fn finish<E>(
+        mut self,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), DecompressError<E>> {
         match self.inner {
             Inner::Gzip(mut decoder) => {
                 decoder.try_finish().map_err(|error| damaged(&error))?;
@@ -192,7 +203,12 @@ mod tests {
     }
 
     /// The content, and the largest piece that was handed out.
-    fn decompress(encoding: ContentEncoding, body: &[u8], chunk: usize, limit: u64) -> Result<(Vec<u8>, usize), DecompressError<()>> {
+    fn decompress(
+        encoding: ContentEncoding,
+        body: &[u8],
+        chunk: usize,
+        limit: u64,
+    ) -> Result<(Vec<u8>, usize), DecompressError<()>> {
         let mut decompressor = Decompressor::new(encoding, limit).unwrap();
         let mut content = Vec::new();
         let mut largest = 0;
@@ -210,7 +226,10 @@ mod tests {
 
     #[test]
     fn unknown_encodings_are_named() {
-        assert_eq!(ContentEncoding::from_header("br"), Err(UnknownEncoding("br".to_owned())));
+        assert_eq!(
+            ContentEncoding::from_header("br"),
+            Err(UnknownEncoding("br".to_owned()))
+        );
         assert_eq!(ContentEncoding::from_header(" GZIP "), Ok(ContentEncoding::Gzip));
         assert!(ContentEncoding::from_header("gzip, zstd").is_err());
     }
@@ -220,7 +239,10 @@ mod tests {
         let bomb = vec![b' '; 64 * 1024 * 1024];
         for (encoding, body) in [
             (ContentEncoding::Gzip, gzip(&bomb)),
-            (ContentEncoding::Zstd, zstd::encode_all(bomb.as_slice(), 3).unwrap()),
+            (
+                ContentEncoding::Zstd,
+                zstd::encode_all(bomb.as_slice(), 3).unwrap(),
+            ),
         ] {
             assert!(body.len() < 100_000);
             let (content, largest) = decompress(encoding, &body, body.len(), u64::MAX).unwrap();
@@ -240,7 +262,10 @@ mod tests {
         let content = b"{\"value\": 1}\n".repeat(1000);
         for (encoding, body) in [
             (ContentEncoding::Gzip, gzip(&content)),
-            (ContentEncoding::Zstd, zstd::encode_all(content.as_slice(), 3).unwrap()),
+            (
+                ContentEncoding::Zstd,
+                zstd::encode_all(content.as_slice(), 3).unwrap(),
+            ),
         ] {
             for kept in [1, 8, body.len() / 2, body.len() - 1] {
                 let outcome = decompress(encoding, &body[..kept], 7, u64::MAX);
@@ -261,10 +286,16 @@ mod tests {
     fn several_members_and_frames_are_one_body() {
         let mut body = gzip(b"{}\n");
         body.extend(gzip(b"{}"));
-        assert_eq!(decompress(ContentEncoding::Gzip, &body, 5, 100).unwrap().0, b"{}\n{}");
+        assert_eq!(
+            decompress(ContentEncoding::Gzip, &body, 5, 100).unwrap().0,
+            b"{}\n{}"
+        );
         let mut body = zstd::encode_all(&b"{}\n"[..], 3).unwrap();
         body.extend(zstd::encode_all(&b"{}"[..], 3).unwrap());
-        assert_eq!(decompress(ContentEncoding::Zstd, &body, 5, 100).unwrap().0, b"{}\n{}");
+        assert_eq!(
+            decompress(ContentEncoding::Zstd, &body, 5, 100).unwrap().0,
+            b"{}\n{}"
+        );
     }
 
     proptest! {

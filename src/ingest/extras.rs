@@ -33,7 +33,9 @@ impl Extras {
     }
 
     pub fn members(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.members.iter().map(|(name, raw)| (name.as_str(), raw.as_str()))
+        self.members
+            .iter()
+            .map(|(name, raw)| (name.as_str(), raw.as_str()))
     }
 
     /// The object as text. `None`: there is nothing.
@@ -41,7 +43,13 @@ impl Extras {
         if self.members.is_empty() {
             return None;
         }
-        let mut text = String::with_capacity(self.members.iter().map(|(name, raw)| name.len() + raw.len() + 4).sum::<usize>() + 2);
+        let mut text = String::with_capacity(
+            self.members
+                .iter()
+                .map(|(name, raw)| name.len() + raw.len() + 4)
+                .sum::<usize>()
+                + 2,
+        );
         for (name, raw) in &self.members {
             text.push(if text.is_empty() { '{' } else { ',' });
             json::append_string(name, &mut text);

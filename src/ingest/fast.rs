@@ -1,8 +1,9 @@
 //! The hasty way from a record's text to a row, for records that look the way programs write them.
 //!
-//! Reads each byte once and asks no schema: fields whose rules are simple are checked by `scalar`, values that came before are recognised by
-//! their text. At anything else, valid or not, it gives up without a word, and the complete way (`general`) decides. A row that comes out here
-//! is the row that would have come out there; a property test holds it to that.
+//! Reads each byte once and asks no schema: fields whose rules are simple are checked by `scalar`, values
+//! that came before are recognised by their text. At anything else, valid or not, it gives up without a word,
+//! and the complete way (`general`) decides. A row that comes out here is the row that would have come out
+//! there; a property test holds it to that.
 
 use std::borrow::Cow;
 
@@ -23,7 +24,12 @@ use crate::model::registry::is_json_text;
 use crate::model::time::{Instant, parse_instant};
 
 /// The row for `json`, or `None`: take the complete way.
-pub(super) fn decode<'a>(compiled: &CompiledType, context: &DecodeContext, memo: &mut Memo, json: &'a [u8]) -> Option<Row<'a>> {
+pub(super) fn decode<'a>(
+    compiled: &CompiledType,
+    context: &DecodeContext,
+    memo: &mut Memo,
+    json: &'a [u8],
+) -> Option<Row<'a>> {
     if !compiled.plan.fields_are_independent {
         return None;
     }
@@ -47,10 +53,14 @@ pub(super) fn decode<'a>(compiled: &CompiledType, context: &DecodeContext, memo:
     haste.row(context)
 }
 
-/// The same vector without its cells, for cells that borrow from another line: collecting in place keeps its memory.
+/// The same vector without its cells, for cells that borrow from another line: collecting in place keeps its
+/// memory.
 pub(super) fn empty<'b>(mut cells: Vec<(usize, Cell<'_>)>) -> Vec<(usize, Cell<'b>)> {
     cells.clear();
-    cells.into_iter().map(|(column, _)| (column, Cell::Null)).collect()
+    cells
+        .into_iter()
+        .map(|(column, _)| (column, Cell::Null))
+        .collect()
 }
 
 struct Haste<'c, 'm, 'a> {
@@ -97,7 +107,8 @@ impl<'a> Haste<'_, '_, 'a> {
         }
     }
 
-    /// The known field that is named next, its colon taken. Records of a body tend to name their fields in the same order.
+    /// The known field that is named next, its colon taken. Records of a body tend to name their fields in
+    /// the same order.
     fn name(&mut self, position: usize) -> Option<usize> {
         if let Some((announced, field)) = self.memo.order.get(position)
             && self.scanner.rest().starts_with(announced)
@@ -196,7 +207,11 @@ impl<'a> Haste<'_, '_, 'a> {
                 if self.compiled.plan.value == Some(field) && self.compiled.plan.unit.is_some() {
                     return None;
                 }
-                let value = number.raw.parse().ok().filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
+                let value = number
+                    .raw
+                    .parse()
+                    .ok()
+                    .filter(|value: &i64| value.unsigned_abs() < 1 << 53)?;
                 rule.allows_number(number.value).then_some(Cell::Int(value))?
             }
             ColumnType::Boolean if rule.allows(Token::Bool) => {
@@ -214,7 +229,13 @@ impl<'a> Haste<'_, '_, 'a> {
             }
             ColumnType::Struct(_) | ColumnType::List(_) => {
                 let number = self.known(column)?;
-                if let Some(place) = self.compiled.plan.source_columns.iter().position(|source| *source == Some(column)) {
+                if let Some(place) = self
+                    .compiled
+                    .plan
+                    .source_columns
+                    .iter()
+                    .position(|source| *source == Some(column))
+                {
                     *self.source_key.get_mut(place)? = number;
                 }
                 Cell::Known(number)
@@ -226,7 +247,13 @@ impl<'a> Haste<'_, '_, 'a> {
     }
 
     fn number(&mut self, rule: &ScalarRule) -> Option<NumberToken<'a>> {
-        let token = |number: &NumberToken<'_>| if number.is_integer { Token::Integer } else { Token::Number };
+        let token = |number: &NumberToken<'_>| {
+            if number.is_integer {
+                Token::Integer
+            } else {
+                Token::Number
+            }
+        };
         self.scanner.number().filter(|number| rule.allows(token(number)))
     }
 
@@ -282,7 +309,10 @@ impl<'a> Haste<'_, '_, 'a> {
         let mut value = number.value;
         if let Some(unit) = self.unit.filter(|unit| traits.unit.as_deref() != Some(*unit)) {
             let conversion = self.memo.conversion(unit, || {
-                compiled.units().conversion(unit, traits, compiled.data_type.id.as_str()).ok()
+                compiled
+                    .units()
+                    .conversion(unit, traits, compiled.data_type.id.as_str())
+                    .ok()
             })?;
             let converted = conversion.apply(value);
             if leaves_original(conversion, value, converted) {

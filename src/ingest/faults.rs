@@ -31,21 +31,32 @@ pub(super) fn from_schema(error: &ValidationError<'_>, at: &[LocPart], faults: &
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             match closest(context, error.instance_path().as_str()) {
                 Some(errors) => errors.iter().for_each(|error| from_schema(error, at, faults)),
-                None => faults.push(shown(Fault::new(loc, keyword(error.kind()), message(error)), instance)),
+                None => faults.push(shown(
+                    Fault::new(loc, keyword(error.kind()), message(error)),
+                    instance,
+                )),
             }
         }
         kind => faults.push(shown(Fault::new(loc, keyword(kind), message(error)), instance)),
     }
 }
 
-/// Of several ways in which a value could have been right, the only one that it tried: the others wanted another type of value altogether.
-fn closest<'e>(ways: &'e [Vec<ValidationError<'static>>], place: &str) -> Option<&'e [ValidationError<'static>]> {
+/// Of several ways in which a value could have been right, the only one that it tried: the others wanted
+/// another type of value altogether.
+fn closest<'e>(
+    ways: &'e [Vec<ValidationError<'static>>],
+    place: &str,
+) -> Option<&'e [ValidationError<'static>]> {
     let wants_another_type = |errors: &[ValidationError<'static>]| {
-        errors
-            .iter()
-            .any(|error| matches!(error.kind(), ValidationErrorKind::Type { .. }) && error.instance_path().as_str() == place)
+        errors.iter().any(|error| {
+            matches!(error.kind(), ValidationErrorKind::Type { .. })
+                && error.instance_path().as_str() == place
+        })
     };
-    let mut tried = ways.iter().map(Vec::as_slice).filter(|errors| !wants_another_type(errors));
+    let mut tried = ways
+        .iter()
+        .map(Vec::as_slice)
+        .filter(|errors| !wants_another_type(errors));
     match (tried.next(), tried.next()) {
         (Some(only), None) => Some(only),
         _ => None,
@@ -58,7 +69,11 @@ fn shown(fault: Fault, value: &Value) -> Fault {
         Value::Array(_) | Value::Object(_) => false,
         _ => true,
     };
-    if is_short { fault.with_value(value.clone()) } else { fault }
+    if is_short {
+        fault.with_value(value.clone())
+    } else {
+        fault
+    }
 }
 
 fn message(error: &ValidationError<'_>) -> String {
@@ -66,7 +81,11 @@ fn message(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Type { kind } => {
             let expected = match kind {
                 TypeKind::Single(name) => name.to_string(),
-                TypeKind::Multiple(names) => names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(" or "),
+                TypeKind::Multiple(names) => names
+                    .iter()
+                    .map(|name| name.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" or "),
             };
             format!("expected {expected}, found {}", type_name(error.instance()))
         }
@@ -100,10 +119,11 @@ const fn keyword(kind: &ValidationErrorKind) -> &'static str {
         ValidationErrorKind::MinLength { .. } | ValidationErrorKind::MaxLength { .. } => "length",
         ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MaxItems { .. } => "items",
         ValidationErrorKind::Pattern { .. } => "pattern",
-        ValidationErrorKind::AdditionalProperties { .. } | ValidationErrorKind::UnevaluatedProperties { .. } => "undeclared",
-        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::OneOfMultipleValid { .. } => {
-            "any_of"
-        }
+        ValidationErrorKind::AdditionalProperties { .. }
+        | ValidationErrorKind::UnevaluatedProperties { .. } => "undeclared",
+        ValidationErrorKind::AnyOf { .. }
+        | ValidationErrorKind::OneOfNotValid { .. }
+        | ValidationErrorKind::OneOfMultipleValid { .. } => "any_of",
         _ => "schema",
     }
 }

@@ -1,7 +1,7 @@
 //! The complete way from a record's text to a row: every rule, every type, every fault with its place.
 //!
-//! Holds one record at a time. The hasty way (`fast`) may take a shorter path to the same row, and comes here whenever it meets anything
-//! unusual; only this module refuses records.
+//! Holds one record at a time. The hasty way (`fast`) may take a shorter path to the same row, and comes here
+//! whenever it meets anything unusual; only this module refuses records.
 
 mod times;
 
@@ -68,7 +68,9 @@ pub(super) fn decode<'a>(
     let source = reading.source(context);
     let extras = reading.extras.to_text();
     reading.stop_at_faults()?;
-    let Some((start, end)) = span else { return Err(reading.faults) };
+    let Some((start, end)) = span else {
+        return Err(reading.faults);
+    };
     Ok(Complete {
         id,
         start,
@@ -157,7 +159,12 @@ impl<'c, 'a> Reading<'c, 'a> {
         match self.given.get_mut(position) {
             Some(Some(earlier)) if earlier.raw == raw => return,
             Some(Some(_)) => return self.fault_given_twice(&name),
-            Some(given) => *given = Some(Given { name: name.clone(), raw }),
+            Some(given) => {
+                *given = Some(Given {
+                    name: name.clone(),
+                    raw,
+                })
+            }
             None => return,
         }
         if known.role == Role::Extras {
@@ -174,7 +181,11 @@ impl<'c, 'a> Reading<'c, 'a> {
         };
         for member in members {
             if !self.extras.add(&member.name, member.raw) {
-                self.fault([name, member.name.as_ref()], "duplicate", format!("{} is given twice", member.name));
+                self.fault(
+                    [name, member.name.as_ref()],
+                    "duplicate",
+                    format!("{} is given twice", member.name),
+                );
             }
         }
     }
@@ -182,7 +193,9 @@ impl<'c, 'a> Reading<'c, 'a> {
     /// Puts value and unit into the unit of the catalogue, and what was sent into extras.
     fn convert_unit(&mut self) {
         let plan = &self.compiled.plan;
-        let Some(traits) = &self.compiled.data_type.metric else { return };
+        let Some(traits) = &self.compiled.data_type.metric else {
+            return;
+        };
         let (Some(expected), Some(unit_field)) = (traits.unit.as_deref(), plan.unit) else {
             return;
         };
@@ -195,21 +208,31 @@ impl<'c, 'a> Reading<'c, 'a> {
             // Not even a text: the schema says so better.
             Some(_) => return,
         };
-        self.document.insert(unit_name, Value::String(expected.to_owned()));
+        self.document
+            .insert(unit_name, Value::String(expected.to_owned()));
         let Some(sent) = sent else { return };
-        let conversion = match self.compiled.units().conversion(&sent, traits, self.compiled.data_type.id.as_str()) {
-            Ok(conversion) => conversion,
-            Err(error) => {
-                let loc = self.field_loc(unit_field);
-                return self.faults.push(Fault::new(loc, "unit", error.to_string()).with_value(sent));
-            }
-        };
+        let conversion =
+            match self
+                .compiled
+                .units()
+                .conversion(&sent, traits, self.compiled.data_type.id.as_str())
+            {
+                Ok(conversion) => conversion,
+                Err(error) => {
+                    let loc = self.field_loc(unit_field);
+                    return self
+                        .faults
+                        .push(Fault::new(loc, "unit", error.to_string()).with_value(sent));
+                }
+            };
         let Some(value_field) = plan.value else { return };
         let Some(name) = plan.fields.get(value_field).map(|field| field.name.as_str()) else {
             return;
         };
-        let (Some(given), Some(Value::Number(number))) = (self.given.get(value_field).and_then(Option::as_ref), self.document.get(name))
-        else {
+        let (Some(given), Some(Value::Number(number))) = (
+            self.given.get(value_field).and_then(Option::as_ref),
+            self.document.get(name),
+        ) else {
             return;
         };
         let Some(value) = number.as_f64() else { return };
@@ -236,7 +259,12 @@ impl<'c, 'a> Reading<'c, 'a> {
         let document = Value::Object(std::mem::take(&mut self.document));
         if !self.compiled.validator.is_valid(&document) {
             let mut found = Vec::new();
-            for error in self.compiled.validator.iter_errors(&document).take(MOST_FAULTS_OF_A_RECORD) {
+            for error in self
+                .compiled
+                .validator
+                .iter_errors(&document)
+                .take(MOST_FAULTS_OF_A_RECORD)
+            {
                 faults::from_schema(&error, &self.loc, &mut found);
             }
             for fault in &mut found {
@@ -244,7 +272,11 @@ impl<'c, 'a> Reading<'c, 'a> {
             }
             found.truncate(MOST_FAULTS_OF_A_RECORD);
             if found.is_empty() {
-                found.push(Fault::new(self.loc.clone(), "schema", "not valid against the schema of its type"));
+                found.push(Fault::new(
+                    self.loc.clone(),
+                    "schema",
+                    "not valid against the schema of its type",
+                ));
             }
             return Err(found);
         }
@@ -259,7 +291,11 @@ impl<'c, 'a> Reading<'c, 'a> {
         let Some(LocPart::Name(name)) = fault.loc.get_mut(self.loc.len()) else {
             return;
         };
-        let given = self.compiled.plan.field(name).and_then(|field| self.given.get(field)?.as_ref());
+        let given = self
+            .compiled
+            .plan
+            .field(name)
+            .and_then(|field| self.given.get(field)?.as_ref());
         if let Some(given) = given {
             *name = given.name.to_string();
         }
@@ -280,8 +316,12 @@ impl<'c, 'a> Reading<'c, 'a> {
         let mut cells = vec![Cell::Null; plan.columns.len()];
         let mut repeatable = Vec::new();
         for (field, known) in plan.fields.iter().enumerate() {
-            let Role::Column(position) = known.role else { continue };
-            let Some(column) = plan.columns.get(position) else { continue };
+            let Role::Column(position) = known.role else {
+                continue;
+            };
+            let Some(column) = plan.columns.get(position) else {
+                continue;
+            };
             let Some(given) = self.given.get(field).cloned().flatten() else {
                 continue;
             };
@@ -294,7 +334,9 @@ impl<'c, 'a> Reading<'c, 'a> {
                     let cell = cells::in_one_spelling(cell, &known.canonical);
                     match rest {
                         Some(rest) => self.keep_rest(&known.name, &rest),
-                        None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => repeatable.push((position, given.raw)),
+                        None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => {
+                            repeatable.push((position, given.raw))
+                        }
                         None => {}
                     }
                     if let Some(slot) = cells.get_mut(position) {
@@ -349,7 +391,10 @@ impl<'c, 'a> Reading<'c, 'a> {
             key: source_key(&facts).into_owned(),
             name: facts.source_name.map(str::to_owned),
             class: rules.classify(&facts).code(),
-            source_id: sources().find(is_definition).or_else(|| sources().next()).map(str::to_owned),
+            source_id: sources()
+                .find(is_definition)
+                .or_else(|| sources().next())
+                .map(str::to_owned),
         }
     }
 
@@ -363,11 +408,21 @@ impl<'c, 'a> Reading<'c, 'a> {
     }
 
     fn field_loc(&self, field: usize) -> Vec<LocPart> {
-        let given = self.given.get(field).and_then(Option::as_ref).map(|given| given.name.to_string());
+        let given = self
+            .given
+            .get(field)
+            .and_then(Option::as_ref)
+            .map(|given| given.name.to_string());
         let mut loc = self.loc.clone();
         loc.extend(
             given
-                .or_else(|| self.compiled.plan.fields.get(field).map(|known| known.name.clone()))
+                .or_else(|| {
+                    self.compiled
+                        .plan
+                        .fields
+                        .get(field)
+                        .map(|known| known.name.clone())
+                })
                 .map(LocPart::Name),
         );
         loc
@@ -381,7 +436,12 @@ impl<'c, 'a> Reading<'c, 'a> {
         );
     }
 
-    fn fault<'n>(&mut self, path: impl IntoIterator<Item = &'n str>, kind: &'static str, message: impl Into<String>) {
+    fn fault<'n>(
+        &mut self,
+        path: impl IntoIterator<Item = &'n str>,
+        kind: &'static str,
+        message: impl Into<String>,
+    ) {
         let mut loc = self.loc.clone();
         loc.extend(path.into_iter().map(LocPart::from));
         self.faults.push(Fault::new(loc, kind, message));

@@ -1,7 +1,8 @@
 //! From decoded rows to an upload: few rows stay in memory, many go straight into objects, chunk by chunk.
 //!
-//! An intake lives as long as one request. Objects it writes are seen by nobody until the commit; when the request fails they are removed, and what a
-//! crash leaves behind is collected later. Knows rows, snapshots and objects; knows nothing of JSON or of the queue.
+//! An intake lives as long as one request. Objects it writes are seen by nobody until the commit; when the
+//! request fails they are removed, and what a crash leaves behind is collected later. Knows rows, snapshots
+//! and objects; knows nothing of JSON or of the queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,10 +100,13 @@ impl Intake {
                 return Err(error);
             }
         }
-        Ok(self.written.map_or_else(|| Work::Small(Vec::new()), Work::Written))
+        Ok(self
+            .written
+            .map_or_else(|| Work::Small(Vec::new()), Work::Written))
     }
 
-    /// Removes what was written, because the request failed. What cannot be removed now is collected as an orphan later.
+    /// Removes what was written, because the request failed. What cannot be removed now is collected as an
+    /// orphan later.
     pub async fn abandon(self) {
         if let Some(written) = self.written {
             remove(&self.shared.objects, &written.pieces).await;
@@ -127,7 +131,11 @@ impl Intake {
             given: HashMap::new(),
             superseded: Vec::new(),
             times: KnownTimes::default(),
-            base: self.shared.stores.snapshot(self.person, &self.data_type.id).await?,
+            base: self
+                .shared
+                .stores
+                .snapshot(self.person, &self.data_type.id)
+                .await?,
             replaced: Vec::new(),
         })
     }
@@ -160,9 +168,9 @@ impl Intake {
         let pieces = write_batch(&self.shared.objects, self.shared.ids.as_ref(), target, &batch).await?;
         for (id, row) in last.into_iter().filter(|(_, row)| keep[*row]) {
             let start = ids.starts.value(row);
-            let piece = pieces
-                .iter()
-                .find(|piece| piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros());
+            let piece = pieces.iter().find(|piece| {
+                piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros()
+            });
             if let Some(superseded) = piece.and_then(|piece| written.given.insert(id, piece.id)) {
                 written.superseded.push((superseded, id));
             }
@@ -184,7 +192,13 @@ impl Intake {
             .map(|row| ids.id(*row))
             .filter(|id| !written.times.know(*id))
             .collect();
-        for (id, predecessor) in self.shared.stores.finder.predecessors(&written.base, &asked).await? {
+        for (id, predecessor) in self
+            .shared
+            .stores
+            .finder
+            .predecessors(&written.base, &asked)
+            .await?
+        {
             let row = adapt(&written.layout.storage, &predecessor.row)?;
             written.times.learn(id, &row, 0)?;
         }
@@ -199,8 +213,17 @@ impl Intake {
         last: &HashMap<RecordId, usize>,
         keep: &mut [bool],
     ) -> Result<(), AssembleError> {
-        let ids: Vec<RecordId> = last.keys().filter(|id| !written.given.contains_key(id)).copied().collect();
-        let found = self.shared.stores.finder.predecessors(&written.base, &ids).await?;
+        let ids: Vec<RecordId> = last
+            .keys()
+            .filter(|id| !written.given.contains_key(id))
+            .copied()
+            .collect();
+        let found = self
+            .shared
+            .stores
+            .finder
+            .predecessors(&written.base, &ids)
+            .await?;
         if found.is_empty() {
             return Ok(());
         }

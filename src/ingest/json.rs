@@ -1,7 +1,8 @@
-//! JSON text as it stands: the fields of an object with their exact text, blanks taken out, and the place of a mistake.
+//! JSON text as it stands: the fields of an object with their exact text, blanks taken out, and the place of
+//! a mistake.
 //!
-//! Pure functions over borrowed text. Keeping the text keeps every digit of a number that nobody declared a type for. Knows JSON; knows
-//! nothing of records.
+//! Pure functions over borrowed text. Keeping the text keeps every digit of a number that nobody declared a
+//! type for. Knows JSON; knows nothing of records.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -92,7 +93,8 @@ pub(super) fn text(raw: &str) -> Option<Cow<'_, str>> {
     NameSeed.deserialize(&mut deserializer).ok()
 }
 
-/// Appends valid JSON to `output` without the blanks between its tokens, so that it fits on one line. Tokens stay as they are.
+/// Appends valid JSON to `output` without the blanks between its tokens, so that it fits on one line. Tokens
+/// stay as they are.
 pub(super) fn append_compact(raw: &str, output: &mut String) {
     let mut in_string = false;
     let mut escaped = false;
@@ -166,12 +168,16 @@ fn offset(json: &[u8], error: &serde_json::Error) -> usize {
         .take(lines_before)
         .map(<[u8]>::len)
         .sum();
-    start.saturating_add(error.column()).saturating_sub(1).min(json.len())
+    start
+        .saturating_add(error.column())
+        .saturating_sub(1)
+        .min(json.len())
 }
 
 /// `NaN` and its like, if the parser stopped inside of one.
 fn not_a_number_at(json: &[u8], at: usize) -> Option<&'static str> {
-    // The parser stops at the first letter it cannot use: `N`, `I`, the `I` behind a minus, or one further where it looked ahead.
+    // The parser stops at the first letter it cannot use: `N`, `I`, the `I` behind a minus, or one further
+    // where it looked ahead.
     (at.saturating_sub(2)..=at).find_map(|start| {
         let rest = json.get(start..)?;
         ["NaN", "-NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"]
@@ -180,7 +186,8 @@ fn not_a_number_at(json: &[u8], at: usize) -> Option<&'static str> {
     })
 }
 
-/// The field of the outermost object in which byte `end` stands, found without trusting that the text is JSON.
+/// The field of the outermost object in which byte `end` stands, found without trusting that the text is
+/// JSON.
 fn field_at(json: &[u8], end: usize) -> Option<String> {
     let mut depth = 0_usize;
     let mut name: Option<&[u8]> = None;
@@ -238,9 +245,18 @@ mod tests {
 
     #[test]
     fn malformed_json_names_the_field_it_stands_in() {
-        assert_eq!(mistake(r#"{"value": 1, "unit": bpm}"#).field.as_deref(), Some("unit"));
-        assert_eq!(mistake(r#"{"value": 1, "unit" "bpm"}"#).field.as_deref(), Some("unit"));
-        assert_eq!(mistake(r#"{"a": {"b": [1, }, "c": 2}"#).field.as_deref(), Some("a"));
+        assert_eq!(
+            mistake(r#"{"value": 1, "unit": bpm}"#).field.as_deref(),
+            Some("unit")
+        );
+        assert_eq!(
+            mistake(r#"{"value": 1, "unit" "bpm"}"#).field.as_deref(),
+            Some("unit")
+        );
+        assert_eq!(
+            mistake(r#"{"a": {"b": [1, }, "c": 2}"#).field.as_deref(),
+            Some("a")
+        );
         assert_eq!(mistake("{").field, None);
         assert!(mistake(r#"{"value": 72"#).message.contains("breaks off"));
     }
@@ -250,7 +266,11 @@ mod tests {
         for token in ["NaN", "Infinity", "-Infinity", "nan"] {
             let found = mistake(&format!(r#"{{"id": "x", "value": {token}, "unit": "bpm"}}"#));
             assert_eq!(found.field.as_deref(), Some("value"), "{token}");
-            assert!(found.message.starts_with(token) || token == "nan", "{}", found.message);
+            assert!(
+                found.message.starts_with(token) || token == "nan",
+                "{}",
+                found.message
+            );
         }
     }
 
@@ -261,14 +281,23 @@ mod tests {
             "{ \"a b\" : [1.10, 1e2 ,\n 12345678901234567890123],\r\n\"\\\" \" :null }",
             &mut compact,
         );
-        assert_eq!(compact, "{\"a b\":[1.10,1e2,12345678901234567890123],\"\\\" \":null}");
+        assert_eq!(
+            compact,
+            "{\"a b\":[1.10,1e2,12345678901234567890123],\"\\\" \":null}"
+        );
     }
 
     #[test]
     fn fields_come_in_order_with_duplicates() {
         let found = fields(br#"{"a":1,"b":[ 1 ],"a":"x","c\u0041":1.50}"#).unwrap();
-        let found: Vec<_> = found.iter().map(|field| (field.name.as_ref(), field.raw)).collect();
-        assert_eq!(found, [("a", "1"), ("b", "[ 1 ]"), ("a", "\"x\""), ("cA", "1.50")]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|field| (field.name.as_ref(), field.raw))
+            .collect();
+        assert_eq!(
+            found,
+            [("a", "1"), ("b", "[ 1 ]"), ("a", "\"x\""), ("cA", "1.50")]
+        );
     }
 
     proptest! {

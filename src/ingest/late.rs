@@ -1,6 +1,8 @@
-//! Values that records brought before their type declared the field: found among what was not declared, and put into the field's column.
+//! Values that records brought before their type declared the field: found among what was not declared, and
+//! put into the field's column.
 //!
-//! Pure functions. The same reading of values as when records come in, so that it makes no difference which was first, the record or the field.
+//! Pure functions. The same reading of values as when records come in, so that it makes no difference which
+//! was first, the record or the field.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::zip::zip;
@@ -12,8 +14,14 @@ use super::columns::Column;
 use super::json;
 use crate::model::registry::Canonical;
 
-/// The array of `column` with the values of its name in `extras` where it has none. What does not fit into the column stays where it is.
-pub fn declared_later(column: &Field, canonical: &Canonical, values: &ArrayRef, extras: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+/// The array of `column` with the values of its name in `extras` where it has none. What does not fit into
+/// the column stays where it is.
+pub fn declared_later(
+    column: &Field,
+    canonical: &Canonical,
+    values: &ArrayRef,
+    extras: &ArrayRef,
+) -> Result<ArrayRef, ArrowError> {
     let Some(extras) = extras.as_string_opt::<i32>() else {
         return Ok(ArrayRef::clone(values));
     };
@@ -22,7 +30,8 @@ pub fn declared_later(column: &Field, canonical: &Canonical, values: &ArrayRef, 
     }
     let nulls = values.logical_nulls();
     let is_empty = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-    let mut found = Column::new(column.data_type()).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
+    let mut found =
+        Column::new(column.data_type()).map_err(|error| ArrowError::SchemaError(error.to_string()))?;
     let mut is_found = vec![false; values.len()];
     for (row, place) in is_found.iter_mut().enumerate() {
         if extras.is_null(row) || !is_empty(row) {
@@ -39,7 +48,11 @@ pub fn declared_later(column: &Field, canonical: &Canonical, values: &ArrayRef, 
     if !is_found.contains(&true) {
         return Ok(ArrayRef::clone(values));
     }
-    zip(&BooleanArray::from(is_found), &found.finish(values.len())?, values)
+    zip(
+        &BooleanArray::from(is_found),
+        &found.finish(values.len())?,
+        values,
+    )
 }
 
 /// The value of a member of the object in `json`, as it was written.
@@ -49,7 +62,10 @@ fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
         return None;
     }
     let fields = json::fields(json.as_bytes()).ok()?;
-    fields.into_iter().find(|field| field.name == name).map(|field| field.raw)
+    fields
+        .into_iter()
+        .find(|field| field.name == name)
+        .map(|field| field.raw)
 }
 
 #[cfg(test)]

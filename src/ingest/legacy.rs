@@ -1,7 +1,8 @@
-//! The older, wrapped form of a record: its JSON inside a string, beside metadata that names its type and may carry its id, time, sources and tags.
+//! The older, wrapped form of a record: its JSON inside a string, beside metadata that names its type and may
+//! carry its id, time, sources and tags.
 //!
-//! Unwrapping gives the record in today's form, to be decoded like any other; what the record says itself counts before what its wrapper says.
-//! Knows the wrapper; leaves the record's own rules to its type.
+//! Unwrapping gives the record in today's form, to be decoded like any other; what the record says itself
+//! counts before what its wrapper says. Knows the wrapper; leaves the record's own rules to its type.
 
 use super::body::Place;
 use super::json::{self, Field};
@@ -50,7 +51,8 @@ pub fn unwrap_one(body: &[u8]) -> Result<LegacyRecord, Vec<Fault>> {
     unwrap(Place::Whole, body)
 }
 
-/// Unwraps a body that is an array of wrapped records, or has one on each line. All faults are found before any record is given out.
+/// Unwraps a body that is an array of wrapped records, or has one on each line. All faults are found before
+/// any record is given out.
 pub fn unwrap_batch(body: &[u8]) -> Result<Vec<LegacyRecord>, Vec<Fault>> {
     let mut records = Vec::new();
     let mut faults = Vec::new();
@@ -58,7 +60,13 @@ pub fn unwrap_batch(body: &[u8]) -> Result<Vec<LegacyRecord>, Vec<Fault>> {
         Ok(record) => records.push(record),
         Err(found) => faults.extend(found),
     };
-    let text = std::str::from_utf8(body).map_err(|_| vec![Fault::new(Place::Whole.loc(), "json", "malformed JSON: not UTF-8")])?;
+    let text = std::str::from_utf8(body).map_err(|_| {
+        vec![Fault::new(
+            Place::Whole.loc(),
+            "json",
+            "malformed JSON: not UTF-8",
+        )]
+    })?;
     let text = text.trim();
     if text.starts_with('[') {
         let elements = json::elements(text).ok_or_else(|| {
@@ -107,7 +115,9 @@ impl LegacyRecord {
                 vec![(name.to_owned(), raw.clone())]
             }
         };
-        let has = |members: &[(String, String)], name: &str| members.iter().any(|(given, raw)| given == name && raw != "null");
+        let has = |members: &[(String, String)], name: &str| {
+            members.iter().any(|(given, raw)| given == name && raw != "null")
+        };
         if let Some(id) = &self.id
             && !has(&members, "id")
             && !has(&members, "uuid")
@@ -146,14 +156,26 @@ impl Time {
         let first = |names: &[String]| names.first().cloned().unwrap_or_default();
         match (times, self) {
             (TimeFields::StartEnd { start, .. }, Self::Moment(at)) => put(members, &first(start), at),
-            (TimeFields::StartEnd { start, end }, Self::Span { start: from, end: until }) => {
+            (
+                TimeFields::StartEnd { start, end },
+                Self::Span {
+                    start: from,
+                    end: until,
+                },
+            ) => {
                 put(members, &first(start), from);
                 put(members, &first(end), until);
             }
-            (TimeFields::Moment { at: names, .. }, Self::Moment(at) | Self::Span { start: at, .. }) => put(members, &first(names), at),
+            (TimeFields::Moment { at: names, .. }, Self::Moment(at) | Self::Span { start: at, .. }) => {
+                put(members, &first(names), at)
+            }
             (TimeFields::RecordedAt, Self::Moment(at)) => put(members, "recorded_at", at),
             (TimeFields::RecordedAt, Self::Span { start, end }) => {
-                put(members, "recorded_at", &format!("{{\"start_time\":{start},\"end_time\":{end}}}"));
+                put(
+                    members,
+                    "recorded_at",
+                    &format!("{{\"start_time\":{start},\"end_time\":{end}}}"),
+                );
             }
         }
     }
@@ -242,7 +264,11 @@ impl Wrapper {
             return None;
         };
         let Some(text) = json::text(raw) else {
-            self.fault(&["data"], "type", "expected a string that holds the record as JSON");
+            self.fault(
+                &["data"],
+                "type",
+                "expected a string that holds the record as JSON",
+            );
             return None;
         };
         if is_text {
@@ -312,7 +338,8 @@ impl Wrapper {
     }
 
     fn texts(&mut self, name: &str, raw: &str) -> Option<String> {
-        let texts: Option<Vec<_>> = json::elements(raw).and_then(|elements| elements.into_iter().map(json::text).collect());
+        let texts: Option<Vec<_>> =
+            json::elements(raw).and_then(|elements| elements.into_iter().map(json::text).collect());
         match texts {
             Some(texts) if texts.is_empty() => None,
             Some(_) => Some(raw.to_owned()),
@@ -325,13 +352,23 @@ impl Wrapper {
 
     fn time(&mut self, raw: &str) -> Option<Time> {
         if !raw.starts_with('{') {
-            return self.instant(&["metadata", "recorded_at"], Some(raw)).map(Time::Moment);
+            return self
+                .instant(&["metadata", "recorded_at"], Some(raw))
+                .map(Time::Moment);
         }
         let members = json::fields(raw.as_bytes()).unwrap_or_default();
-        let member = |name: &str| members.iter().find(|member| member.name == name).map(|member| member.raw);
+        let member = |name: &str| {
+            members
+                .iter()
+                .find(|member| member.name == name)
+                .map(|member| member.raw)
+        };
         let start = self.instant(&["metadata", "recorded_at", "start_time"], member("start_time"));
         let end = self.instant(&["metadata", "recorded_at", "end_time"], member("end_time"));
-        Some(Time::Span { start: start?, end: end? })
+        Some(Time::Span {
+            start: start?,
+            end: end?,
+        })
     }
 
     fn instant(&mut self, path: &[&str], raw: Option<&str>) -> Option<String> {

@@ -1,15 +1,15 @@
 //! Cuts a body that arrives in chunks into JSON lines.
 //!
-//! Lives as long as one request. Memory is one unfinished line, and that is bounded; a line that lies whole inside a chunk is never
-//! copied. Knows bytes and line ends; knows nothing of JSON, records or HTTP.
+//! Lives as long as one request. Memory is one unfinished line, and that is bounded; a line that lies whole
+//! inside a chunk is never copied. Knows bytes and line ends; knows nothing of JSON, records or HTTP.
 
 use std::io::BufRead;
 
 /// Editors of some platforms put this before a text; it is no part of it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Lines end with LF or CRLF; the last one may lack it. A blank line is skipped, but counts: an index is what a person sees in an
-/// editor, from 0.
+/// Lines end with LF or CRLF; the last one may lack it. A blank line is skipped, but counts: an index is what
+/// a person sees in an editor, from 0.
 #[derive(Debug)]
 pub struct Lines {
     unfinished: Vec<u8>,
@@ -48,7 +48,11 @@ impl Lines {
     ///
     /// # Errors
     /// If a line is too long, or `each` refuses one.
-    pub fn feed<E>(&mut self, chunk: &[u8], mut each: impl FnMut(usize, &[u8]) -> Result<(), E>) -> Result<(), LinesError<E>> {
+    pub fn feed<E>(
+        &mut self,
+        chunk: &[u8],
+        mut each: impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), LinesError<E>> {
         let mut rest = chunk;
         while let Some((head, tail)) = split_at_line_end(rest) {
             rest = tail;
@@ -66,7 +70,10 @@ impl Lines {
     ///
     /// # Errors
     /// If `each` refuses the line.
-    pub fn finish<E>(&mut self, mut each: impl FnMut(usize, &[u8]) -> Result<(), E>) -> Result<(), LinesError<E>> {
+    pub fn finish<E>(
+        &mut self,
+        mut each: impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), LinesError<E>> {
         if self.unfinished.is_empty() {
             return Ok(());
         }
@@ -85,7 +92,10 @@ impl Lines {
         Ok(())
     }
 
-    fn hand_out_unfinished<E>(&mut self, each: &mut impl FnMut(usize, &[u8]) -> Result<(), E>) -> Result<(), LinesError<E>> {
+    fn hand_out_unfinished<E>(
+        &mut self,
+        each: &mut impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), LinesError<E>> {
         let mut line = std::mem::take(&mut self.unfinished);
         let outcome = self.hand_out(&line, each);
         line.clear();
@@ -93,7 +103,11 @@ impl Lines {
         outcome
     }
 
-    fn hand_out<E>(&mut self, line: &[u8], each: &mut impl FnMut(usize, &[u8]) -> Result<(), E>) -> Result<(), LinesError<E>> {
+    fn hand_out<E>(
+        &mut self,
+        line: &[u8],
+        each: &mut impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), LinesError<E>> {
         let index = self.next_index;
         self.next_index += 1;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -149,7 +163,14 @@ mod tests {
     #[test]
     fn rule_8_4_blank_lines_are_skipped_and_counted() {
         let seen = split(b"{}\n\n  \r\n{\"a\":1}\r\n\t\n{}", 3, 100).unwrap();
-        assert_eq!(seen, [(0, b"{}".to_vec()), (3, b"{\"a\":1}".to_vec()), (5, b"{}".to_vec())]);
+        assert_eq!(
+            seen,
+            [
+                (0, b"{}".to_vec()),
+                (3, b"{\"a\":1}".to_vec()),
+                (5, b"{}".to_vec())
+            ]
+        );
     }
 
     #[test]
@@ -157,9 +178,18 @@ mod tests {
         let mut lines = Lines::new(10);
         assert!(lines.feed(b"{}\n{\"value\":", |_, _| Ok::<_, ()>(())).is_ok());
         let error = lines.feed(b"1234567890", |_, _| Ok::<_, ()>(())).unwrap_err();
-        assert!(matches!(error, LinesError::TooLong { index: 1, longest: 10 }));
+        assert!(matches!(
+            error,
+            LinesError::TooLong {
+                index: 1,
+                longest: 10
+            }
+        ));
         assert!(lines.unfinished.len() <= 11);
-        assert!(split(b"1234567890\r\n", 1, 10).is_ok(), "the CR is no part of the line");
+        assert!(
+            split(b"1234567890\r\n", 1, 10).is_ok(),
+            "the CR is no part of the line"
+        );
         assert!(split(b"12345678901\r\n", 64, 10).is_err());
     }
 

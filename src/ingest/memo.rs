@@ -58,8 +58,8 @@ impl Memo {
         self.last_source = None;
     }
 
-    /// If `text` begins with the value that the column had last: how long that is, and the value's number. Values end where they end, so
-    /// there is no need to look further.
+    /// If `text` begins with the value that the column had last: how long that is, and the value's number.
+    /// Values end where they end, so there is no need to look further.
     pub fn repeated(&self, column: usize, text: &[u8]) -> Option<(usize, u32)> {
         let (last, number) = self.columns.get(column)?.last.as_ref()?;
         text.starts_with(last).then_some((last.len(), *number))
@@ -74,7 +74,9 @@ impl Memo {
     }
 
     pub fn learn_value(&mut self, column: usize, raw: &[u8], number: u32) {
-        let Some(memo) = self.columns.get_mut(column) else { return };
+        let Some(memo) = self.columns.get_mut(column) else {
+            return;
+        };
         if raw.len() <= LONGEST_TEXT && memo.numbers.len() < MOST_ENTRIES {
             memo.numbers.insert(raw.to_vec(), number);
             memo.last = Some((raw.to_vec(), number));
@@ -99,7 +101,11 @@ impl Memo {
     }
 
     /// The conversion from `unit`, found by `find` unless it was the last one asked for.
-    pub fn conversion(&mut self, unit: &str, find: impl FnOnce() -> Option<Conversion>) -> Option<Conversion> {
+    pub fn conversion(
+        &mut self,
+        unit: &str,
+        find: impl FnOnce() -> Option<Conversion>,
+    ) -> Option<Conversion> {
         if let Some((last, conversion)) = &self.unit
             && last == unit
         {

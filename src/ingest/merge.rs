@@ -1,7 +1,9 @@
-//! What a run of accepted changes does to one partition: which rows are added, which stored rows die, what is counted.
+//! What a run of accepted changes does to one partition: which rows are added, which stored rows die, what is
+//! counted.
 //!
-//! Identity is settled here, on the write side: the same id with the same content changes nothing, with other content replaces, and a tombstone ends
-//! what was accepted before it. Pure: it is told what is stored and decides; knows neither the catalogue nor files.
+//! Identity is settled here, on the write side: the same id with the same content changes nothing, with other
+//! content replaces, and a tombstone ends what was accepted before it. Pure: it is told what is stored and
+//! decides; knows neither the catalogue nor files.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,8 +21,9 @@ use crate::model::ids::{PieceId, RecordId};
 /// Something that was asked of a partition, in the order of acceptance.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Rows in the layout's storage schema; `given[row]` says that the caller chose the row's id, so that it may replace another. The rows
-    /// `undated`, in order, came without a time, and have that of what they replace.
+    /// Rows in the layout's storage schema; `given[row]` says that the caller chose the row's id, so that it
+    /// may replace another. The rows `undated`, in order, came without a time, and have that of what they
+    /// replace.
     Put {
         rows: RecordBatch,
         given: Arc<[bool]>,
@@ -97,7 +100,11 @@ enum Latest {
 }
 
 /// Applies `changes` in order to a partition in which `stored` are the live rows of [`ids_to_look_up`].
-pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, Stored>) -> Result<Outcome, ArrowError> {
+pub fn merge(
+    schema: &SchemaRef,
+    changes: &[Change],
+    stored: &HashMap<RecordId, Stored>,
+) -> Result<Outcome, ArrowError> {
     let content = Content::new(schema)?;
     let mut latest: HashMap<RecordId, Latest> = stored.keys().map(|id| (*id, Latest::Stored)).collect();
     let mut outcome = Outcome::default();
@@ -110,7 +117,9 @@ pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, 
                 let put = puts.len();
                 puts.push((rows, vec![true; rows.num_rows()]));
                 let Some(ids) = id_column(rows) else {
-                    return Err(ArrowError::SchemaError("rows to store begin with a 16-byte id".to_owned()));
+                    return Err(ArrowError::SchemaError(
+                        "rows to store begin with a 16-byte id".to_owned(),
+                    ));
                 };
                 for row in 0..rows.num_rows() {
                     let Some(id) = given
@@ -153,7 +162,9 @@ pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, 
                 for id in records {
                     match latest.get(id) {
                         Some(Latest::Pending { put, row }) => puts[*put].1[*row] = false,
-                        Some(Latest::Stored) => outcome.dead.extend(stored.get(id).map(|existing| (existing.piece, *id))),
+                        Some(Latest::Stored) => outcome
+                            .dead
+                            .extend(stored.get(id).map(|existing| (existing.piece, *id))),
                         Some(Latest::Gone) | None => continue,
                     }
                     outcome.records_delta -= 1;
@@ -168,7 +179,10 @@ pub fn merge(schema: &SchemaRef, changes: &[Change], stored: &HashMap<RecordId, 
 }
 
 /// The changes, where records came without a time with that of the version before them.
-fn dated<'a>(changes: &'a [Change], stored: &HashMap<RecordId, Stored>) -> Result<Cow<'a, [Change]>, ArrowError> {
+fn dated<'a>(
+    changes: &'a [Change],
+    stored: &HashMap<RecordId, Stored>,
+) -> Result<Cow<'a, [Change]>, ArrowError> {
     let is_undated = |change: &Change| matches!(change, Change::Put { undated, .. } if !undated.is_empty());
     if !changes.iter().any(is_undated) {
         return Ok(Cow::Borrowed(changes));

@@ -1,6 +1,7 @@
 //! What becomes of each field of a record: worked out once per type from its layout and schema.
 //!
-//! Immutable, shared by every request that brings records of the type. Knows layouts and schemas; knows nothing of a record's text.
+//! Immutable, shared by every request that brings records of the type. Knows layouts and schemas; knows
+//! nothing of a record's text.
 
 use std::collections::HashMap;
 
@@ -106,7 +107,13 @@ impl Plan {
             .ok_or_else(|| PlanError::Layout(data_type.id.clone()))?;
         let fields = FieldList::of(data_type, own);
         let column = |name: &str| own.iter().position(|column| column.name() == name);
-        let metric_field = |name: &str| fields.spellings.get(name).copied().filter(|_| data_type.metric.is_some());
+        let metric_field = |name: &str| {
+            fields
+                .spellings
+                .get(name)
+                .copied()
+                .filter(|_| data_type.metric.is_some())
+        };
         let sources = column("sources");
         Ok(Self {
             value: metric_field("value"),
@@ -114,7 +121,8 @@ impl Plan {
             source_columns: [column("source_properties"), column("device_properties"), sources],
             source_id: column("source_id").filter(|_| sources.is_some()),
             columns: own.to_vec(),
-            fields_are_independent: scalar::fields_are_independent(&data_type.schema) && fields.list.len() <= MOST_FIELDS_IN_HASTE,
+            fields_are_independent: scalar::fields_are_independent(&data_type.schema)
+                && fields.list.len() <= MOST_FIELDS_IN_HASTE,
             required: required_bits(&fields.list),
             fields: fields.list,
             spellings: fields.spellings,
@@ -133,7 +141,8 @@ fn required_bits(fields: &[KnownField]) -> u64 {
         .fold(0, |bits, (field, _)| bits | 1 << field)
 }
 
-/// Known fields while they are gathered. What is named first keeps its name: a type's own column called `uuid` is a column.
+/// Known fields while they are gathered. What is named first keeps its name: a type's own column called
+/// `uuid` is a column.
 struct FieldList<'a> {
     schema: &'a Value,
     list: Vec<KnownField>,
@@ -166,7 +175,9 @@ impl<'a> FieldList<'a> {
                 }
                 ReadFrom::Constant(_) => fields.add(&read.name, Role::Unit),
                 ReadFrom::Id => fields.add(&read.name, Role::Id),
-                ReadFrom::Start | ReadFrom::End | ReadFrom::Span | ReadFrom::Null => fields.add(&read.name, Role::Computed),
+                ReadFrom::Start | ReadFrom::End | ReadFrom::Span | ReadFrom::Null => {
+                    fields.add(&read.name, Role::Computed)
+                }
             }
         }
         if layout.undeclared == Undeclared::UnderExtras {

@@ -1,8 +1,9 @@
 //! The commit queue: many requests wait, one transaction commits them all.
 //!
-//! One task per process takes whatever waits while the previous transaction was being synced, settles identity against a snapshot, and commits with a
-//! comparison of versions, so that other nodes and the upkeep jobs can work on the same partitions. A request is answered after the commit that holds
-//! it. Knows uploads, snapshots and the catalogue; knows nothing of bodies.
+//! One task per process takes whatever waits while the previous transaction was being synced, settles
+//! identity against a snapshot, and commits with a comparison of versions, so that other nodes and the upkeep
+//! jobs can work on the same partitions. A request is answered after the commit that holds it. Knows uploads,
+//! snapshots and the catalogue; knows nothing of bodies.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -36,7 +37,8 @@ pub struct QueueSettings {
     pub waiting: usize,
     /// Requests that one transaction takes at most.
     pub group: usize,
-    /// How long a transaction gathers after its first request. What arrives while another is synced is gathered anyway.
+    /// How long a transaction gathers after its first request. What arrives while another is synced is
+    /// gathered anyway.
     pub window: Duration,
     /// Bytes of rows after which a transaction takes no further request.
     pub size: usize,
@@ -108,7 +110,8 @@ pub struct Committer {
 }
 
 impl CommitQueue {
-    /// Starts the committing task. It ends, everything accepted being answered, when the last queue is dropped.
+    /// Starts the committing task. It ends, everything accepted being answered, when the last queue is
+    /// dropped.
     #[must_use]
     pub fn start(settings: QueueSettings, committer: Committer) -> (Self, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(settings.waiting.max(1));
@@ -123,8 +126,9 @@ impl CommitQueue {
         self.depth.load(Ordering::Relaxed)
     }
 
-    /// Makes `upload` durable and visible. When this returns `Ok`, its rows survive a crash of this process and of this machine, and every snapshot
-    /// taken from now on contains them. On `Err` nothing of it is or will become visible.
+    /// Makes `upload` durable and visible. When this returns `Ok`, its rows survive a crash of this process
+    /// and of this machine, and every snapshot taken from now on contains them. On `Err` nothing of it is or
+    /// will become visible.
     pub async fn commit(&self, upload: Upload) -> Result<Receipt, CommitError> {
         let (reply, answer) = oneshot::channel();
         self.depth.fetch_add(1, Ordering::Relaxed);
@@ -141,7 +145,12 @@ impl CommitQueue {
 }
 
 impl Committer {
-    async fn run(self, mut receiver: mpsc::Receiver<Waiting>, settings: QueueSettings, depth: Arc<AtomicUsize>) {
+    async fn run(
+        self,
+        mut receiver: mpsc::Receiver<Waiting>,
+        settings: QueueSettings,
+        depth: Arc<AtomicUsize>,
+    ) {
         let group_size = settings.group.max(1);
         let mut arrived = Vec::with_capacity(group_size);
         while receiver.recv_many(&mut arrived, group_size).await > 0 {
@@ -162,7 +171,10 @@ impl Committer {
 
     async fn settle(&self, group: Vec<Waiting>) {
         let begun = Moment::now();
-        let (uploads, replies): (Vec<Upload>, Vec<_>) = group.into_iter().map(|waiting| (waiting.upload, waiting.reply)).unzip();
+        let (uploads, replies): (Vec<Upload>, Vec<_>) = group
+            .into_iter()
+            .map(|waiting| (waiting.upload, waiting.reply))
+            .unzip();
         let requests = uploads.len();
         let Settled {
             results,
@@ -202,15 +214,27 @@ impl Committer {
             attempt += 1;
             let outcome = match self.assemble(&uploads, &open).await {
                 Ok((commit, added)) => {
-                    rows = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.rows).sum();
-                    bytes = commit.changes.iter().flat_map(|change| &change.add).map(|piece| piece.bytes).sum();
+                    rows = commit
+                        .changes
+                        .iter()
+                        .flat_map(|change| &change.add)
+                        .map(|piece| piece.rows)
+                        .sum();
+                    bytes = commit
+                        .changes
+                        .iter()
+                        .flat_map(|change| &change.add)
+                        .map(|piece| piece.bytes)
+                        .sum();
                     self.commit(commit, added).await
                 }
                 Err(error) => Err(error),
             };
             let result = match outcome {
                 Ok(CommitOutcome::Stale) if attempt < ATTEMPTS => continue,
-                Ok(CommitOutcome::Stale) => Err(CommitError::Unavailable("other writers keep changing the same records".to_owned())),
+                Ok(CommitOutcome::Stale) => Err(CommitError::Unavailable(
+                    "other writers keep changing the same records".to_owned(),
+                )),
                 Ok(CommitOutcome::Done) => Ok(()),
                 Err(error) => Err(error),
             };
@@ -226,9 +250,12 @@ impl Committer {
             let Some(first) = *first else { continue };
             let fingerprint = |index: usize| uploads[index].key.as_ref().map(|key| key.fingerprint);
             results[index] = if fingerprint(index) == fingerprint(first) {
-                results[first]
-                    .clone()
-                    .map(|result| result.map(|receipt| Receipt { repeated: true, ..receipt }))
+                results[first].clone().map(|result| {
+                    result.map(|receipt| Receipt {
+                        repeated: true,
+                        ..receipt
+                    })
+                })
             } else {
                 Some(Err(CommitError::KeyReused))
             };
@@ -246,7 +273,11 @@ impl Committer {
     }
 
     /// Answers those whose key was accepted before, by this node or another.
-    async fn answer_repeated(&self, uploads: &[Upload], results: &mut [Option<Result<Receipt, CommitError>>]) {
+    async fn answer_repeated(
+        &self,
+        uploads: &[Upload],
+        results: &mut [Option<Result<Receipt, CommitError>>],
+    ) {
         for (index, upload) in uploads.iter().enumerate() {
             let Some(key) = upload.key.as_ref().filter(|_| results[index].is_none()) else {
                 continue;
@@ -275,7 +306,11 @@ impl Committer {
         Ok(outcome)
     }
 
-    async fn assemble(&self, uploads: &[Upload], open: &[usize]) -> Result<(Commit, Vec<Assembled>), CommitError> {
+    async fn assemble(
+        &self,
+        uploads: &[Upload],
+        open: &[usize],
+    ) -> Result<(Commit, Vec<Assembled>), CommitError> {
         let mut commit = Commit::default();
         let mut added = Vec::new();
         let mut small: Vec<(PartitionId, LayoutChanges)> = Vec::new();
@@ -338,7 +373,8 @@ fn repetitions(uploads: &[Upload]) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// Splits what arrived so that rows standing in objects are committed by themselves: they touch a partition that others may touch too.
+/// Splits what arrived so that rows standing in objects are committed by themselves: they touch a partition
+/// that others may touch too.
 fn groups(arrived: Vec<Waiting>, size: usize) -> Vec<Vec<Waiting>> {
     let mut groups: Vec<Vec<Waiting>> = Vec::new();
     let mut current = Vec::new();

@@ -6,7 +6,8 @@ use super::columns::Cell;
 use crate::model::ids::RecordId;
 use crate::model::time::Instant;
 
-/// How far ahead of the clock a measurement may lie: clocks of devices and zones of importers are wrong by hours, not by days.
+/// How far ahead of the clock a measurement may lie: clocks of devices and zones of importers are wrong by
+/// hours, not by days.
 const FARTHEST_AHEAD: i64 = 24 * 3600 * 1_000_000;
 
 /// A record that is valid.

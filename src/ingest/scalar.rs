@@ -1,6 +1,7 @@
 //! The part of JSON Schema that can be checked on a token, without the document around it.
 //!
-//! A schema says more than this; where it does there is no rule, and the record is validated whole. Pure functions.
+//! A schema says more than this; where it does there is no rule, and the record is validated whole. Pure
+//! functions.
 
 use serde_json::Value;
 
@@ -36,7 +37,8 @@ pub(super) struct ScalarRule {
     /// Bounds that are not.
     above: f64,
     below: f64,
-    /// Whether a text must be a time or a uuid: known from the column for times and ids, to be asked of the schema for all else.
+    /// Whether a text must be a time or a uuid: known from the column for times and ids, to be asked of the
+    /// schema for all else.
     pub formatted: bool,
 }
 
@@ -86,7 +88,9 @@ fn is_remark(keyword: &str) -> bool {
 
 /// Whether every field of a record can be judged by itself.
 pub(super) fn fields_are_independent(schema: &Value) -> bool {
-    let Some(keywords) = schema.as_object() else { return false };
+    let Some(keywords) = schema.as_object() else {
+        return false;
+    };
     keywords.iter().all(|(keyword, value)| match keyword.as_str() {
         "type" => value == "object",
         "properties" | "required" | "additionalProperties" => true,
@@ -141,7 +145,12 @@ mod tests {
     fn types_and_bounds_are_rules() {
         let found =
             rule(&json!({"type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 10, "description": "x", "x-role": "y"})).unwrap();
-        assert!(found.allows(Token::Null) && found.allows(Token::Integer) && found.allows(Token::Number) && !found.allows(Token::Text));
+        assert!(
+            found.allows(Token::Null)
+                && found.allows(Token::Integer)
+                && found.allows(Token::Number)
+                && !found.allows(Token::Text)
+        );
         assert!(found.allows_number(0.0) && !found.allows_number(-0.1) && !found.allows_number(10.0));
         let object = rule(&json!({"type": ["object", "null"], "properties": {"a": {"enum": [1]}}})).unwrap();
         assert!(object.allows(Token::Null) && !object.allows(Token::Text));
@@ -163,6 +172,8 @@ mod tests {
         assert!(fields_are_independent(
             &json!({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": true})
         ));
-        assert!(!fields_are_independent(&json!({"type": "object", "dependentRequired": {}})));
+        assert!(!fields_are_independent(
+            &json!({"type": "object", "dependentRequired": {}})
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! Reads JSON tokens that look the way programs write them. Whatever looks otherwise is `None`, valid or not: the complete way decides then.
+//! Reads JSON tokens that look the way programs write them. Whatever looks otherwise is `None`, valid or not:
+//! the complete way decides then.
 //!
 //! Lives as long as one line, borrows it, allocates nothing.
 
@@ -19,7 +20,9 @@ pub(super) struct NumberToken<'a> {
 }
 
 /// Powers of ten that a float holds exactly.
-const EXACT_POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+const EXACT_POWERS: [f64; 16] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+];
 
 impl<'a> Scanner<'a> {
     pub const fn new(text: &'a str) -> Self {
@@ -69,7 +72,10 @@ impl<'a> Scanner<'a> {
             return None;
         }
         let start = self.at;
-        let length = self.rest().iter().position(|byte| matches!(byte, b'"' | b'\\' | ..=0x1f))?;
+        let length = self
+            .rest()
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\' | ..=0x1f))?;
         self.at += length;
         if !self.take(b'"') {
             return None;
@@ -121,7 +127,11 @@ impl<'a> Scanner<'a> {
             }
             _ => raw.parse().ok().filter(|value: &f64| value.is_finite())?,
         };
-        Some(NumberToken { raw, value, is_integer })
+        Some(NumberToken {
+            raw,
+            value,
+            is_integer,
+        })
     }
 
     /// Takes decimal digits and appends them to `number`, which means nothing once there are more than fit.

@@ -1,4 +1,5 @@
-//! What becomes of records, rule by rule. Helpers that make a case readable stand here; the cases stand in the files below.
+//! What becomes of records, rule by rule. Helpers that make a case readable stand here; the cases stand in
+//! the files below.
 
 mod agreement;
 mod bad_input;
@@ -74,7 +75,10 @@ fn stored(name: &str, line: &str, column: &str) -> String {
 }
 
 fn cell(rows: &DecodedRows, column: &str, row: usize) -> String {
-    let column = rows.rows.column_by_name(column).unwrap_or_else(|| panic!("no column {column}"));
+    let column = rows
+        .rows
+        .column_by_name(column)
+        .unwrap_or_else(|| panic!("no column {column}"));
     ArrayFormatter::try_new(column, &FormatOptions::default())
         .unwrap()
         .value(row)
@@ -91,7 +95,12 @@ fn table(rows: &DecodedRows) -> Vec<Vec<String>> {
         .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
         .collect();
     (0..rows.rows.num_rows())
-        .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect())
+        .map(|row| {
+            columns
+                .iter()
+                .map(|column| column.value(row).to_string())
+                .collect()
+        })
         .collect()
 }
 

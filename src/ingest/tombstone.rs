@@ -1,7 +1,7 @@
 //! Records that delete records.
 //!
-//! A tombstone is validated like any other record, and is never stored: what it names goes with the commit that accepts it. Knows what a
-//! tombstone says; whether there is such a record is not known here.
+//! A tombstone is validated like any other record, and is never stored: what it names goes with the commit
+//! that accepts it. Knows what a tombstone says; whether there is such a record is not known here.
 
 use super::body::Place;
 use super::columns::Cell;
@@ -33,7 +33,11 @@ pub fn decode_tombstone(
     let place = place.into();
     let record = general::decode(compiled, context, place, json)?;
     let text = |name: &str| {
-        let column = compiled.plan.columns.iter().position(|column| column.name() == name);
+        let column = compiled
+            .plan
+            .columns
+            .iter()
+            .position(|column| column.name() == name);
         match column.and_then(|column| record.cells.get(column)) {
             Some(Cell::Text(text)) => Ok(text.as_ref()),
             _ => Err(fault_at(place, name, "missing", format!("{name} is missing"))),

@@ -1,6 +1,7 @@
 //! An upload: everything one accepted request does, before it is committed.
 //!
-//! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the catalogue's tables.
+//! Made by a request, consumed by the commit queue. Knows rows and ids; knows nothing of bodies or of the
+//! catalogue's tables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +46,11 @@ impl Work {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Small(partitions) => partitions.iter().flat_map(|partition| &partition.changes).map(Change::bytes).sum(),
+            Self::Small(partitions) => partitions
+                .iter()
+                .flat_map(|partition| &partition.changes)
+                .map(Change::bytes)
+                .sum(),
             Self::Written(_) => 0,
         }
     }

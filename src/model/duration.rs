@@ -1,7 +1,8 @@
 //! Lengths of time as requests write them: `1d`, `PT2H`, `1mo@14d`, `5400`.
 //!
-//! Two kinds of text are read: a *truncation*, which says where periods of a calendar begin, and a *length*, which is so many microseconds and nothing
-//! else. One family of units to a period, because a day has no fixed number of hours and a month no fixed number of days. Knows no zone and no clock.
+//! Two kinds of text are read: a *truncation*, which says where periods of a calendar begin, and a *length*,
+//! which is so many microseconds and nothing else. One family of units to a period, because a day has no
+//! fixed number of hours and a month no fixed number of days. Knows no zone and no clock.
 
 mod error;
 mod read;
@@ -14,8 +15,8 @@ pub use error::DurationError;
 
 pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
 pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
-/// Ten thousand years in months of 31 days. No period and no offset reaches further than the calendar itself, so that no sum of a time and a period leaves
-/// what 64 bits can say.
+/// Ten thousand years in months of 31 days. No period and no offset reaches further than the calendar itself,
+/// so that no sum of a time and a period leaves what 64 bits can say.
 const LONGEST: i128 = 120_000 * 31 * MICROS_PER_DAY as i128;
 
 /// Periods of a calendar: how long each is, and how far its start lies from the calendar's own.
@@ -70,12 +71,16 @@ impl Truncation {
         }
         Ok(Self {
             every: every_of(every, text)?,
-            offset: offset.map(|offset| offset_of(offset, text)).transpose()?.unwrap_or_default(),
+            offset: offset
+                .map(|offset| offset_of(offset, text))
+                .transpose()?
+                .unwrap_or_default(),
         })
     }
 }
 
-/// What a sampling rate asks for: windows of one width from the start of the range on, or periods of a calendar.
+/// What a sampling rate asks for: windows of one width from the start of the range on, or periods of a
+/// calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampleRate {
     /// Microseconds, more than none.
@@ -93,7 +98,8 @@ impl SampleRate {
     }
 }
 
-/// Reads a length: seconds as a number, or units that always last the same, where a day has 24 hours and a week seven days. In microseconds, more than none.
+/// Reads a length: seconds as a number, or units that always last the same, where a day has 24 hours and a
+/// week seven days. In microseconds, more than none.
 pub fn parse_length(text: &str) -> Result<i64, DurationError> {
     if let Some(seconds) = seconds(text) {
         return seconds;
@@ -162,7 +168,8 @@ fn offset_of(part: &str, text: &str) -> Result<Offset, DurationError> {
     }
     let amounts = Amounts::read(part, text)?;
     let days = amounts.days.saturating_add(amounts.weeks.saturating_mul(7));
-    let micros = whole_micros(amounts.nanos, text)?.saturating_add(days.saturating_mul(i128::from(MICROS_PER_DAY)));
+    let micros =
+        whole_micros(amounts.nanos, text)?.saturating_add(days.saturating_mul(i128::from(MICROS_PER_DAY)));
     Ok(Offset {
         months: sign * bounded(amounts.months, 31 * i128::from(MICROS_PER_DAY), text)?,
         micros: sign * bounded(micros, 1, text)?,
@@ -172,7 +179,10 @@ fn offset_of(part: &str, text: &str) -> Result<Offset, DurationError> {
 /// `count` units of `micros` each, unless they reach beyond the calendar.
 fn bounded(count: i128, micros: i128, text: &str) -> Result<i64, DurationError> {
     let within = count.checked_mul(micros).is_some_and(|length| length <= LONGEST);
-    i64::try_from(count).ok().filter(|_| within).ok_or_else(|| too_long(text))
+    i64::try_from(count)
+        .ok()
+        .filter(|_| within)
+        .ok_or_else(|| too_long(text))
 }
 
 fn more_than_none(count: i64, text: &str) -> Result<i64, DurationError> {

@@ -1,4 +1,5 @@
-//! What is wrong with something that was sent, and where: the items of a 422 answer. Built where the fact is known, carried up unchanged.
+//! What is wrong with something that was sent, and where: the items of a 422 answer. Built where the fact is
+//! known, carried up unchanged.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -24,7 +25,11 @@ pub enum LocPart {
 }
 
 impl Fault {
-    pub fn new<P: Into<LocPart>>(loc: impl IntoIterator<Item = P>, kind: &'static str, message: impl Into<String>) -> Self {
+    pub fn new<P: Into<LocPart>>(
+        loc: impl IntoIterator<Item = P>,
+        kind: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             loc: loc.into_iter().map(Into::into).collect(),
             message: message.into(),

@@ -1,7 +1,8 @@
 //! Positions on the earth: which of them can be believed, and how far apart they are.
 //!
-//! The earth is a sphere here. Within the distances that people cover between two fixes the error of that is smaller than that of the fixes, and at the
-//! thresholds that matter (some ten to some hundred metres) it is below a metre. Knows no time and no records.
+//! The earth is a sphere here. Within the distances that people cover between two fixes the error of that is
+//! smaller than that of the fixes, and at the thresholds that matter (some ten to some hundred metres) it is
+//! below a metre. Knows no time and no records.
 
 use std::fmt;
 
@@ -32,8 +33,8 @@ impl Position {
         2.0 * EARTH_RADIUS_METERS * half_chord.sqrt().clamp(0.0, 1.0).asin()
     }
 
-    /// Whether a fix of this accuracy says where somebody was: an accuracy below zero calls it invalid, and zero degrees north and east without any
-    /// accuracy is what a device reports that knows nothing.
+    /// Whether a fix of this accuracy says where somebody was: an accuracy below zero calls it invalid, and
+    /// zero degrees north and east without any accuracy is what a device reports that knows nothing.
     #[must_use]
     pub fn is_usable(self, accuracy: Option<f64>) -> bool {
         match accuracy {
@@ -64,7 +65,11 @@ impl fmt::Display for Sexagesimal {
         let thousandths = (self.0.abs() * 3_600_000.0).round() as i64;
         let (seconds, rest) = (thousandths / 1000, thousandths % 1000);
         let (degrees, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        write!(formatter, "{degrees}° {minutes}' {seconds}.{rest:03}'' {}", self.1)
+        write!(
+            formatter,
+            "{degrees}° {minutes}' {seconds}.{rest:03}'' {}",
+            self.1
+        )
     }
 }
 
@@ -106,7 +111,8 @@ mod tests {
 
     use super::*;
 
-    /// Metres on the WGS84 ellipsoid, after Vincenty; `None` where the iteration does not settle (nearly opposite points).
+    /// Metres on the WGS84 ellipsoid, after Vincenty; `None` where the iteration does not settle (nearly
+    /// opposite points).
     fn vincenty(from: Position, to: Position) -> Option<f64> {
         let (major, flattening) = (6_378_137.0_f64, 1.0 / 298.257_223_563_f64);
         let minor = major * (1.0 - flattening);
@@ -132,7 +138,10 @@ mod tests {
             let c = flattening / 16.0 * cos2_alpha * (4.0 + flattening * (4.0 - 3.0 * cos2_alpha));
             let before = lambda;
             lambda = difference
-                + (1.0 - c) * flattening * sin_alpha * (sigma + c * sin_sigma * (cos_2m + c * cos_sigma * (2.0 * cos_2m * cos_2m - 1.0)));
+                + (1.0 - c)
+                    * flattening
+                    * sin_alpha
+                    * (sigma + c * sin_sigma * (cos_2m + c * cos_sigma * (2.0 * cos_2m * cos_2m - 1.0)));
             if (lambda - before).abs() < 1e-12 {
                 let u = cos2_alpha * (major * major - minor * minor) / (minor * minor);
                 let a = 1.0 + u / 16384.0 * (4096.0 + u * (-768.0 + u * (320.0 - 175.0 * u)));
@@ -170,17 +179,23 @@ mod tests {
         assert!(Position::new(10.0, 180.0).distance_to(Position::new(10.0, -180.0)) < 1e-6);
         let opposite = Position::new(0.0, 0.0).distance_to(Position::new(0.0, 180.0));
         assert!((opposite - std::f64::consts::PI * EARTH_RADIUS_METERS).abs() < 1e-6);
-        let nearly = Position::new(12.345_678_9, 98.765_432_1).distance_to(Position::new(-12.345_678_9, -81.234_567_9));
+        let nearly = Position::new(12.345_678_9, 98.765_432_1)
+            .distance_to(Position::new(-12.345_678_9, -81.234_567_9));
         assert!(nearly.is_finite());
     }
 
     #[test]
     fn rule_4_1_what_can_be_believed() {
         let somewhere = Position::new(47.4, 8.5);
-        assert!(somewhere.is_usable(None) && somewhere.is_usable(Some(0.0)) && somewhere.is_usable(Some(5_000.0)));
+        assert!(
+            somewhere.is_usable(None) && somewhere.is_usable(Some(0.0)) && somewhere.is_usable(Some(5_000.0))
+        );
         assert!(!somewhere.is_usable(Some(-1.0)) && !somewhere.is_usable(Some(f64::NAN)));
         let null_island = Position::new(0.0, -0.0);
-        assert!(!null_island.is_usable(None), "zero and zero without accuracy is nowhere");
+        assert!(
+            !null_island.is_usable(None),
+            "zero and zero without accuracy is nowhere"
+        );
         assert!(null_island.is_usable(Some(10.0)), "a ship may be there");
         assert!(Position::new(0.0, 8.5).is_usable(None) && Position::new(5.0, 0.0).is_usable(None));
     }
@@ -195,7 +210,10 @@ mod tests {
             middle.position()
         };
         let across = middle(&[(10.0, 179.0), (10.0, -179.0)]).unwrap();
-        assert!(across.distance_to(Position::new(10.0, 180.0)) < 200.0, "{across:?}");
+        assert!(
+            across.distance_to(Position::new(10.0, 180.0)) < 200.0,
+            "{across:?}"
+        );
         assert!((-180.0..180.0).contains(&across.longitude), "{across:?}");
         assert!(middle(&[(89.0, 0.0), (89.0, 180.0)]).unwrap().latitude > 89.999);
         assert_eq!(
@@ -209,8 +227,14 @@ mod tests {
     #[test]
     fn degrees_minutes_seconds() {
         let text = Position::new(51.952_402_4, -7.632_400_9).sexagesimal();
-        assert_eq!(text, ("51° 57' 8.649'' N".to_owned(), "7° 37' 56.643'' W".to_owned()));
-        assert_eq!(Position::new(-0.999_999_999_9, 59.999_999_999_9).sexagesimal().0, "1° 0' 0.000'' S");
+        assert_eq!(
+            text,
+            ("51° 57' 8.649'' N".to_owned(), "7° 37' 56.643'' W".to_owned())
+        );
+        assert_eq!(
+            Position::new(-0.999_999_999_9, 59.999_999_999_9).sexagesimal().0,
+            "1° 0' 0.000'' S"
+        );
     }
 
     proptest! {

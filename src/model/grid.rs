@@ -1,7 +1,8 @@
 //! Bins over a range of time: windows of one width, or the periods of a calendar in some zone.
 //!
-//! A grid is computed once for a question and holds its edges as runs of equal width, so that a year of seconds takes as much memory as a day, and no row
-//! ever asks a zone anything. Bins are half-open, ascending and without gaps; the first may begin before the range, the last ends with it.
+//! A grid is computed once for a question and holds its edges as runs of equal width, so that a year of
+//! seconds takes as much memory as a day, and no row ever asks a zone anything. Bins are half-open, ascending
+//! and without gaps; the first may begin before the range, the last ends with it.
 
 mod calendar;
 #[cfg(test)]
@@ -31,7 +32,8 @@ struct Run {
 
 impl Run {
     const fn edge(self, within: u64) -> i64 {
-        self.start.saturating_add(self.width.saturating_mul(within as i64))
+        self.start
+            .saturating_add(self.width.saturating_mul(within as i64))
     }
 
     /// The bin of an instant that is not before the run. The last bin reaches to whatever comes after.
@@ -50,13 +52,15 @@ pub struct Bin {
 }
 
 impl Grid {
-    /// Windows of `width` microseconds from the start of the range on. The last is cut where the range ends. A width below one counts as one.
+    /// Windows of `width` microseconds from the start of the range on. The last is cut where the range ends.
+    /// A width below one counts as one.
     #[must_use]
     pub fn uniform(range: TimeRange, width: i64) -> Self {
         let (start, end) = (range.start().micros(), range.end().micros());
         let mut edges = Edges::default();
         let width = width.max(1);
-        // No range is longer than what 64 bits can say: instants are, and ranges between them lie within the calendar.
+        // No range is longer than what 64 bits can say: instants are, and ranges between them lie within the
+        // calendar.
         let length = end.saturating_sub(start) as u64;
         if length > 0 {
             edges.push(start, width, length.div_ceil(width as u64));
@@ -115,7 +119,10 @@ impl Grid {
     /// The bins from number `index` on.
     #[must_use]
     pub fn bins_from(&self, index: u64) -> Bins<'_> {
-        let run = self.runs.partition_point(|run| run.first <= index).saturating_sub(1);
+        let run = self
+            .runs
+            .partition_point(|run| run.first <= index)
+            .saturating_sub(1);
         Bins {
             grid: self,
             run,
@@ -182,7 +189,8 @@ impl Iterator for Bins<'_> {
     }
 }
 
-/// Remembers the bin found last, because the next instant is mostly in it or in the one after. Instants in any order are found, ascending ones fast.
+/// Remembers the bin found last, because the next instant is mostly in it or in the one after. Instants in
+/// any order are found, ascending ones fast.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     grid: &'a Grid,
@@ -259,12 +267,16 @@ impl Edges {
         });
     }
 
-    /// The grid that covers `[start, end)`: edges before the last that is not after `start` are dropped, and those that are not before `end`.
+    /// The grid that covers `[start, end)`: edges before the last that is not after `start` are dropped, and
+    /// those that are not before `end`.
     fn into_grid(self, start: i64, end: i64) -> Grid {
         let mut runs = Vec::with_capacity(self.runs.len());
         let mut len = 0;
         if start < end {
-            let begins = self.runs.partition_point(|run| run.start <= start).saturating_sub(1);
+            let begins = self
+                .runs
+                .partition_point(|run| run.start <= start)
+                .saturating_sub(1);
             for (at, run) in self.runs.into_iter().enumerate().skip(begins) {
                 if run.start >= end {
                     break;

@@ -1,7 +1,8 @@
 //! What the service counts about itself.
 //!
-//! Counters are cheap handles to shared atomics. They are made once at start, registered once, and handed to the rooms that do the work; whoever
-//! shows them needs to know none of those rooms. No label ever carries a person's id.
+//! Counters are cheap handles to shared atomics. They are made once at start, registered once, and handed to
+//! the rooms that do the work; whoever shows them needs to know none of those rooms. No label ever carries a
+//! person's id.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -33,12 +34,22 @@ impl Meters {
     /// Meters that `registry` shows from now on.
     pub fn registered(registry: &mut Registry) -> Self {
         let meters = Self::default();
-        meters.commits.register(registry.sub_registry_with_prefix("commit"));
-        meters.reads.register(registry.sub_registry_with_prefix("query_queue"));
-        meters.queries.register(registry.sub_registry_with_prefix("query"));
+        meters
+            .commits
+            .register(registry.sub_registry_with_prefix("commit"));
+        meters
+            .reads
+            .register(registry.sub_registry_with_prefix("query_queue"));
+        meters
+            .queries
+            .register(registry.sub_registry_with_prefix("query"));
         meters.store.register(registry.sub_registry_with_prefix("store"));
-        meters.upkeep.register(registry.sub_registry_with_prefix("upkeep"));
-        meters.geocoder.register(registry.sub_registry_with_prefix("geocoder"));
+        meters
+            .upkeep
+            .register(registry.sub_registry_with_prefix("upkeep"));
+        meters
+            .geocoder
+            .register(registry.sub_registry_with_prefix("geocoder"));
         meters
     }
 }
@@ -72,7 +83,11 @@ impl Default for CommitMeters {
 
 impl CommitMeters {
     fn register(&self, registry: &mut Registry) {
-        registry.register("queue_waiting", "Requests waiting to be committed", self.waiting.clone());
+        registry.register(
+            "queue_waiting",
+            "Requests waiting to be committed",
+            self.waiting.clone(),
+        );
         registry.register("requests", "Requests per group commit", self.requests.clone());
         registry.register("records", "Records per group commit", self.records.clone());
         registry.register("seconds", "Duration of group commits", self.seconds.clone());
@@ -116,7 +131,11 @@ pub struct QueryMeters {
 
 impl QueryMeters {
     fn register(&self, registry: &mut Registry) {
-        registry.register("memory_bytes", "Memory reserved by running queries", self.memory_bytes.clone());
+        registry.register(
+            "memory_bytes",
+            "Memory reserved by running queries",
+            self.memory_bytes.clone(),
+        );
         registry.register(
             "spilled_bytes",
             "Bytes that queries wrote to disk for lack of memory",
@@ -165,7 +184,11 @@ impl UpkeepMeters {
     fn register(&self, registry: &mut Registry) {
         registry.register("running_jobs", "Background jobs at work", self.running.clone());
         registry.register("flushes", "Tails written as objects", self.flushes.clone());
-        registry.register("compactions", "Groups of objects rewritten as one", self.compactions.clone());
+        registry.register(
+            "compactions",
+            "Groups of objects rewritten as one",
+            self.compactions.clone(),
+        );
         registry.register(
             "collected_objects",
             "Objects deleted because nothing refers to them",
@@ -184,7 +207,15 @@ pub struct GeocoderMeters {
 
 impl GeocoderMeters {
     fn register(&self, registry: &mut Registry) {
-        registry.register("asked", "Positions sent to the outside geocoder", self.asked.clone());
-        registry.register("failures", "Positions that it gave no usable answer for", self.failures.clone());
+        registry.register(
+            "asked",
+            "Positions sent to the outside geocoder",
+            self.asked.clone(),
+        );
+        registry.register(
+            "failures",
+            "Positions that it gave no usable answer for",
+            self.failures.clone(),
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! Permission to read, as a value.
 //!
-//! Whoever answers questions about stored rows asks for one of these instead of for a person's id, so that no question can be put without a
-//! decision. A permit lives as long as the request it was given for. It is bound to the `Authority` that decided: only somebody who
-//! holds such a value can make one, it can be neither copied nor changed, and code that is written for one authority takes the permits of no
-//! other. Who the authority is, and how it decides, is not known here.
+//! Whoever answers questions about stored rows asks for one of these instead of for a person's id, so that no
+//! question can be put without a decision. A permit lives as long as the request it was given for. It is
+//! bound to the `Authority` that decided: only somebody who holds such a value can make one, it can be
+//! neither copied nor changed, and code that is written for one authority takes the permits of no other. Who
+//! the authority is, and how it decides, is not known here.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,7 +20,10 @@ pub struct Windows(Vec<TimeRange>);
 impl Windows {
     /// The windows that together cover what `ranges` cover.
     pub fn new(ranges: impl IntoIterator<Item = TimeRange>) -> Self {
-        let mut sorted: Vec<TimeRange> = ranges.into_iter().filter(|range| range.start() < range.end()).collect();
+        let mut sorted: Vec<TimeRange> = ranges
+            .into_iter()
+            .filter(|range| range.start() < range.end())
+            .collect();
         sorted.sort_by_key(|range| range.start());
         let mut windows: Vec<TimeRange> = Vec::with_capacity(sorted.len());
         for range in sorted {
@@ -48,7 +52,9 @@ impl Windows {
     /// What of `range` they cover.
     #[must_use]
     pub fn within(&self, range: TimeRange) -> Self {
-        let cut = |window: &TimeRange| TimeRange::new(window.start().max(range.start()), window.end().min(range.end()));
+        let cut = |window: &TimeRange| {
+            TimeRange::new(window.start().max(range.start()), window.end().min(range.end()))
+        };
         Self::new(self.0.iter().filter_map(cut))
     }
 
@@ -180,14 +186,23 @@ mod tests {
 
     #[test]
     fn windows_are_sorted_joined_and_never_empty() {
-        let windows = Windows::new([range(30, 40), range(0, 10), range(5, 20), range(20, 25), range(50, 50)]);
+        let windows = Windows::new([
+            range(30, 40),
+            range(0, 10),
+            range(5, 20),
+            range(20, 25),
+            range(50, 50),
+        ]);
         assert_eq!(windows.as_slice(), [range(0, 25), range(30, 40)]);
     }
 
     #[test]
     fn a_permit_for_less_time_never_covers_more() {
         let windows = Windows::new([range(0, 10), range(20, 30)]);
-        assert_eq!(windows.within(range(5, 25)).as_slice(), [range(5, 10), range(20, 25)]);
+        assert_eq!(
+            windows.within(range(5, 25)).as_slice(),
+            [range(5, 10), range(20, 25)]
+        );
         assert!(windows.within(range(10, 20)).is_empty());
         assert_eq!(windows.within(range(-5, 50)), windows);
     }

@@ -1,6 +1,8 @@
-//! What can be recorded: data types, the columns their records are stored in, and the shape in which they are read.
+//! What can be recorded: data types, the columns their records are stored in, and the shape in which they are
+//! read.
 //!
-//! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look exactly the same from here on.
+//! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look
+//! exactly the same from here on.
 
 mod builtin;
 mod canonical;
@@ -41,18 +43,25 @@ impl TypeId {
         Self(id.into())
     }
 
-    /// The id that `text` spells: `Base`, or `Base/<uuid>` with the uuid in any case. Says nothing about whether there is such a type.
+    /// The id that `text` spells: `Base`, or `Base/<uuid>` with the uuid in any case. Says nothing about
+    /// whether there is such a type.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (base, definition) = text
             .split_once('/')
             .map_or((text, None), |(base, definition)| (base, Some(definition)));
-        if base.is_empty() || !base.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        if base.is_empty()
+            || !base
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        {
             return None;
         }
         match definition {
             None => Some(Self::new(base)),
-            Some(definition) if definition.len() == 36 => Some(Self::of_definition(base, Uuid::parse_str(definition).ok()?)),
+            Some(definition) if definition.len() == 36 => {
+                Some(Self::of_definition(base, Uuid::parse_str(definition).ok()?))
+            }
             Some(_) => None,
         }
     }
@@ -76,7 +85,9 @@ impl TypeId {
 
     #[must_use]
     pub fn definition(&self) -> Option<Uuid> {
-        self.0.split_once('/').and_then(|(_, definition)| Uuid::parse_str(definition).ok())
+        self.0
+            .split_once('/')
+            .and_then(|(_, definition)| Uuid::parse_str(definition).ok())
     }
 }
 
@@ -176,8 +187,9 @@ pub struct DataType {
 pub struct Layout {
     /// Grows with every change of a person's own type; 1 for built-in ones.
     pub version: u32,
-    /// The stored columns, in order. Always begins with `id` (`FixedSizeBinary(16)`), `start_time`, `end_time` (`Timestamp(us, UTC)`, both not null; equal for
-    /// instants), ends with `extras` (JSON text, nullable). Everything between is nullable.
+    /// The stored columns, in order. Always begins with `id` (`FixedSizeBinary(16)`), `start_time`,
+    /// `end_time` (`Timestamp(us, UTC)`, both not null; equal for instants), ends with `extras` (JSON text,
+    /// nullable). Everything between is nullable.
     pub storage: SchemaRef,
     /// The columns of an answer, in order.
     pub read: Vec<ReadColumn>,
@@ -196,7 +208,8 @@ pub struct Layout {
 pub enum Undeclared {
     /// Under `extras`.
     UnderExtras,
-    /// Where the caller put them: beside the declared members, wherever rows are JSON. Columnar answers have the column `extras`.
+    /// Where the caller put them: beside the declared members, wherever rows are JSON. Columnar answers have
+    /// the column `extras`.
     AsGiven,
 }
 
@@ -226,12 +239,13 @@ pub enum ReadFrom {
 /// Where a record of the type carries its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeFields {
-    /// `start` is required; without `end` the record is an instant. Each name is a list: canonical first, then accepted spellings.
+    /// `start` is required; without `end` the record is an instant. Each name is a list: canonical first,
+    /// then accepted spellings.
     StartEnd { start: Vec<String>, end: Vec<String> },
     /// One moment. `optional`: now when absent.
     Moment { at: Vec<String>, optional: bool },
-    /// `recorded_at`: a moment or `{start_time, end_time}`. Where the schema also declares `start_time` and `end_time`, these serve when
-    /// `recorded_at` is absent. Now when there is none of them.
+    /// `recorded_at`: a moment or `{start_time, end_time}`. Where the schema also declares `start_time` and
+    /// `end_time`, these serve when `recorded_at` is absent. Now when there is none of them.
     RecordedAt,
 }
 
@@ -282,7 +296,9 @@ impl Registry {
         let types: Vec<Arc<DataType>> = builtin::types()?.into_iter().map(Arc::new).collect();
         let mut by_name = HashMap::new();
         for data_type in &types {
-            for name in std::iter::once(data_type.id.as_str()).chain(data_type.aliases.iter().map(String::as_str)) {
+            for name in
+                std::iter::once(data_type.id.as_str()).chain(data_type.aliases.iter().map(String::as_str))
+            {
                 if by_name.insert(name.to_owned(), Arc::clone(data_type)).is_some() {
                     return Err(RegistryError::SameName(name.to_owned()));
                 }

@@ -1,4 +1,5 @@
-//! The stages of sleep: what each number means. The table is data, so that a deployment may number differently.
+//! The stages of sleep: what each number means. The table is data, so that a deployment may number
+//! differently.
 
 use serde::{Deserialize, Serialize};
 

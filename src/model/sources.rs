@@ -1,7 +1,7 @@
 //! Who measured: the source a record comes from, and how much its source is to be trusted beside others.
 //!
-//! The rules are `schemas/sources.json`, read once, so that a new kind of device needs no code. Looks at borrowed facts and allocates nothing
-//! to classify, because every row of every upload is classified.
+//! The rules are `schemas/sources.json`, read once, so that a new kind of device needs no code. Looks at
+//! borrowed facts and allocates nothing to classify, because every row of every upload is classified.
 
 use std::borrow::Cow;
 
@@ -150,10 +150,14 @@ impl ClassRule {
                 begins_with,
                 contains,
             } => fields.iter().filter_map(|field| field.of(facts)).any(|text| {
-                begins_with.iter().any(|word| begins_with_any_case(text.as_bytes(), word))
-                    || contains
-                        .iter()
-                        .any(|word| (0..text.len()).any(|at| begins_with_any_case(text.as_bytes().get(at..).unwrap_or_default(), word)))
+                begins_with
+                    .iter()
+                    .any(|word| begins_with_any_case(text.as_bytes(), word))
+                    || contains.iter().any(|word| {
+                        (0..text.len()).any(|at| {
+                            begins_with_any_case(text.as_bytes().get(at..).unwrap_or_default(), word)
+                        })
+                    })
             }),
         })
     }
@@ -182,14 +186,19 @@ fn begins_with_any_case(text: &[u8], word: &str) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// What a source is called inside a person: its bundle with the product where given, else the first of `sources`, else its name, else nothing.
+/// What a source is called inside a person: its bundle with the product where given, else the first of
+/// `sources`, else its name, else nothing.
 #[must_use]
 pub fn source_key<'a>(facts: &SourceFacts<'a>) -> Cow<'a, str> {
     let given = |text: Option<&'a str>| text.filter(|text| !text.is_empty());
     match (given(facts.bundle_identifier), given(facts.product_type)) {
         (Some(bundle), Some(product)) => Cow::Owned(format!("{bundle}/{product}")),
         (Some(bundle), None) => Cow::Borrowed(bundle),
-        (None, _) => Cow::Borrowed(given(facts.first_source).or(given(facts.source_name)).unwrap_or_default()),
+        (None, _) => Cow::Borrowed(
+            given(facts.first_source)
+                .or(given(facts.source_name))
+                .unwrap_or_default(),
+        ),
     }
 }
 
@@ -218,7 +227,13 @@ mod tests {
             }),
             SourceClass::Hand
         );
-        assert_eq!(class(SourceFacts { imported: true, ..watch }), SourceClass::Import);
+        assert_eq!(
+            class(SourceFacts {
+                imported: true,
+                ..watch
+            }),
+            SourceClass::Import
+        );
         assert_eq!(
             class(SourceFacts {
                 device_model: Some("RING Gen3"),
@@ -314,7 +329,13 @@ mod tests {
             ..SourceFacts::default()
         };
         assert_eq!(source_key(&all), "com.example.health/Watch6,2");
-        assert_eq!(source_key(&SourceFacts { product_type: None, ..all }), "com.example.health");
+        assert_eq!(
+            source_key(&SourceFacts {
+                product_type: None,
+                ..all
+            }),
+            "com.example.health"
+        );
         assert_eq!(
             source_key(&SourceFacts {
                 bundle_identifier: None,

@@ -1,6 +1,8 @@
-//! Instants in UTC microseconds, and half-open ranges of them. Text becomes an instant in `parse`, and nowhere else.
+//! Instants in UTC microseconds, and half-open ranges of them. Text becomes an instant in `parse`, and
+//! nowhere else.
 //!
-//! Microseconds, because years 1 to 9999 must fit: a stay whose arrival is unknown arrived in year 1. Knows nothing of time zones.
+//! Microseconds, because years 1 to 9999 must fit: a stay whose arrival is unknown arrived in year 1. Knows
+//! nothing of time zones.
 
 mod parse;
 #[cfg(test)]
@@ -39,7 +41,8 @@ impl Instant {
         self.written().as_str().to_owned()
     }
 
-    /// The same without allocation. What lies outside the years 1 to 9999 is written as the nearest instant inside.
+    /// The same without allocation. What lies outside the years 1 to 9999 is written as the nearest instant
+    /// inside.
     #[must_use]
     pub fn written(self) -> WrittenInstant {
         WrittenInstant::of(self.clamp(Self::MIN, Self::MAX))
@@ -113,7 +116,8 @@ impl WrittenInstant {
     }
 }
 
-/// Days since 1970 of a date of the proleptic Gregorian calendar. Years begin in March here, so that the leap day comes last.
+/// Days since 1970 of a date of the proleptic Gregorian calendar. Years begin in March here, so that the leap
+/// day comes last.
 pub(super) const fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -131,7 +135,11 @@ pub(super) const fn date_of(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
     (year, month, day)
 }
@@ -174,8 +182,8 @@ impl TimeRange {
         self.start == self.end
     }
 
-    /// Whether a record from `start` to `end` is asked for by this range: an interval when the two share time, an instant when it lies inside.
-    /// Touching is not sharing, and an empty range asks for nothing.
+    /// Whether a record from `start` to `end` is asked for by this range: an interval when the two share
+    /// time, an instant when it lies inside. Touching is not sharing, and an empty range asks for nothing.
     #[must_use]
     pub fn selects(self, start: Instant, end: Instant) -> bool {
         if self.is_empty() {

@@ -1,7 +1,8 @@
 //! Units of measure: what a client may write, and what it is worth in the unit of the catalogue.
 //!
-//! The table is `schemas/units.json`, read once. Factors are fractions of integers, so that exact definitions stay exact: a pound is
-//! 45359237/100000 grams. A unit converts inside its dimension only; a count of steps is no count of strokes.
+//! The table is `schemas/units.json`, read once. Factors are fractions of integers, so that exact definitions
+//! stay exact: a pound is 45359237/100000 grams. A unit converts inside its dimension only; a count of steps
+//! is no count of strokes.
 
 use std::collections::HashMap;
 
@@ -14,10 +15,22 @@ const UNITS: &str = include_str!("../../schemas/units.json");
 /// Why a value has no meaning in the unit of its metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    #[error("unknown unit {unit:?}; {metric} is stored in {expected}, send that or another unit of the same dimension")]
-    Unknown { unit: String, metric: String, expected: String },
-    #[error("{unit:?} does not measure {metric}, which is stored in {expected}; send that or another unit of the same dimension")]
-    OtherDimension { unit: String, metric: String, expected: String },
+    #[error(
+        "unknown unit {unit:?}; {metric} is stored in {expected}, send that or another unit of the same dimension"
+    )]
+    Unknown {
+        unit: String,
+        metric: String,
+        expected: String,
+    },
+    #[error(
+        "{unit:?} does not measure {metric}, which is stored in {expected}; send that or another unit of the same dimension"
+    )]
+    OtherDimension {
+        unit: String,
+        metric: String,
+        expected: String,
+    },
     #[error("the value is too large to be told in {expected}")]
     TooLarge { expected: String },
 }
@@ -27,7 +40,8 @@ pub enum UnitError {
 #[error("the table of units cannot be read: {0}")]
 pub struct UnitTableError(#[from] serde_json::Error);
 
-/// How values of one unit become values of another. Found once per unit and metric, then applied to every row.
+/// How values of one unit become values of another. Found once per unit and metric, then applied to every
+/// row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Conversion {
     Same,
@@ -36,7 +50,8 @@ pub enum Conversion {
         over: f64,
         plus: f64,
     },
-    /// A spelling that some write for hundredths and others for fractions of one: what is not above the limit is a fraction.
+    /// A spelling that some write for hundredths and others for fractions of one: what is not above the limit
+    /// is a fraction.
     FractionUpTo {
         limit: f64,
     },
@@ -136,7 +151,13 @@ impl Units {
     }
 
     /// `value` in the unit of the metric `data_type`, where it was given in the unit `from`.
-    pub fn convert(&self, value: f64, from: &str, traits: &MetricTraits, data_type: &str) -> Result<f64, UnitError> {
+    pub fn convert(
+        &self,
+        value: f64,
+        from: &str,
+        traits: &MetricTraits,
+        data_type: &str,
+    ) -> Result<f64, UnitError> {
         let converted = self.conversion(from, traits, data_type)?.apply(value);
         if converted.is_finite() {
             return Ok(converted);
@@ -146,8 +167,14 @@ impl Units {
         })
     }
 
-    /// How values in the unit `from` become values of the metric `data_type`. A metric without a unit takes every value as it is.
-    pub fn conversion(&self, from: &str, traits: &MetricTraits, data_type: &str) -> Result<Conversion, UnitError> {
+    /// How values in the unit `from` become values of the metric `data_type`. A metric without a unit takes
+    /// every value as it is.
+    pub fn conversion(
+        &self,
+        from: &str,
+        traits: &MetricTraits,
+        data_type: &str,
+    ) -> Result<Conversion, UnitError> {
         let Some(expected) = traits.unit.as_deref() else {
             return Ok(Conversion::Same);
         };
@@ -157,30 +184,47 @@ impl Units {
         let told = || (from.to_owned(), data_type.to_owned(), expected.to_owned());
         let unknown = || {
             let (unit, metric, expected) = told();
-            UnitError::Unknown { unit, metric, expected }
+            UnitError::Unknown {
+                unit,
+                metric,
+                expected,
+            }
         };
         let target = self.target(expected).ok_or_else(unknown)?;
         if from == self.ambiguous_percent.spelling && target.dimension == "percentage" {
             return Ok(self.percent(data_type));
         }
-        let candidates: Vec<&Unit> = self.candidates(from).iter().filter_map(|&index| self.known.get(index)).collect();
+        let candidates: Vec<&Unit> = self
+            .candidates(from)
+            .iter()
+            .filter_map(|&index| self.known.get(index))
+            .collect();
         if candidates.is_empty() {
             return Err(unknown());
         }
         if let Some(unit) = candidates.iter().find(|unit| unit.dimension == target.dimension) {
-            return Ok(between(unit, target, self.differences.iter().any(|name| name == data_type)));
+            return Ok(between(
+                unit,
+                target,
+                self.differences.iter().any(|name| name == data_type),
+            ));
         }
         candidates
             .iter()
             .find_map(|unit| self.through_substance(unit, target, data_type))
             .ok_or_else(|| {
                 let (unit, metric, expected) = told();
-                UnitError::OtherDimension { unit, metric, expected }
+                UnitError::OtherDimension {
+                    unit,
+                    metric,
+                    expected,
+                }
             })
     }
 
     fn percent(&self, data_type: &str) -> Conversion {
-        // A person who defines a metric in percent means percent; only platform exports write fractions this way.
+        // A person who defines a metric in percent means percent; only platform exports write fractions this
+        // way.
         if data_type.contains('/') {
             return Conversion::Same;
         }
@@ -236,13 +280,18 @@ impl Units {
 
 fn between(from: &Unit, target: &Unit, is_difference: bool) -> Conversion {
     let zero_of = |unit: &Unit| {
-        unit.zero
-            .map_or((0, 1), |[numerator, denominator]| (i128::from(numerator), i128::from(denominator)))
+        unit.zero.map_or((0, 1), |[numerator, denominator]| {
+            (i128::from(numerator), i128::from(denominator))
+        })
     };
     let ((from_zero, from_parts), (target_zero, target_parts)) = (zero_of(from), zero_of(target));
     let distance = (from_zero * target_parts - target_zero * from_parts) * i128::from(target.factor[1]);
     let parts = from_parts * target_parts * i128::from(target.factor[0]);
-    let plus = if is_difference { 0.0 } else { distance as f64 / parts as f64 };
+    let plus = if is_difference {
+        0.0
+    } else {
+        distance as f64 / parts as f64
+    };
     linear(
         u128::from(from.factor[0]) * u128::from(target.factor[1]),
         u128::from(from.factor[1]) * u128::from(target.factor[0]),
@@ -307,7 +356,8 @@ mod tests {
             ("CaloriesConsumed", 250.0, "Kilocalories", 250.0, 0.0),
         ];
         for (metric, value, unit, expected, tolerance) in cases {
-            let converted = convert(metric, value, unit).unwrap_or_else(|error| panic!("{metric} {unit}: {error}"));
+            let converted =
+                convert(metric, value, unit).unwrap_or_else(|error| panic!("{metric} {unit}: {error}"));
             assert!(
                 (converted - expected).abs() <= tolerance,
                 "{value} {unit} of {metric}: {converted} instead of {expected}"
@@ -332,8 +382,14 @@ mod tests {
                 "{metric} in {unit}"
             );
         }
-        assert!(matches!(convert("Weight", 10.0, "blobs"), Err(UnitError::Unknown { .. })));
-        assert!(matches!(convert("Weight", f64::MAX, "st"), Err(UnitError::TooLarge { .. })));
+        assert!(matches!(
+            convert("Weight", 10.0, "blobs"),
+            Err(UnitError::Unknown { .. })
+        ));
+        assert!(matches!(
+            convert("Weight", f64::MAX, "st"),
+            Err(UnitError::TooLarge { .. })
+        ));
     }
 
     #[test]
@@ -347,7 +403,9 @@ mod tests {
             let Some(traits) = &data_type.metric else { continue };
             for spelling in [traits.unit.as_deref().unwrap(), traits.ucum.as_deref().unwrap()] {
                 assert_eq!(
-                    registry.units().convert(250.0, spelling, traits, data_type.id.as_str()),
+                    registry
+                        .units()
+                        .convert(250.0, spelling, traits, data_type.id.as_str()),
                     Ok(250.0),
                     "{} in {spelling}",
                     data_type.id

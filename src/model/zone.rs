@@ -1,6 +1,7 @@
 //! Time zones: a name that somebody gave, and where the wall clock of that place jumps.
 //!
-//! The database is compiled in, so that every node knows the same zones. A zone is a few bytes to copy. Knows no period and no output.
+//! The database is compiled in, so that every node knows the same zones. A zone is a few bytes to copy. Knows
+//! no period and no output.
 
 use chrono::{DateTime, NaiveDateTime, Offset as _, TimeZone as _};
 use chrono_tz::Tz;
@@ -37,11 +38,22 @@ impl UnknownZone {
         let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
         let alike = |known: &&str| {
             let known = known.to_ascii_lowercase();
-            known == wanted || (wanted.len() > 2 && known.rsplit('/').next().is_some_and(|city| wanted.ends_with(city)))
+            known == wanted
+                || (wanted.len() > 2
+                    && known
+                        .rsplit('/')
+                        .next()
+                        .is_some_and(|city| wanted.ends_with(city)))
         };
-        let alike: Vec<&str> = chrono_tz::TZ_VARIANTS.iter().map(|tz| tz.name()).filter(alike).take(MOST).collect();
+        let alike: Vec<&str> = chrono_tz::TZ_VARIANTS
+            .iter()
+            .map(|tz| tz.name())
+            .filter(alike)
+            .take(MOST)
+            .collect();
         let hint = if alike.is_empty() {
-            "use a name of the IANA database such as America/New_York, Europe/Berlin, Etc/GMT+5 or UTC".to_owned()
+            "use a name of the IANA database such as America/New_York, Europe/Berlin, Etc/GMT+5 or UTC"
+                .to_owned()
         } else {
             format!("did you mean {}?", alike.join(" or "))
         };
@@ -53,9 +65,13 @@ impl UnknownZone {
 }
 
 impl Zone {
-    pub const UTC: Self = Self { tz: Tz::UTC, name: "UTC" };
+    pub const UTC: Self = Self {
+        tz: Tz::UTC,
+        name: "UTC",
+    };
 
-    /// The zone called `name`: an IANA name or alias in its exact spelling, or `localtime`, which is UTC on a server.
+    /// The zone called `name`: an IANA name or alias in its exact spelling, or `localtime`, which is UTC on a
+    /// server.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if let Some((name, tz)) = ELSEWHERE.iter().find(|(known, _)| *known == name) {
@@ -65,7 +81,8 @@ impl Zone {
         Some(Self { tz, name: tz.name() })
     }
 
-    /// The zone that a query names, in which a `+` may have arrived as a space, as in `Etc/GMT+5`. No zone has a space in its name.
+    /// The zone that a query names, in which a `+` may have arrived as a space, as in `Etc/GMT+5`. No zone
+    /// has a space in its name.
     pub fn parse_in_query(name: &str) -> Result<Self, UnknownZone> {
         let named = Self::parse(name).or_else(|| Self::parse(&name.replace(' ', "+")));
         named.ok_or_else(|| UnknownZone::called(name))
@@ -86,26 +103,39 @@ impl Zone {
     #[must_use]
     pub fn written(&self) -> &'static str {
         match self.tz {
-            Tz::Etc__UTC | Tz::Etc__UCT | Tz::Etc__Universal | Tz::Etc__Zulu | Tz::UCT | Tz::Universal | Tz::Zulu => "UTC",
+            Tz::Etc__UTC
+            | Tz::Etc__UCT
+            | Tz::Etc__Universal
+            | Tz::Etc__Zulu
+            | Tz::UCT
+            | Tz::Universal
+            | Tz::Zulu => "UTC",
             tz => tz.name(),
         }
     }
 
     /// Seconds that the wall clock is ahead of UTC at a second since 1970.
     fn offset(&self, second: i64) -> i64 {
-        let extreme = if second < 0 { NaiveDateTime::MIN } else { NaiveDateTime::MAX };
+        let extreme = if second < 0 {
+            NaiveDateTime::MIN
+        } else {
+            NaiveDateTime::MAX
+        };
         let instant = DateTime::from_timestamp(second, 0).map_or(extreme, |instant| instant.naive_utc());
         i64::from(self.tz.offset_from_utc_datetime(&instant).fix().local_minus_utc())
     }
 
-    /// The parts of `[from, to)`, in microseconds, in each of which the wall clock runs without a jump. In order, without gaps.
+    /// The parts of `[from, to)`, in microseconds, in each of which the wall clock runs without a jump. In
+    /// order, without gaps.
     pub(super) fn stretches(&self, from: i64, to: i64) -> Vec<Stretch> {
         let mut stretches = Vec::new();
         if from >= to {
             return stretches;
         }
         let last = to.div_euclid(MICROS_PER_SECOND).clamp(FIRST_CHANGE, LAST_CHANGE);
-        let mut at = from.div_euclid(MICROS_PER_SECOND).clamp(FIRST_CHANGE, LAST_CHANGE);
+        let mut at = from
+            .div_euclid(MICROS_PER_SECOND)
+            .clamp(FIRST_CHANGE, LAST_CHANGE);
         let mut offset = self.offset(at);
         let mut start = from;
         while at < last && !self.is_constant() {
@@ -182,7 +212,10 @@ mod tests {
             assert!(Zone::parse(zone.written()).is_some(), "{}", tz.name());
         }
         let local = Zone::parse("localtime").unwrap();
-        assert_eq!((local.name(), local.tz(), local.written()), ("localtime", Tz::UTC, "UTC"));
+        assert_eq!(
+            (local.name(), local.tz(), local.written()),
+            ("localtime", Tz::UTC, "UTC")
+        );
         assert_eq!(Zone::parse("Etc/GMT+5").unwrap().offset(0), -5 * 3600);
         for unknown in [
             "",
@@ -200,8 +233,14 @@ mod tests {
 
     #[test]
     fn rule_0_2_a_space_in_a_query_is_the_plus_that_it_was() {
-        assert_eq!(Zone::parse_in_query("Etc/GMT 5"), Ok(Zone::parse("Etc/GMT+5").unwrap()));
-        assert_eq!(Zone::parse_in_query("Etc/GMT+5"), Ok(Zone::parse("Etc/GMT+5").unwrap()));
+        assert_eq!(
+            Zone::parse_in_query("Etc/GMT 5"),
+            Ok(Zone::parse("Etc/GMT+5").unwrap())
+        );
+        assert_eq!(
+            Zone::parse_in_query("Etc/GMT+5"),
+            Ok(Zone::parse("Etc/GMT+5").unwrap())
+        );
         for unknown in ["", " ", " UTC", "UTC ", "America/New York"] {
             assert!(Zone::parse_in_query(unknown).is_err(), "{unknown}");
         }
@@ -226,12 +265,16 @@ mod tests {
             let zone = Zone::parse(tz.name()).unwrap();
             let (from, to) = (-1_000_000_000_000_000_000, 1_000_000_000_000_000_000);
             let stretches = zone.stretches(from, to);
-            assert_eq!((stretches[0].start, stretches[stretches.len() - 1].end), (from, to));
+            assert_eq!(
+                (stretches[0].start, stretches[stretches.len() - 1].end),
+                (from, to)
+            );
             for pair in stretches.windows(2) {
                 let [before, after] = pair else { unreachable!() };
                 assert_eq!(before.end, after.start);
                 let change = after.start / MICROS_PER_SECOND;
-                let offsets = [change - DAY, change - 1, change, change + DAY].map(|second| zone.offset(second) * MICROS_PER_SECOND);
+                let offsets = [change - DAY, change - 1, change, change + DAY]
+                    .map(|second| zone.offset(second) * MICROS_PER_SECOND);
                 assert_eq!(
                     offsets,
                     [before.offset, before.offset, after.offset, after.offset],
@@ -244,8 +287,18 @@ mod tests {
                 .filter(|step| zone.offset(step * 3 * DAY) != zone.offset((step + 1) * 3 * DAY))
                 .count();
             assert_eq!(changes + 1, stretches.len(), "{}", tz.name());
-            assert_eq!(zone.offset(FIRST_CHANGE), zone.offset(-60_000_000_000), "{}", tz.name());
-            assert_eq!(zone.offset(LAST_CHANGE), zone.offset(250_000_000_000), "{}", tz.name());
+            assert_eq!(
+                zone.offset(FIRST_CHANGE),
+                zone.offset(-60_000_000_000),
+                "{}",
+                tz.name()
+            );
+            assert_eq!(
+                zone.offset(LAST_CHANGE),
+                zone.offset(250_000_000_000),
+                "{}",
+                tz.name()
+            );
         }
     }
 }

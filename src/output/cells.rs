@@ -1,7 +1,8 @@
 //! One column of the batch at hand, ready to be written row by row.
 //!
-//! A column's type is looked at once per answer and its array once per batch; what is left per cell is a branch that the processor predicts.
-//! What is dear to make (the text of dictionary values, of a day, the offset of a zone) is kept from batch to batch.
+//! A column's type is looked at once per answer and its array once per batch; what is left per cell is a
+//! branch that the processor predicts. What is dear to make (the text of dictionary values, of a day, the
+//! offset of a zone) is kept from batch to batch.
 
 mod dictionary;
 mod field;
@@ -9,14 +10,14 @@ mod json;
 mod structure;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int64Array, LargeStringArray,
-    StringArray, StringViewArray, UInt64Array,
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array,
+    Int64Array, LargeStringArray, StringArray, StringViewArray, UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Date32Type, Field, Float32Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt64Type,
+    DataType, Date32Type, Field, Float32Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt64Type,
 };
 
 use self::dictionary::Dictionary;
@@ -41,7 +42,8 @@ pub(super) struct Cells {
     values: Values,
 }
 
-/// The cells of a column by their type. Where a type is rare, its values are converted to a common one when a batch is loaded.
+/// The cells of a column by their type. Where a type is rare, its values are converted to a common one when a
+/// batch is loaded.
 #[derive(Debug)]
 enum Values {
     Null,
@@ -106,18 +108,29 @@ impl Text {
 const EXTENSION: &str = "ARROW:extension:name";
 
 pub(super) fn is_json(field: &Field) -> bool {
-    field.metadata().get(EXTENSION).is_some_and(|name| name == "arrow.json")
+    field
+        .metadata()
+        .get(EXTENSION)
+        .is_some_and(|name| name == "arrow.json")
 }
 
 pub(super) fn is_uuid(field: &Field) -> bool {
-    *field.data_type() == DataType::FixedSizeBinary(16) && field.metadata().get(EXTENSION).is_some_and(|name| name == "arrow.uuid")
+    *field.data_type() == DataType::FixedSizeBinary(16)
+        && field
+            .metadata()
+            .get(EXTENSION)
+            .is_some_and(|name| name == "arrow.uuid")
 }
 
 impl Cells {
     pub(super) fn new(field: &Field, style: Style) -> Result<Self, EncodeError> {
         let values = match field.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is_json(field) => Values::Json(Text::empty()),
-            DataType::FixedSizeBinary(_) if is_uuid(field) => Values::Uuid(FixedSizeBinaryArray::new_null(16, 0)),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is_json(field) => {
+                Values::Json(Text::empty())
+            }
+            DataType::FixedSizeBinary(_) if is_uuid(field) => {
+                Values::Uuid(FixedSizeBinaryArray::new_null(16, 0))
+            }
             DataType::Dictionary(_, values) => {
                 let values = field.clone().with_data_type(values.as_ref().clone());
                 Values::Dictionary(Box::new(Dictionary::new(Self::new(&values, style)?, style)))
@@ -128,7 +141,9 @@ impl Cells {
             },
             DataType::Struct(members) => Values::Structure(Box::new(Structure::new(members, style)?)),
             DataType::Timestamp(unit, zone) => {
-                let zone = zone.as_deref().map_or_else(|| Ok(Zone::utc()), |zone| known_zone(field, zone))?;
+                let zone = zone
+                    .as_deref()
+                    .map_or_else(|| Ok(Zone::utc()), |zone| known_zone(field, zone))?;
                 Values::Instant {
                     values: ScalarBuffer::default(),
                     text: Box::new(InstantText::new(*unit, zone)),
@@ -149,13 +164,23 @@ impl Cells {
         match &mut self.values {
             Values::Null => {}
             Values::Boolean(values) => *values = array.as_boolean().clone(),
-            Values::Integer(values) => *values = converted(array, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
+            Values::Integer(values) => {
+                *values = converted(array, &DataType::Int64)?
+                    .as_primitive::<Int64Type>()
+                    .clone()
+            }
             Values::Unsigned(values) => *values = array.as_primitive::<UInt64Type>().clone(),
-            Values::Single(values) => *values = converted(array, &DataType::Float32)?.as_primitive::<Float32Type>().clone(),
+            Values::Single(values) => {
+                *values = converted(array, &DataType::Float32)?
+                    .as_primitive::<Float32Type>()
+                    .clone()
+            }
             Values::Double(values) => *values = array.as_primitive::<Float64Type>().clone(),
             Values::Text(values) | Values::Json(values) => values.load(array)?,
             Values::Uuid(values) => *values = array.as_fixed_size_binary().clone(),
-            Values::Bytes(values) => *values = converted(array, &DataType::Binary)?.as_binary::<i32>().clone(),
+            Values::Bytes(values) => {
+                *values = converted(array, &DataType::Binary)?.as_binary::<i32>().clone()
+            }
             Values::Instant { values, unit, .. } => *values = instants(array, *unit),
             Values::Day { values, .. } => *values = array.as_primitive::<Date32Type>().values().clone(),
             Values::Dictionary(dictionary) => dictionary.load(array)?,
@@ -175,7 +200,11 @@ impl Cells {
 
     /// Whether every row of the batch at hand is null.
     pub(super) fn all_null(&self) -> bool {
-        matches!(self.values, Values::Null) || self.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == nulls.len())
+        matches!(self.values, Values::Null)
+            || self
+                .nulls
+                .as_ref()
+                .is_some_and(|nulls| nulls.null_count() == nulls.len())
     }
 
     /// The text of a column that holds text.
@@ -198,9 +227,13 @@ fn plain(data_type: &DataType) -> Option<Values> {
     Some(match data_type {
         DataType::Null => Values::Null,
         DataType::Boolean => Values::Boolean(BooleanArray::new_null(0)),
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
-            Values::Integer(Int64Array::new_null(0))
-        }
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32 => Values::Integer(Int64Array::new_null(0)),
         DataType::UInt64 => Values::Unsigned(UInt64Array::new_null(0)),
         DataType::Float16 | DataType::Float32 => Values::Single(Float32Array::new_null(0)),
         DataType::Float64 => Values::Double(Float64Array::new_null(0)),
@@ -241,5 +274,7 @@ fn load_list(array: &ArrayRef, items: &mut Cells) -> Result<OffsetBuffer<i64>, E
     }
     let list = array.as_list::<i32>();
     items.load(list.values())?;
-    Ok(OffsetBuffer::new(list.offsets().iter().map(|offset| i64::from(*offset)).collect()))
+    Ok(OffsetBuffer::new(
+        list.offsets().iter().map(|offset| i64::from(*offset)).collect(),
+    ))
 }

@@ -4,16 +4,19 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Chunks are about this long: long enough that a system call per chunk is cheap, short enough to stay in the processor's cache.
+/// Chunks are about this long: long enough that a system call per chunk is cheap, short enough to stay in the
+/// processor's cache.
 pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Room for the row that crosses the mark.
 const SLACK: usize = 4 * 1024;
 
-/// From here on, a finished buffer is handed on as it is; below, copying it is cheaper than a chunk of its own.
+/// From here on, a finished buffer is handed on as it is; below, copying it is cheaper than a chunk of its
+/// own.
 const LARGE: usize = 16 * 1024;
 
-/// A finished buffer that is longer than twice this goes out in pieces, so that a slow reader does not hold all of it.
+/// A finished buffer that is longer than twice this goes out in pieces, so that a slow reader does not hold
+/// all of it.
 const LONGEST: usize = 256 * 1024;
 
 /// What an encoder writes into.

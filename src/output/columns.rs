@@ -1,8 +1,9 @@
 //! A frame as one JSON object, column name to array of values (`jscolumns`).
 //!
-//! The form is column by column while rows arrive row by row, so the text of all columns but the first has to wait for the end. Up to [`KEEP`] bytes wait
-//! in memory; beyond, the waiting text goes to a temporary file, and the end of the answer reads it back column by column. Memory
-//! stays flat, and the first byte of this form comes after the last row: who reads long answers takes another form.
+//! The form is column by column while rows arrive row by row, so the text of all columns but the first has to
+//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond, the waiting text goes to a temporary file,
+//! and the end of the answer reads it back column by column. Memory stays flat, and the first byte of this
+//! form comes after the last row: who reads long answers takes another form.
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -56,7 +57,12 @@ impl ColumnObject {
                 text: Vec::new(),
             })
         };
-        let columns: Vec<Column> = schema.fields().iter().enumerate().map(column).collect::<Result<_, EncodeError>>()?;
+        let columns: Vec<Column> = schema
+            .fields()
+            .iter()
+            .enumerate()
+            .map(column)
+            .collect::<Result<_, EncodeError>>()?;
         let spool = Spool::new(columns.len());
         Ok(Self {
             columns,
@@ -180,11 +186,17 @@ mod tests {
     #[test]
     fn an_answer_through_the_file_is_the_answer_from_memory() {
         let batch = |start: i64| {
-            let numbers: Int64Array = (start..start + 5_000).map(|number| (number % 7 > 0).then_some(number)).collect();
+            let numbers: Int64Array = (start..start + 5_000)
+                .map(|number| (number % 7 > 0).then_some(number))
+                .collect();
             let floats: Float64Array = (start..start + 5_000)
                 .map(|number| (number % 3 > 0).then_some(number as f64 / 7.0))
                 .collect();
-            RecordBatch::try_from_iter([("a", Arc::new(numbers) as ArrayRef), ("b", Arc::new(floats) as ArrayRef)]).unwrap()
+            RecordBatch::try_from_iter([
+                ("a", Arc::new(numbers) as ArrayRef),
+                ("b", Arc::new(floats) as ArrayRef),
+            ])
+            .unwrap()
         };
         let batches: Vec<RecordBatch> = (0..40).map(|index| batch(index * 5_000)).collect();
         let from_memory = text(usize::MAX, &batches);

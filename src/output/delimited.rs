@@ -1,8 +1,9 @@
 //! Rows as RFC 4180 text with a header: `csv` quotes where needed, `quotecsv` everywhere.
 //!
-//! Lines end with a line feed. In `csv` a null is nothing and an empty text is `""`, so that they can be told apart; in `quotecsv` both are `""`. A frame of
-//! one column writes null as `""` in both, because readers skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like is
-//! left as it is: this is data, and how a spreadsheet shows it is the spreadsheet's.
+//! Lines end with a line feed. In `csv` a null is nothing and an empty text is `""`, so that they can be told
+//! apart; in `quotecsv` both are `""`. A frame of one column writes null as `""` in both, because readers
+//! skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like is left as it is:
+//! this is data, and how a spreadsheet shows it is the spreadsheet's.
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;

@@ -1,9 +1,10 @@
 //! One dictionary per column for a whole answer, out of batches that each bring their own.
 //!
-//! An IPC file may have one dictionary per column, and not every reader takes additions to it (Polars refuses them). A file's dictionaries may stand
-//! anywhere in it, though, since readers find them by the footer; so they are gathered while the rows go out, and written at the end. In an
-//! IPC stream a dictionary must come before its first use and may be replaced; there it is sent again when it has grown. Keys once
-//! given stay valid. The memory this takes is that of the distinct values.
+//! An IPC file may have one dictionary per column, and not every reader takes additions to it (Polars refuses
+//! them). A file's dictionaries may stand anywhere in it, though, since readers find them by the footer; so
+//! they are gathered while the rows go out, and written at the end. In an IPC stream a dictionary must come
+//! before its first use and may be replaced; there it is sent again when it has grown. Keys once given stay
+//! valid. The memory this takes is that of the distinct values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +47,11 @@ impl Lexicon {
     }
 
     fn learn(&mut self, values: &ArrayRef) -> Result<(), ArrowError> {
-        if self.source.as_ref().is_some_and(|source| Arc::ptr_eq(source, values)) {
+        if self
+            .source
+            .as_ref()
+            .is_some_and(|source| Arc::ptr_eq(source, values))
+        {
             return Ok(());
         }
         self.translation.clear();
@@ -57,7 +62,12 @@ impl Lexicon {
             };
             self.translation.push(key);
         }
-        self.identical = values.null_count() == 0 && self.translation.iter().enumerate().all(|(index, key)| *key as usize == index);
+        self.identical = values.null_count() == 0
+            && self
+                .translation
+                .iter()
+                .enumerate()
+                .all(|(index, key)| *key as usize == index);
         self.source = Some(values.clone());
         Ok(())
     }

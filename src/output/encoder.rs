@@ -39,10 +39,11 @@ pub enum Progress {
     Done,
 }
 
-/// One form. Called as `start`, then for each batch `batch` and `write` until it is done, then `finish` until it is done.
+/// One form. Called as `start`, then for each batch `batch` and `write` until it is done, then `finish` until
+/// it is done.
 ///
-/// `write` and `finish` stop soon after a chunk is full, so that an answer takes no more memory than a batch and a few chunks. What has been
-/// written is a complete answer only when `finish` has said that it is done.
+/// `write` and `finish` stop soon after a chunk is full, so that an answer takes no more memory than a batch
+/// and a few chunks. What has been written is a complete answer only when `finish` has said that it is done.
 pub trait Encoder: Send {
     /// Writes what stands before the first row. All batches have the encoder's schema.
     fn start(&mut self, out: &mut Chunks) -> Result<(), EncodeError>;

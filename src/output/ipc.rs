@@ -1,15 +1,19 @@
 //! Arrow IPC: the file (Feather v2, `arrow`) and the stream (`arrowraw`).
 //!
-//! Bodies are not compressed: on one machine and in one data centre copying is cheaper than compressing, and readers can map a file as it is. The buffers of
-//! a batch go out as they are, without being copied. The form of a file around them, and its footer, come from Arrow's own writer, which
-//! sees the same batches but whose bytes are only counted.
+//! Bodies are not compressed: on one machine and in one data centre copying is cheaper than compressing, and
+//! readers can map a file as it is. The buffers of a batch go out as they are, without being copied. The form
+//! of a file around them, and its footer, come from Arrow's own writer, which sees the same batches but whose
+//! bytes are only counted.
 
 use std::io::{self, Write};
 
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::ipc::writer::{DictionaryTracker, FileWriter, IpcDataGenerator, IpcWriteContext, IpcWriteOptions, StreamEncoder, write_message};
+use arrow::ipc::writer::{
+    DictionaryTracker, FileWriter, IpcDataGenerator, IpcWriteContext, IpcWriteOptions, StreamEncoder,
+    write_message,
+};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 
@@ -99,7 +103,12 @@ impl IpcStream {
         }
         let empty = self.batches.portable.dictionaries()?;
         let generator = IpcDataGenerator::default();
-        let (dictionaries, _) = generator.encode(&empty, &mut self.tracker, &self.options, &mut IpcWriteContext::default())?;
+        let (dictionaries, _) = generator.encode(
+            &empty,
+            &mut self.tracker,
+            &self.options,
+            &mut IpcWriteContext::default(),
+        )?;
         for dictionary in dictionaries {
             write_message(out.open(), dictionary, &self.options)?;
         }
@@ -112,7 +121,8 @@ impl Encoder for IpcStream {
     fn start(&mut self, out: &mut Chunks) -> Result<(), EncodeError> {
         let generator = IpcDataGenerator::default();
         let schema = self.batches.portable.schema();
-        let message = generator.schema_to_bytes_with_dictionary_tracker(schema, &mut self.tracker, &self.options);
+        let message =
+            generator.schema_to_bytes_with_dictionary_tracker(schema, &mut self.tracker, &self.options);
         write_message(out.open(), message, &self.options)?;
         Ok(())
     }
@@ -131,7 +141,8 @@ impl Encoder for IpcStream {
 
     fn finish(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError> {
         self.send_dictionaries(out)?;
-        out.open().extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+        out.open()
+            .extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
         Ok(Progress::Done)
     }
 }
@@ -182,7 +193,11 @@ impl Encoder for IpcFile {
         let ledger = self.writer.get_mut();
         ledger.keep = true;
         if ledger.counted != written {
-            return Err(ArrowError::IpcError(format!("a message of {written} bytes was entered as {}", ledger.counted)).into());
+            return Err(ArrowError::IpcError(format!(
+                "a message of {written} bytes was entered as {}",
+                ledger.counted
+            ))
+            .into());
         }
         Ok(Progress::Done)
     }

@@ -87,7 +87,8 @@ impl OutputMethod {
         }
     }
 
-    /// The form that an `Accept` header asks for, if it names one. Where a media type has several forms, it is the first of [`Self::ALL`].
+    /// The form that an `Accept` header asks for, if it names one. Where a media type has several forms, it
+    /// is the first of [`Self::ALL`].
     #[must_use]
     pub fn accepted(header: &str) -> Option<Self> {
         let mut best: Option<(f32, Self)> = None;
@@ -127,7 +128,8 @@ impl OutputMethod {
         }
     }
 
-    /// Whether the transport may compress it. Arrow is meant to be mapped as it is, and Parquet is compressed already.
+    /// Whether the transport may compress it. Arrow is meant to be mapped as it is, and Parquet is compressed
+    /// already.
     #[must_use]
     pub const fn is_text(self) -> bool {
         !matches!(self, Self::Arrow | Self::Arrowraw | Self::Parquet)
@@ -205,7 +207,10 @@ mod tests {
     fn every_name_reads_back() {
         for method in OutputMethod::ALL {
             assert_eq!(method.name().parse(), Ok(method));
-            assert_eq!(serde_json::to_value(method).unwrap(), serde_json::Value::from(method.name()));
+            assert_eq!(
+                serde_json::to_value(method).unwrap(),
+                serde_json::Value::from(method.name())
+            );
         }
         for format in RowFormat::ALL {
             assert_eq!(format.name().parse(), Ok(format));
@@ -219,7 +224,10 @@ mod tests {
             OutputMethod::accepted("text/csv;q=0.5, Application/X-NDJSON; q=0.9, text/html"),
             Some(OutputMethod::Ndjson)
         );
-        assert_eq!(OutputMethod::accepted("application/json"), Some(OutputMethod::Jstable));
+        assert_eq!(
+            OutputMethod::accepted("application/json"),
+            Some(OutputMethod::Jstable)
+        );
         for undecided in ["", "*/*", "text/html", "text/csv;q=0"] {
             assert_eq!(OutputMethod::accepted(undecided), None);
         }

@@ -1,7 +1,8 @@
 //! Numbers as text: the shortest digits that read back as the same value, at most 17 significant ones.
 //!
-//! A whole float keeps its `.0`, so that a reader that guesses types from text sees one type in the whole column. Very large and very small ones
-//! have an exponent (`1e16`, `1.5e-7`), which JSON and every reader of CSV allow. What is not finite has no text.
+//! A whole float keeps its `.0`, so that a reader that guesses types from text sees one type in the whole
+//! column. Very large and very small ones have an exponent (`1e16`, `1.5e-7`), which JSON and every reader of
+//! CSV allow. What is not finite has no text.
 
 /// Below this, a float times a thousand is exact enough to decide whether it has at most three decimals.
 const PLAIN_LIMIT: f64 = 1e12;
@@ -35,8 +36,12 @@ pub(super) fn write_single(value: f32, out: &mut Vec<u8>) -> bool {
 
 /// Most measurements are whole or have up to three decimals; for these the digits of an integer do.
 ///
-/// With fewer than 16 significant digits, a decimal that reads back as `value` is the only one that short, so it is also the shortest.
-#[expect(clippy::float_cmp, reason = "only values that are exactly such decimals are written here")]
+/// With fewer than 16 significant digits, a decimal that reads back as `value` is the only one that short, so
+/// it is also the shortest.
+#[expect(
+    clippy::float_cmp,
+    reason = "only values that are exactly such decimals are written here"
+)]
 fn write_plain(value: f64, out: &mut Vec<u8>) -> bool {
     let thousandths = value * 1000.0;
     let whole = thousandths as i64;
@@ -128,7 +133,10 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_has_no_text() {
-        assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(double), [None, None, None]);
+        assert_eq!(
+            [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(double),
+            [None, None, None]
+        );
     }
 
     proptest! {

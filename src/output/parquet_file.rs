@@ -1,8 +1,9 @@
 //! Parquet, compressed with zstd at its fastest level.
 //!
-//! A row group has at most [`GROUP_ROWS`] rows, because the columns of a group are kept, encoded, until it is complete. The file says nothing of where its
-//! rows come from; its only metadata is the Arrow schema, by which readers restore zones and dictionaries. Pages carry no
-//! checksum, because the library can check them but not write them; a cut file is found out by its missing footer.
+//! A row group has at most [`GROUP_ROWS`] rows, because the columns of a group are kept, encoded, until it is
+//! complete. The file says nothing of where its rows come from; its only metadata is the Arrow schema, by
+//! which readers restore zones and dictionaries. Pages carry no checksum, because the library can check them
+//! but not write them; a cut file is found out by its missing footer.
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;

@@ -1,12 +1,16 @@
-//! The shape in which a frame leaves as Arrow or Parquet: plain types that every reader has, and no metadata of ours.
+//! The shape in which a frame leaves as Arrow or Parquet: plain types that every reader has, and no metadata
+//! of ours.
 //!
-//! Ids become text, as they are in every other form; string views become strings; JSON text is a string. What a dictionary becomes is decided by the caller: Parquet takes
-//! dictionaries as they come, IPC wants one for the whole answer ([`super::dictionaries`]).
+//! Ids become text, as they are in every other form; string views become strings; JSON text is a string. What
+//! a dictionary becomes is decided by the caller: Parquet takes dictionaries as they come, IPC wants one for
+//! the whole answer ([`super::dictionaries`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, StringArray, StructArray, new_empty_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, StringArray, StructArray, new_empty_array,
+};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
@@ -30,7 +34,8 @@ pub(super) struct Portable {
 pub(super) enum Dictionaries {
     /// They stay.
     AsTheyCome,
-    /// `apply` returns keys into one dictionary for all batches, with the order of the values' first appearance.
+    /// `apply` returns keys into one dictionary for all batches, with the order of the values' first
+    /// appearance.
     AsKeys,
 }
 
@@ -47,7 +52,11 @@ enum Shape {
 
 impl Portable {
     pub(super) fn new(schema: &Schema, dictionaries: Dictionaries) -> Self {
-        let (fields, shapes): (Vec<Field>, Vec<Shape>) = schema.fields().iter().map(|field| reshape(field, dictionaries)).unzip();
+        let (fields, shapes): (Vec<Field>, Vec<Shape>) = schema
+            .fields()
+            .iter()
+            .map(|field| reshape(field, dictionaries))
+            .unzip();
         let applied = fields
             .iter()
             .zip(&shapes)
@@ -97,7 +106,11 @@ impl Portable {
             .zip(self.schema.fields())
             .map(|(shape, field)| shape.empty(field.data_type()))
             .collect::<Result<_, _>>()?;
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &RecordBatchOptions::new().with_row_count(Some(0)))
+        RecordBatch::try_new_with_options(
+            self.schema.clone(),
+            columns,
+            &RecordBatchOptions::new().with_row_count(Some(0)),
+        )
     }
 }
 
@@ -107,7 +120,9 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
         DataType::FixedSizeBinary(_) if is_uuid(field) => (DataType::Utf8, Shape::IdText),
         DataType::Utf8View => (DataType::Utf8, Shape::Converted(DataType::Utf8)),
         DataType::BinaryView => (DataType::Binary, Shape::Converted(DataType::Binary)),
-        DataType::Dictionary(_, value) if **value == DataType::Utf8 && dictionaries == Dictionaries::AsKeys => {
+        DataType::Dictionary(_, value)
+            if **value == DataType::Utf8 && dictionaries == Dictionaries::AsKeys =>
+        {
             let data_type = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
             (data_type, Shape::Dictionary(Box::default()))
         }
@@ -123,25 +138,41 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
         DataType::List(item) => {
             let (item, shape) = reshape(item, dictionaries);
             let applied = Arc::new(item.clone().with_data_type(shape.applied(item.data_type())));
-            (DataType::List(Arc::new(item)), Shape::List(applied, Box::new(shape)))
+            (
+                DataType::List(Arc::new(item)),
+                Shape::List(applied, Box::new(shape)),
+            )
         }
         DataType::LargeList(item) => {
             let (item, shape) = reshape(item, dictionaries);
             let applied = Arc::new(item.clone().with_data_type(shape.applied(item.data_type())));
-            (DataType::LargeList(Arc::new(item)), Shape::LongList(applied, Box::new(shape)))
+            (
+                DataType::LargeList(Arc::new(item)),
+                Shape::LongList(applied, Box::new(shape)),
+            )
         }
         DataType::Struct(members) => {
-            let (members, shapes): (Vec<Field>, Vec<Shape>) = members.iter().map(|member| reshape(member, dictionaries)).unzip();
+            let (members, shapes): (Vec<Field>, Vec<Shape>) =
+                members.iter().map(|member| reshape(member, dictionaries)).unzip();
             let applied = members
                 .iter()
                 .zip(&shapes)
                 .map(|(member, shape)| member.clone().with_data_type(shape.applied(member.data_type())));
             let applied = applied.collect();
-            (DataType::Struct(members.into()), Shape::Structure(applied, shapes))
+            (
+                DataType::Struct(members.into()),
+                Shape::Structure(applied, shapes),
+            )
         }
         same => (same.clone(), Shape::Same),
     };
-    (field.clone().with_data_type(data_type).with_metadata(HashMap::new()), shape)
+    (
+        field
+            .clone()
+            .with_data_type(data_type)
+            .with_metadata(HashMap::new()),
+        shape,
+    )
 }
 
 impl Shape {
@@ -186,7 +217,10 @@ impl Shape {
             Self::Same | Self::IdText | Self::Converted(_) => None,
             Self::Dictionary(lexicon) => Some(lexicon.len()),
             Self::List(_, shape) | Self::LongList(_, shape) => shape.dictionary_values(),
-            Self::Structure(_, shapes) => shapes.iter().filter_map(Self::dictionary_values).reduce(|sum, count| sum + count),
+            Self::Structure(_, shapes) => shapes
+                .iter()
+                .filter_map(Self::dictionary_values)
+                .reduce(|sum, count| sum + count),
         }
     }
 
@@ -195,35 +229,62 @@ impl Shape {
         Ok(match (self, shown) {
             (Self::Dictionary(lexicon), _) => Arc::new(lexicon.empty()?),
             (Self::List(_, shape), DataType::List(item)) => Arc::new(empty_list::<i32>(item, shape)?),
-            (Self::LongList(_, shape), DataType::LargeList(item)) => Arc::new(empty_list::<i64>(item, shape)?),
+            (Self::LongList(_, shape), DataType::LargeList(item)) => {
+                Arc::new(empty_list::<i64>(item, shape)?)
+            }
             (Self::Structure(_, shapes), DataType::Struct(members)) => {
                 let columns = shapes
                     .iter_mut()
                     .zip(members)
                     .map(|(shape, member)| shape.empty(member.data_type()))
                     .collect::<Result<_, _>>()?;
-                Arc::new(StructArray::try_new_with_length(members.clone(), columns, None, 0)?)
+                Arc::new(StructArray::try_new_with_length(
+                    members.clone(),
+                    columns,
+                    None,
+                    0,
+                )?)
             }
             (_, shown) => new_empty_array(shown),
         })
     }
 }
 
-fn apply_to_list<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef, shape: &mut Shape) -> Result<GenericListArray<O>, ArrowError> {
+fn apply_to_list<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    item: &FieldRef,
+    shape: &mut Shape,
+) -> Result<GenericListArray<O>, ArrowError> {
     let list = array.as_list::<O>();
     let values = shape.apply(list.values())?;
-    GenericListArray::try_new(item.clone(), list.offsets().clone(), values, list.nulls().cloned())
+    GenericListArray::try_new(
+        item.clone(),
+        list.offsets().clone(),
+        values,
+        list.nulls().cloned(),
+    )
 }
 
-fn empty_list<O: OffsetSizeTrait>(item: &FieldRef, shape: &mut Shape) -> Result<GenericListArray<O>, ArrowError> {
-    GenericListArray::try_new(item.clone(), OffsetBuffer::new_empty(), shape.empty(item.data_type())?, None)
+fn empty_list<O: OffsetSizeTrait>(
+    item: &FieldRef,
+    shape: &mut Shape,
+) -> Result<GenericListArray<O>, ArrowError> {
+    GenericListArray::try_new(
+        item.clone(),
+        OffsetBuffer::new_empty(),
+        shape.empty(item.data_type())?,
+        None,
+    )
 }
 
 /// The ids of a column as text.
 fn id_text(array: &ArrayRef) -> Result<StringArray, ArrowError> {
     let ids = array.as_fixed_size_binary();
     let mut text = vec![0_u8; ids.len() * uuid::fmt::Hyphenated::LENGTH];
-    for (place, id) in text.chunks_exact_mut(uuid::fmt::Hyphenated::LENGTH).zip(0..ids.len()) {
+    for (place, id) in text
+        .chunks_exact_mut(uuid::fmt::Hyphenated::LENGTH)
+        .zip(0..ids.len())
+    {
         if let Ok(bytes) = <[u8; 16]>::try_from(ids.value(id)) {
             uuid::fmt::Hyphenated::from_uuid(uuid::Uuid::from_bytes(bytes)).encode_lower(place);
         }

@@ -30,11 +30,13 @@ pub(super) struct RowObjects {
     names: Names,
     /// The names that the spread columns gave to the row at hand. Kept only if several can.
     given: Option<Names>,
-    /// Values of the row at hand that stand in a spread column though there is a column of their name: fields that were declared after records had
-    /// them, whose column is null, and members of declared objects that nobody declared.
+    /// Values of the row at hand that stand in a spread column though there is a column of their name: fields
+    /// that were declared after records had them, whose column is null, and members of declared objects that
+    /// nobody declared.
     besides: Vec<(usize, String)>,
     scratch: Vec<u8>,
-    /// How to write a row of the batch at hand: before each cell what stands between it and the one before, ...
+    /// How to write a row of the batch at hand: before each cell what stands between it and the one before,
+    /// ...
     steps: Vec<Step>,
     /// ... and at the end what stands behind the last one, without the closing brace.
     tail: Vec<u8>,
@@ -144,7 +146,9 @@ impl RowObjects {
     fn find_besides(&mut self, row: usize) -> Result<(), EncodeError> {
         self.besides.clear();
         for spread in &self.spread {
-            let Some(json) = spread.cells.text(row) else { continue };
+            let Some(json) = spread.cells.text(row) else {
+                continue;
+            };
             let each = |name: &str, value: &str| {
                 if !self.names.contain(name) {
                     return;
@@ -192,7 +196,9 @@ impl RowObjects {
         }
         let mut empty = self.columns.is_empty();
         for column in &self.spread {
-            let Some(json) = column.cells.text(row) else { continue };
+            let Some(json) = column.cells.text(row) else {
+                continue;
+            };
             let each = |name: &str, value: &str| {
                 if self.names.contain(name) || self.given.as_ref().is_some_and(|given| given.contain(name)) {
                     return;

@@ -1,7 +1,7 @@
 //! Text of several columns in one temporary file, appended in turns and read back column by column.
 //!
-//! The file has no name, so it is gone with the answer or with the process. It is made when first needed, in the directory that the
-//! operating system has for such files.
+//! The file has no name, so it is gone with the answer or with the process. It is made when first needed, in
+//! the directory that the operating system has for such files.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -32,7 +32,9 @@ impl Spool {
     }
 
     pub(super) fn append(&mut self, column: usize, text: &[u8]) -> Result<(), Error> {
-        let Some(pieces) = self.pieces.get_mut(column) else { return Ok(()) };
+        let Some(pieces) = self.pieces.get_mut(column) else {
+            return Ok(());
+        };
         if text.is_empty() {
             return Ok(());
         }
@@ -55,7 +57,9 @@ impl Spool {
         let (Some(file), Some(pieces)) = (&mut self.file, self.pieces.get_mut(column)) else {
             return Ok(false);
         };
-        let Some(piece) = pieces.front_mut() else { return Ok(false) };
+        let Some(piece) = pieces.front_mut() else {
+            return Ok(false);
+        };
         let part = piece.length.min(limit as u64);
         file.seek(SeekFrom::Start(piece.start))?;
         let before = out.len();

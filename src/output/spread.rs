@@ -7,7 +7,8 @@ use std::collections::HashSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// Calls `member` with the name (as JSON, in quotes) and the value (as JSON) of each member of the object in `json`.
+/// Calls `member` with the name (as JSON, in quotes) and the value (as JSON) of each member of the object in
+/// `json`.
 ///
 /// Returns false if `json` is something other than an object.
 pub(super) fn for_each_member(json: &str, member: impl FnMut(&str, &str)) -> Result<bool, Broken> {
@@ -30,8 +31,8 @@ fn begin_member(is_first: bool, name: &str, out: &mut Vec<u8>) {
     out.push(b':');
 }
 
-/// Writes the object `declared` with the members of the object `besides` that it lacks, down through the objects that both have. What is no object
-/// stays as it is declared.
+/// Writes the object `declared` with the members of the object `besides` that it lacks, down through the
+/// objects that both have. What is no object stays as it is declared.
 pub(super) fn merge(declared: &str, besides: &str, out: &mut Vec<u8>) -> Result<(), Broken> {
     let (Some(own), Some(mut more)) = (members_of(declared)?, members_of(besides)?) else {
         out.extend_from_slice(declared.as_bytes());
@@ -136,7 +137,11 @@ impl<'a> Scanner<'a> {
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), Broken> {
-        if self.next() == Some(byte) { Ok(()) } else { Err(Broken) }
+        if self.next() == Some(byte) {
+            Ok(())
+        } else {
+            Err(Broken)
+        }
     }
 
     fn skip_blanks(&mut self) {
@@ -200,7 +205,9 @@ mod tests {
 
     fn members(json: &str) -> Result<Option<Vec<(String, String)>>, Broken> {
         let mut found = Vec::new();
-        let object = for_each_member(json, |name, value| found.push((name.to_owned(), value.to_owned())))?;
+        let object = for_each_member(json, |name, value| {
+            found.push((name.to_owned(), value.to_owned()))
+        })?;
         Ok(object.then_some(found))
     }
 
@@ -214,7 +221,8 @@ mod tests {
         leaf.prop_recursive(3, 24, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::btree_map("[a-z\"\\\\}]{0,4}", inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+                prop::collection::btree_map("[a-z\"\\\\}]{0,4}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
             ]
         })
     }
@@ -248,7 +256,10 @@ mod tests {
 
     #[test]
     fn rule_8_4_members_that_an_object_lacks_are_added_however_deep() {
-        assert_eq!(merged(r#"{"x":1}"#, r#"{"y":{"z":[1.10]}}"#), r#"{"x":1,"y":{"z":[1.10]}}"#);
+        assert_eq!(
+            merged(r#"{"x":1}"#, r#"{"y":{"z":[1.10]}}"#),
+            r#"{"x":1,"y":{"z":[1.10]}}"#
+        );
         assert_eq!(
             merged(r#"{"a":{"x":null},"b":2}"#, r#"{"a":{"y":1},"\u0062":3,"c":4}"#),
             r#"{"a":{"x":null,"y":1},"b":2,"c":4}"#

@@ -17,13 +17,18 @@ const PATIENCE: u32 = 8;
 
 /// Encodes `batches`, all of which have the schema `schema`.
 ///
-/// Nothing is yielded before the first batch has arrived (or the end, or an error), so a caller that waits for the first chunk before it answers can
-/// still turn an early failure into a status. After that, chunks are about 64 KiB, less when the batches come slower than they are written.
-/// After an error the stream is over, without the bytes that would complete the form.
+/// Nothing is yielded before the first batch has arrived (or the end, or an error), so a caller that waits
+/// for the first chunk before it answers can still turn an early failure into a status. After that, chunks
+/// are about 64 KiB, less when the batches come slower than they are written. After an error the stream is
+/// over, without the bytes that would complete the form.
 ///
-/// The encoding is done where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row group of Parquet. `jscolumns` writes to
-/// a temporary file once an answer exceeds a mebibyte.
-pub fn encode<S, E>(method: OutputMethod, schema: SchemaRef, batches: S) -> impl Stream<Item = Result<Bytes, E>> + Send
+/// The encoding is done where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row
+/// group of Parquet. `jscolumns` writes to a temporary file once an answer exceeds a mebibyte.
+pub fn encode<S, E>(
+    method: OutputMethod,
+    schema: SchemaRef,
+    batches: S,
+) -> impl Stream<Item = Result<Bytes, E>> + Send
 where
     S: Stream<Item = Result<RecordBatch, E>> + Send,
     E: From<EncodeError> + Send,
@@ -84,7 +89,10 @@ where
                 Phase::New { method, schema } => {
                     let mut encoder = encoder(method, &schema)?;
                     encoder.start(&mut self.chunks)?;
-                    self.phase = Phase::Waiting { encoder, started: false };
+                    self.phase = Phase::Waiting {
+                        encoder,
+                        started: false,
+                    };
                 }
                 Phase::Waiting { mut encoder, started } => match self.batches.as_mut().poll_next(context) {
                     Poll::Pending => {
@@ -105,7 +113,10 @@ where
                     }
                     self.phase = match encoder.write(&mut self.chunks)? {
                         Progress::More => Phase::Writing(encoder),
-                        Progress::Done => Phase::Waiting { encoder, started: true },
+                        Progress::Done => Phase::Waiting {
+                            encoder,
+                            started: true,
+                        },
                     };
                 }
                 Phase::Finishing(mut encoder) => {

@@ -12,7 +12,11 @@ use arrow::record_batch::RecordBatch;
 use super::{Chunks, EncodeError, OutputMethod, Progress, encoder};
 
 /// A whole answer.
-fn encoded(method: OutputMethod, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, EncodeError> {
+fn encoded(
+    method: OutputMethod,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+) -> Result<Vec<u8>, EncodeError> {
     let mut encoder = encoder(method, schema)?;
     let mut chunks = Chunks::default();
     let mut bytes = Vec::new();

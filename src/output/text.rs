@@ -4,7 +4,8 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Which high bits belong to bytes equal to `byte`. Bytes above the lowest hit may be wrong, so it only tells whether there is one.
+/// Which high bits belong to bytes equal to `byte`. Bytes above the lowest hit may be wrong, so it only tells
+/// whether there is one.
 const fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (ONES * byte as u64);
     difference.wrapping_sub(ONES) & !difference & HIGH
@@ -24,13 +25,16 @@ fn any(text: &[u8], in_word: impl Fn(u64) -> bool, in_byte: impl Fn(u8) -> bool)
 }
 
 fn has_escapes(text: &[u8]) -> bool {
-    let in_word = |word: u64| (word.wrapping_sub(ONES * 0x20) & !word & HIGH) | equal(word, b'"') | equal(word, b'\\') != 0;
+    let in_word = |word: u64| {
+        (word.wrapping_sub(ONES * 0x20) & !word & HIGH) | equal(word, b'"') | equal(word, b'\\') != 0
+    };
     any(text, in_word, needs_escape)
 }
 
 /// Whether a CSV field must stand in quotes to be read back. An empty one must, to be told from null.
 pub(super) fn must_be_quoted(text: &[u8]) -> bool {
-    let in_word = |word: u64| equal(word, b',') | equal(word, b'"') | equal(word, b'\n') | equal(word, b'\r') != 0;
+    let in_word =
+        |word: u64| equal(word, b',') | equal(word, b'"') | equal(word, b'\n') | equal(word, b'\r') != 0;
     text.is_empty() || any(text, in_word, needs_quotes)
 }
 

@@ -1,7 +1,8 @@
 //! Instants and days as text, without a calendar computation per row.
 //!
-//! RFC 3339: `2024-01-24T00:00:00Z`, or with the offset of the column's zone. A fraction is written when there is one, in three, six or nine digits.
-//! A timestamp without a zone is UTC, as every instant here is. Years beyond 9999 or before 0 carry a sign and at least four digits.
+//! RFC 3339: `2024-01-24T00:00:00Z`, or with the offset of the column's zone. A fraction is written when
+//! there is one, in three, six or nine digits. A timestamp without a zone is UTC, as every instant here is.
+//! Years beyond 9999 or before 0 carry a sign and at least four digits.
 
 use arrow::datatypes::TimeUnit;
 
@@ -83,28 +84,37 @@ impl InstantText {
     #[cold]
     fn set_suffix(&mut self, minutes: i32) {
         let sign = if minutes < 0 { b'-' } else { b'+' };
-        let ([h1, h2], [m1, m2]) = (pair(minutes.unsigned_abs() / 60), pair(minutes.unsigned_abs() % 60));
+        let ([h1, h2], [m1, m2]) = (
+            pair(minutes.unsigned_abs() / 60),
+            pair(minutes.unsigned_abs() % 60),
+        );
         self.suffix = [sign, h1, h2, b':', m1, m2];
         self.suffix_minutes = minutes;
     }
 
     /// The day and the second of it that a clock in the zone shows.
     fn local(&mut self, day: i64, second: u32) -> (i64, u32) {
-        let minutes = self.zone.minutes_at(day.saturating_mul(i64::from(DAY_SECONDS)) + i64::from(second));
+        let minutes = self
+            .zone
+            .minutes_at(day.saturating_mul(i64::from(DAY_SECONDS)) + i64::from(second));
         if minutes != self.suffix_minutes {
             self.set_suffix(minutes);
         }
         let shifted = second as i32 + minutes * 60;
         let days = shifted.div_euclid(DAY_SECONDS as i32);
-        (day + i64::from(days), shifted.rem_euclid(DAY_SECONDS as i32) as u32)
+        (
+            day + i64::from(days),
+            shifted.rem_euclid(DAY_SECONDS as i32) as u32,
+        )
     }
 
     fn write_fraction(&self, fraction: u32, out: &mut Vec<u8>) {
         let nanos = fraction * (1_000_000_000 / self.per_second as u32);
-        let [millis, micros, nanos] = [nanos / 1_000_000, nanos / 1_000 % 1_000, nanos % 1_000].map(|number| {
-            let [tens, ones] = pair(number % 100);
-            [b'0' + (number / 100) as u8, tens, ones]
-        });
+        let [millis, micros, nanos] =
+            [nanos / 1_000_000, nanos / 1_000 % 1_000, nanos % 1_000].map(|number| {
+                let [tens, ones] = pair(number % 100);
+                [b'0' + (number / 100) as u8, tens, ones]
+            });
         out.push(b'.');
         out.extend_from_slice(&millis);
         if micros != *b"000" || nanos != *b"000" {
@@ -156,7 +166,8 @@ impl DateText {
     }
 }
 
-/// Year, month and day of the month of a day since 1970 (proleptic Gregorian). Counts from 1 March 0000, so that the leap day comes last.
+/// Year, month and day of the month of a day since 1970 (proleptic Gregorian). Counts from 1 March 0000, so
+/// that the leap day comes last.
 fn civil(day: i64) -> (i64, u32, u32) {
     const ERA: i64 = 146_097;
     let shifted = day + 719_468;
@@ -194,25 +205,54 @@ mod tests {
         assert_eq!(micros("UTC", 1_706_054_400_000_000), "2024-01-24T00:00:00Z");
         assert_eq!(micros("UTC", 1_706_054_400_500_000), "2024-01-24T00:00:00.500Z");
         assert_eq!(micros("UTC", -1), "1969-12-31T23:59:59.999999Z");
-        assert_eq!(micros("Asia/Kathmandu", 1_706_054_400_000_000), "2024-01-24T05:45:00+05:45");
-        assert_eq!(micros("-08:00", 1_706_054_400_000_001), "2024-01-23T16:00:00.000001-08:00");
-        assert_eq!(micros("Europe/London", 1_706_054_400_000_000), "2024-01-24T00:00:00+00:00");
-        assert_eq!(text(TimeUnit::Nanosecond, "UTC", 1), "1970-01-01T00:00:00.000000001Z");
-        assert_eq!(text(TimeUnit::Second, "UTC", -62_135_596_800), "0001-01-01T00:00:00Z");
-        assert_eq!(text(TimeUnit::Second, "UTC", 64_092_211_200), "4001-01-01T00:00:00Z");
+        assert_eq!(
+            micros("Asia/Kathmandu", 1_706_054_400_000_000),
+            "2024-01-24T05:45:00+05:45"
+        );
+        assert_eq!(
+            micros("-08:00", 1_706_054_400_000_001),
+            "2024-01-23T16:00:00.000001-08:00"
+        );
+        assert_eq!(
+            micros("Europe/London", 1_706_054_400_000_000),
+            "2024-01-24T00:00:00+00:00"
+        );
+        assert_eq!(
+            text(TimeUnit::Nanosecond, "UTC", 1),
+            "1970-01-01T00:00:00.000000001Z"
+        );
+        assert_eq!(
+            text(TimeUnit::Second, "UTC", -62_135_596_800),
+            "0001-01-01T00:00:00Z"
+        );
+        assert_eq!(
+            text(TimeUnit::Second, "UTC", 64_092_211_200),
+            "4001-01-01T00:00:00Z"
+        );
     }
 
     #[test]
     fn the_ends_of_the_range_have_a_text() {
-        for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+        for unit in [
+            TimeUnit::Second,
+            TimeUnit::Millisecond,
+            TimeUnit::Microsecond,
+            TimeUnit::Nanosecond,
+        ] {
             for zone in ["UTC", "Pacific/Kiritimati", "America/New_York", "-12:00"] {
                 for value in [i64::MIN, i64::MAX] {
                     assert!(text(unit, zone, value).len() >= 20);
                 }
             }
         }
-        assert_eq!(text(TimeUnit::Microsecond, "UTC", i64::MAX), "+294247-01-10T04:00:54.775807Z");
-        assert_eq!(text(TimeUnit::Microsecond, "UTC", i64::MIN), "-290308-12-21T19:59:05.224192Z");
+        assert_eq!(
+            text(TimeUnit::Microsecond, "UTC", i64::MAX),
+            "+294247-01-10T04:00:54.775807Z"
+        );
+        assert_eq!(
+            text(TimeUnit::Microsecond, "UTC", i64::MIN),
+            "-290308-12-21T19:59:05.224192Z"
+        );
     }
 
     proptest! {

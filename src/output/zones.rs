@@ -58,7 +58,8 @@ impl Zone {
 
     /// Minutes east of UTC at an instant, in seconds since 1970.
     ///
-    /// Zones of long ago were offset by seconds too, which RFC 3339 cannot say; a time shown with the offset cut to minutes is the same instant.
+    /// Zones of long ago were offset by seconds too, which RFC 3339 cannot say; a time shown with the offset
+    /// cut to minutes is the same instant.
     pub(super) fn minutes_at(&mut self, second: i64) -> i32 {
         if !self.known.contains(&second)
             && let Rule::Named(zone) = self.rule
@@ -81,14 +82,19 @@ fn parse_offset(text: &str) -> Option<i32> {
         _ => return None,
     };
     let number = |[tens, ones]: [u8; 2]| {
-        (tens.is_ascii_digit() && ones.is_ascii_digit()).then(|| i32::from(tens - b'0') * 10 + i32::from(ones - b'0'))
+        (tens.is_ascii_digit() && ones.is_ascii_digit())
+            .then(|| i32::from(tens - b'0') * 10 + i32::from(ones - b'0'))
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     (hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes))
 }
 
 fn minutes_at(zone: Tz, second: i64) -> i32 {
-    let extreme = if second < 0 { NaiveDateTime::MIN } else { NaiveDateTime::MAX };
+    let extreme = if second < 0 {
+        NaiveDateTime::MIN
+    } else {
+        NaiveDateTime::MAX
+    };
     let instant = DateTime::from_timestamp(second, 0).map_or(extreme, |instant| instant.naive_utc());
     zone.offset_from_utc_datetime(&instant).fix().local_minus_utc() / 60
 }
@@ -112,7 +118,11 @@ fn stretch(zone: Tz, second: i64) -> (Range<i64>, i32) {
             high = middle;
         }
     }
-    if second < high { (start..high, before) } else { (high..end, after) }
+    if second < high {
+        (start..high, before)
+    } else {
+        (high..end, after)
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +138,10 @@ mod tests {
         assert_eq!(Zone::parse("+05:45").unwrap().minutes_at(0), 345);
         assert_eq!(Zone::parse("-0330").unwrap().minutes_at(0), -210);
         assert_eq!(Zone::parse("+14").unwrap().minutes_at(0), 840);
-        assert_eq!(Zone::parse("Asia/Kathmandu").unwrap().minutes_at(1_700_000_000), 345);
+        assert_eq!(
+            Zone::parse("Asia/Kathmandu").unwrap().minutes_at(1_700_000_000),
+            345
+        );
         for unknown in ["", "+", "+1", "+24:00", "+01:60", "Mars/Olympus", "+0:100"] {
             assert!(Zone::parse(unknown).is_none(), "{unknown}");
         }

@@ -1,7 +1,8 @@
 //! What a person prefers: their zone, what they pinned, and which of their sources they trust most.
 //!
-//! Kept as one JSON object in the catalogue. A change names what it changes; the rest stays. Whatever is kept has been checked, so readers need not check
-//! again. Knows the catalogue and the types; knows nothing of HTTP.
+//! Kept as one JSON object in the catalogue. A change names what it changes; the rest stays. Whatever is kept
+//! has been checked, so readers need not check again. Knows the catalogue and the types; knows nothing of
+//! HTTP.
 
 mod fields;
 mod order;
@@ -54,8 +55,14 @@ impl Preferences {
         stored.map_or_else(|| Ok(Self::default()), |text| Self::read(person, &text))
     }
 
-    /// Changes what `body` names: a value replaces what was there, null clears it, and what is not named stays. Returns what is then preferred.
-    pub async fn change(catalog: &Catalog, types: &Types, person: PersonId, body: &Value) -> Result<Self, PreferencesError> {
+    /// Changes what `body` names: a value replaces what was there, null clears it, and what is not named
+    /// stays. Returns what is then preferred.
+    pub async fn change(
+        catalog: &Catalog,
+        types: &Types,
+        person: PersonId,
+        body: &Value,
+    ) -> Result<Self, PreferencesError> {
         let changes = checked(types, person, body).await?;
         catalog.ensure_person(person, None).await?;
         for _ in 0..TRIES {
@@ -66,8 +73,15 @@ impl Preferences {
             let after = held.with(&changes);
             let text = Value::Object(after.0.clone()).to_string();
             if text.len() > MOST_BYTES {
-                let message = format!("preferences may be {MOST_BYTES} bytes long, these would be {}", text.len());
-                return Err(PreferencesError::Invalid(vec![Fault::new(["body"], "too_long", message)]));
+                let message = format!(
+                    "preferences may be {MOST_BYTES} bytes long, these would be {}",
+                    text.len()
+                );
+                return Err(PreferencesError::Invalid(vec![Fault::new(
+                    ["body"],
+                    "too_long",
+                    message,
+                )]));
             }
             if catalog.swap_preferences(person, before.as_deref(), &text).await? {
                 return Ok(after);
@@ -84,22 +98,30 @@ impl Preferences {
 
     #[must_use]
     pub fn time_zone(&self) -> Option<Zone> {
-        self.0.get(TIME_ZONE).and_then(Value::as_str).and_then(Zone::parse)
+        self.0
+            .get(TIME_ZONE)
+            .and_then(Value::as_str)
+            .and_then(Zone::parse)
     }
 
     /// The sources of a metric that the person put in order, best first.
     #[must_use]
     pub fn chosen_sources(&self, metric: &TypeId) -> Vec<Uuid> {
-        let listed = self.0.get(SOURCE_ORDER).and_then(|orders| orders.get(metric.as_str()));
+        let listed = self
+            .0
+            .get(SOURCE_ORDER)
+            .and_then(|orders| orders.get(metric.as_str()));
         let ids = listed.and_then(Value::as_array).into_iter().flatten();
         ids.filter_map(|id| Uuid::parse_str(id.as_str()?).ok()).collect()
     }
 
     fn read(person: PersonId, text: &str) -> Result<Self, PreferencesError> {
-        serde_json::from_str(text).map(Self).map_err(|error| PreferencesError::Damaged {
-            person,
-            reason: error.to_string(),
-        })
+        serde_json::from_str(text)
+            .map(Self)
+            .map_err(|error| PreferencesError::Damaged {
+                person,
+                reason: error.to_string(),
+            })
     }
 
     fn with(mut self, changes: &Map<String, Value>) -> Self {
@@ -115,7 +137,11 @@ impl Preferences {
 }
 
 /// The members of `body` if all of them can be kept, with the types they name called by their ids.
-async fn checked(types: &Types, person: PersonId, body: &Value) -> Result<Map<String, Value>, PreferencesError> {
+async fn checked(
+    types: &Types,
+    person: PersonId,
+    body: &Value,
+) -> Result<Map<String, Value>, PreferencesError> {
     let Value::Object(members) = body else {
         let fault = Fault::new(["body"], "dict_type", "preferences are a JSON object");
         return Err(PreferencesError::Invalid(vec![fault]));
@@ -126,7 +152,11 @@ async fn checked(types: &Types, person: PersonId, body: &Value) -> Result<Map<St
         if let Some(Value::Array(names)) = members.get(SELECTED_METRICS) {
             for (place, name) in names.iter().enumerate() {
                 let loc = ["body".into(), SELECTED_METRICS.into(), LocPart::from(place)];
-                faults.extend(type_named(types, person, name.as_str().unwrap_or_default(), loc).await?.err());
+                faults.extend(
+                    type_named(types, person, name.as_str().unwrap_or_default(), loc)
+                        .await?
+                        .err(),
+                );
             }
         }
         if let Some(Value::Object(orders)) = members.get(SOURCE_ORDER) {

@@ -1,7 +1,8 @@
 //! Built-in types and a person's own, found by name as if they were one list.
 //!
-//! Own types live in the catalogue and may be changed by any node, so they are read from there each time they are named; only what is made from one
-//! version of a definition is kept. Lives as long as the process. Knows definitions and layouts; knows nothing of the rows stored under them.
+//! Own types live in the catalogue and may be changed by any node, so they are read from there each time they
+//! are named; only what is made from one version of a definition is kept. Lives as long as the process. Knows
+//! definitions and layouts; knows nothing of the rows stored under them.
 
 use std::sync::Arc;
 
@@ -60,7 +61,12 @@ pub struct OwnType {
 
 impl Types {
     #[must_use]
-    pub fn new(registry: Arc<Registry>, catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+    pub fn new(
+        registry: Arc<Registry>,
+        catalog: Catalog,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
         Self {
             registry,
             catalog,
@@ -86,7 +92,11 @@ impl Types {
         let unknown = || TypesError::Unknown(name.to_owned());
         let id = TypeId::parse(name).ok_or_else(unknown)?;
         let definition = id.definition().ok_or_else(unknown)?;
-        let base = self.registry.get(id.base()).filter(|base| base.is_base).ok_or_else(unknown)?;
+        let base = self
+            .registry
+            .get(id.base())
+            .filter(|base| base.is_base)
+            .ok_or_else(unknown)?;
         if Base::named(base.id.as_str()).is_none() {
             return Ok(Named {
                 data_type: Arc::clone(base),
@@ -106,7 +116,11 @@ impl Types {
 
     /// `owner`'s own type, archived or not.
     pub async fn own(&self, owner: PersonId, id: Uuid) -> Result<Option<OwnType>, TypesError> {
-        let stored = self.catalog.definition(id).await?.filter(|stored| stored.person == owner);
+        let stored = self
+            .catalog
+            .definition(id)
+            .await?
+            .filter(|stored| stored.person == owner);
         stored.map(|stored| self.made_from(stored)).transpose()
     }
 
@@ -141,14 +155,22 @@ impl Types {
     }
 
     /// Changes what is sent of `owner`'s type, leaving what is stored under it alone.
-    pub async fn change(&self, owner: PersonId, base: Base, id: Uuid, body: &Value) -> Result<OwnType, TypesError> {
+    pub async fn change(
+        &self,
+        owner: PersonId,
+        base: Base,
+        id: Uuid,
+        body: &Value,
+    ) -> Result<OwnType, TypesError> {
         let unknown = || TypesError::Unknown(format!("{base}/{id}"));
         let own = self
             .own(owner, id)
             .await?
             .filter(|own| own.definition.base == base.as_str())
             .ok_or_else(unknown)?;
-        let amended = definition_of(&own.definition)?.amended(body).map_err(TypesError::Invalid)?;
+        let amended = definition_of(&own.definition)?
+            .amended(body)
+            .map_err(TypesError::Invalid)?;
         let before = own.definition.version;
         let stored = StoredDefinition {
             body: text_of(id, &amended)?,
@@ -173,13 +195,21 @@ impl Types {
                 data_type,
             });
         }
-        let damaged = |reason: String| TypesError::Damaged { id: stored.id, reason };
+        let damaged = |reason: String| TypesError::Damaged {
+            id: stored.id,
+            reason,
+        };
         let base = self
             .registry
             .get(&stored.base)
             .ok_or_else(|| damaged(format!("{} is no base", stored.base)))?;
-        let made: Result<DataType, LayoutError> =
-            DataType::from_definition(stored.person, stored.id, base, &definition_of(&stored)?, stored.version as u32);
+        let made: Result<DataType, LayoutError> = DataType::from_definition(
+            stored.person,
+            stored.id,
+            base,
+            &definition_of(&stored)?,
+            stored.version as u32,
+        );
         let data_type = Arc::new(made.map_err(|error| damaged(error.to_string()))?);
         self.made.insert(key, Arc::clone(&data_type));
         Ok(OwnType {

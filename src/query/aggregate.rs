@@ -1,7 +1,8 @@
 //! Records counted, or their values summed up, by period of a calendar and by fields.
 //!
-//! Rows come in the order of their starts, so periods come in order as well and are given out as soon as they are complete: what is held at one moment
-//! is one period. Periods without records are not told. Knows grids, permits and stored rows; knows nothing of HTTP.
+//! Rows come in the order of their starts, so periods come in order as well and are given out as soon as they
+//! are complete: what is held at one moment is one period. Periods without records are not told. Knows grids,
+//! permits and stored rows; knows nothing of HTTP.
 
 mod amounts;
 mod from_cells;
@@ -53,7 +54,8 @@ use period::{PeriodStart, SeenPart};
 const TIME: &str = "time";
 /// The column in which records hold what is measured.
 const VALUE: &str = "value";
-/// That column on its way through a plan. Fields that a person names have printable names, so none is called like it.
+/// That column on its way through a plan. Fields that a person names have printable names, so none is called
+/// like it.
 const MEASURED: &str = "\u{1}measured";
 /// What is added up: that value as well, or a part of an amount.
 const SUMMED: &str = "\u{1}summed";
@@ -202,7 +204,10 @@ impl<Authority> Archive<Authority> {
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
         let known = if bound.iter().any(|(source, _)| amounts::competing(source, spec)) {
             // After the snapshot: a source is known before its first row is.
-            self.catalog.sources_of(permit.owner()).await.map_err(StoreError::from)?
+            self.catalog
+                .sources_of(permit.owner())
+                .await
+                .map_err(StoreError::from)?
         } else {
             Vec::new()
         };
@@ -212,12 +217,19 @@ impl<Authority> Archive<Authority> {
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
-        if let (AggregateMeasure::Values(functions), [(source, _)], [snapshot]) = (&spec.measure, bound.as_slice(), snapshots.as_slice())
-            && let Some(plan) = self.periods_from_cells(permit, source, snapshot, spec, functions, &grid).await?
+        if let (AggregateMeasure::Values(functions), [(source, _)], [snapshot]) =
+            (&spec.measure, bound.as_slice(), snapshots.as_slice())
+            && let Some(plan) = self
+                .periods_from_cells(permit, source, snapshot, spec, functions, &grid)
+                .await?
         {
             let plan = finished(plan, spec)?;
             let schema = plan.schema();
-            return Ok(Prepared { plan, schema, versions });
+            return Ok(Prepared {
+                plan,
+                schema,
+                versions,
+            });
         }
         let mut plans = Vec::with_capacity(bound.len());
         for ((source, condition), snapshot) in bound.into_iter().zip(&snapshots) {
@@ -235,12 +247,23 @@ impl<Authority> Archive<Authority> {
         }
         let plan = finished(aggregated(by_time(plans, groups)?, spec)?, spec)?;
         let schema = plan.schema();
-        Ok(Prepared { plan, schema, versions })
+        Ok(Prepared {
+            plan,
+            schema,
+            versions,
+        })
     }
 
-    /// Each record by itself, in the order of time: (time, group fields, what is measured, what is summed up). None where only amounts are asked for.
-    fn records_by_period(&self, asked: &Asked<'_, Authority>, grid: &Grid) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
-        let Asked { spec, source, permit, .. } = asked;
+    /// Each record by itself, in the order of time: (time, group fields, what is measured, what is summed
+    /// up). None where only amounts are asked for.
+    fn records_by_period(
+        &self,
+        asked: &Asked<'_, Authority>,
+        grid: &Grid,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        let Asked {
+            spec, source, permit, ..
+        } = asked;
         let amounts = amounts::are_summed(source, spec);
         if amounts && !spec.measures() {
             return Ok(None);
@@ -257,7 +280,11 @@ impl<Authority> Archive<Authority> {
                 value = part.call(vec![value, col("start_time"), col("end_time")]);
             }
             if spec.sums() {
-                let summed = if amounts { lit(ScalarValue::Float64(None)) } else { value.clone() };
+                let summed = if amounts {
+                    lit(ScalarValue::Float64(None))
+                } else {
+                    value.clone()
+                };
                 columns.push((SUMMED.to_owned(), summed));
             }
             if spec.measures() {
@@ -267,20 +294,27 @@ impl<Authority> Archive<Authority> {
         Ok(Some(self.projected(rows, columns)?))
     }
 
-    /// What the group fields hold in each type. It does not depend on the conditions, which some types may not meet.
+    /// What the group fields hold in each type. It does not depend on the conditions, which some types may
+    /// not meet.
     fn groups_of(&self, sources: &[Source], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
         if spec.group.is_empty() || sources.len() == 1 {
             return Ok(Vec::new());
         }
         let groups = sources.iter().map(|source| {
             let nothing = Arc::new(EmptyExec::new(Arc::clone(&source.data_type.layout.storage)));
-            Ok(self.projected(nothing, groups::values_of(&spec.group, source))?.schema())
+            Ok(self
+                .projected(nothing, groups::values_of(&spec.group, source))?
+                .schema())
         });
         groups.collect()
     }
 
     /// The rows of a source that are asked for: their times, group fields, and `columns`.
-    fn rows_of(&self, asked: &Asked<'_, Authority>, columns: &[&str]) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    fn rows_of(
+        &self,
+        asked: &Asked<'_, Authority>,
+        columns: &[&str],
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Asked {
             permit,
             source,
@@ -289,9 +323,16 @@ impl<Authority> Archive<Authority> {
             spec,
         } = asked;
         let mut names: BTreeSet<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        let values = groups::values_of(&spec.group, source).into_iter().map(|(_, value)| value);
+        let values = groups::values_of(&spec.group, source)
+            .into_iter()
+            .map(|(_, value)| value);
         for expression in values.chain(condition.clone()) {
-            names.extend(expression.column_refs().into_iter().map(|column| column.name.clone()));
+            names.extend(
+                expression
+                    .column_refs()
+                    .into_iter()
+                    .map(|column| column.name.clone()),
+            );
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let rows = if names.contains(&"id") {
@@ -299,13 +340,22 @@ impl<Authority> Archive<Authority> {
         } else {
             self.stored_without_ids(permit, source, snapshot, &names)?
         };
-        let Some(condition) = condition else { return Ok(rows) };
+        let Some(condition) = condition else {
+            return Ok(rows);
+        };
         let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
-        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
+        let condition = self
+            .engine
+            .state()
+            .create_physical_expr(condition.clone(), &schema)?;
         Ok(Arc::new(FilterExec::try_new(condition, rows)?))
     }
 
-    fn projected(&self, rows: Arc<dyn ExecutionPlan>, columns: Vec<(String, Expr)>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn projected(
+        &self,
+        rows: Arc<dyn ExecutionPlan>,
+        columns: Vec<(String, Expr)>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
         let projection = columns
             .into_iter()
@@ -359,7 +409,10 @@ fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Re
         return Ok(Arc::new(EmptyExec::new(schema)));
     }
     let order = ordering(&schema, &[TIME], Order::Ascending)?;
-    let aligned = plans.into_iter().map(|plan| align(plan, &schema)).collect::<Result<Vec<_>>>()?;
+    let aligned = plans
+        .into_iter()
+        .map(|plan| align(plan, &schema))
+        .collect::<Result<Vec<_>>>()?;
     let mut in_order = true;
     for plan in &aligned {
         in_order &= plan.equivalence_properties().ordering_satisfy(order.clone())?;
@@ -386,8 +439,17 @@ fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<
         AggregateMeasure::Values(functions) => functions
             .iter()
             .map(|function| {
-                let of = if *function == Function::Sum { SUMMED } else { MEASURED };
-                measure(function.definition(), column(of, &schema)?, &schema, function.name())
+                let of = if *function == Function::Sum {
+                    SUMMED
+                } else {
+                    MEASURED
+                };
+                measure(
+                    function.definition(),
+                    column(of, &schema)?,
+                    &schema,
+                    function.name(),
+                )
             })
             .collect::<Result<Vec<_>>>()?,
     };
@@ -402,7 +464,12 @@ fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<
     )?))
 }
 
-fn measure(function: Arc<AggregateUDF>, of: Arc<dyn PhysicalExpr>, schema: &SchemaRef, name: &str) -> Result<Arc<AggregateFunctionExpr>> {
+fn measure(
+    function: Arc<AggregateUDF>,
+    of: Arc<dyn PhysicalExpr>,
+    schema: &SchemaRef,
+    name: &str,
+) -> Result<Arc<AggregateFunctionExpr>> {
     let built = AggregateExprBuilder::new(function, vec![of])
         .schema(Arc::clone(schema))
         .alias(name)
@@ -415,7 +482,10 @@ fn finished(mut plan: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Ar
     if !spec.group.is_empty() {
         plan = Arc::new(GroupLimitExec::new(plan, (1..=spec.group.len()).collect()));
     }
-    let keys: Vec<&str> = [TIME].into_iter().chain(spec.group.iter().map(String::as_str)).collect();
+    let keys: Vec<&str> = [TIME]
+        .into_iter()
+        .chain(spec.group.iter().map(String::as_str))
+        .collect();
     let order = ordering(&plan.schema(), &keys, spec.order)?;
     // With groups all is read before anything is told: there may be too many.
     if spec.group.is_empty() && plan.equivalence_properties().ordering_satisfy(order.clone())? {

@@ -1,4 +1,5 @@
-//! What there is of each type inside a range, from what the catalogue knows of whole pieces where that is exact, and from the rows where it is not.
+//! What there is of each type inside a range, from what the catalogue knows of whole pieces where that is
+//! exact, and from the rows where it is not.
 
 use crate::model::permit::ListPermit;
 use crate::model::registry::TypeId;
@@ -19,7 +20,11 @@ pub struct Available {
 
 impl<Authority> Archive<Authority> {
     /// Which types have records in `range`, in the order of their names.
-    pub async fn available(&self, permit: &ListPermit<Authority>, range: TimeRange) -> Result<Vec<Available>, QueryError> {
+    pub async fn available(
+        &self,
+        permit: &ListPermit<Authority>,
+        range: TimeRange,
+    ) -> Result<Vec<Available>, QueryError> {
         let mut types: Vec<TypeId> = self
             .catalog
             .partitions_of(permit.owner())
@@ -60,9 +65,12 @@ impl<Authority> Archive<Authority> {
 
     pub(super) async fn inside(&self, snapshot: &Snapshot, window: TimeRange) -> Result<Summary, QueryError> {
         let whole = |piece: &&SnapshotPiece| {
-            piece.dead.is_empty() && window.start() <= piece.bounds.min_start && piece.bounds.max_start < window.end()
+            piece.dead.is_empty()
+                && window.start() <= piece.bounds.min_start
+                && piece.bounds.max_start < window.end()
         };
-        let (known, others): (Vec<&SnapshotPiece>, Vec<&SnapshotPiece>) = snapshot.pieces.iter().partition(whole);
+        let (known, others): (Vec<&SnapshotPiece>, Vec<&SnapshotPiece>) =
+            snapshot.pieces.iter().partition(whole);
         let mut summary = known.into_iter().fold(Summary::default(), |summary, piece| {
             let bounds = piece.bounds;
             summary.and(Summary {
@@ -92,5 +100,6 @@ impl<Authority> Archive<Authority> {
 }
 
 fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {
-    TimeRange::new(one.start().max(other.start()), one.end().min(other.end())).filter(|range| !range.is_empty())
+    TimeRange::new(one.start().max(other.start()), one.end().min(other.end()))
+        .filter(|range| !range.is_empty())
 }

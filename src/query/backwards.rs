@@ -1,7 +1,8 @@
 //! From the last row to the first, without sorting all of them.
 //!
-//! Stored rows ascend. Read in stretches of time from the last, each held and given out from its end, they descend, and what is in memory is one stretch.
-//! Knows how many rows pieces have between which moments; knows nothing of what the rows mean.
+//! Stored rows ascend. Read in stretches of time from the last, each held and given out from its end, they
+//! descend, and what is in memory is one stretch. Knows how many rows pieces have between which moments;
+//! knows nothing of what the rows mean.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -37,8 +38,15 @@ pub(super) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeR
     let mut parts = Vec::new();
     for piece in &snapshot.pieces {
         let (from, to) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
-        let count = piece.rows.max(1).unsigned_abs().div_ceil(PART_ROWS.unsigned_abs()).cast_signed();
-        let starts = (0..count).map(|part| i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count));
+        let count = piece
+            .rows
+            .max(1)
+            .unsigned_abs()
+            .div_ceil(PART_ROWS.unsigned_abs())
+            .cast_signed();
+        let starts = (0..count).map(|part| {
+            i128::from(from) + (i128::from(to) - i128::from(from)) * i128::from(part) / i128::from(count)
+        });
         // Never beyond the moments that it lies between.
         let starts = starts.filter_map(|start| i64::try_from(start).ok().map(Instant::from_micros));
         parts.extend(
@@ -61,7 +69,8 @@ pub(super) fn stretches(snapshot: &Snapshot, windows: &[TimeRange]) -> Vec<TimeR
     stretches
 }
 
-/// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing before the first is asked for.
+/// The rows of an ascending stretch from the last to the first, which is what `order` says. Reads nothing
+/// before the first is asked for.
 pub(super) fn from_its_end(
     stretch: Arc<dyn ExecutionPlan>,
     order: LexOrdering,
@@ -70,7 +79,8 @@ pub(super) fn from_its_end(
     let rows = async move {
         let rows: Rows = match Held::read(&stretch, &context).await? {
             Some(held) => held.given_out().boxed(),
-            // Far more rows begin in it than was to be expected: sorting them takes longer, but it can do so on the disk.
+            // Far more rows begin in it than was to be expected: sorting them takes longer, but it can do so
+            // on the disk.
             None => SortExec::new(order, stretch).execute(0, context)?.boxed(),
         };
         Ok::<_, DataFusionError>(rows)
@@ -112,8 +122,12 @@ impl Held {
 }
 
 fn reversed(batch: &RecordBatch) -> Result<RecordBatch> {
-    let rows = u32::try_from(batch.num_rows()).map_err(|_| internal_datafusion_err!("a batch has too many rows"))?;
-    Ok(take_record_batch(batch, &UInt32Array::from_iter_values((0..rows).rev()))?)
+    let rows =
+        u32::try_from(batch.num_rows()).map_err(|_| internal_datafusion_err!("a batch has too many rows"))?;
+    Ok(take_record_batch(
+        batch,
+        &UInt32Array::from_iter_values((0..rows).rev()),
+    )?)
 }
 
 #[cfg(test)]
@@ -128,14 +142,18 @@ mod tests {
 
     async fn backwards(rows: usize) -> Vec<i64> {
         let numbers: Vec<i64> = (0..rows as i64).collect();
-        let batch = |numbers: &[i64]| RecordBatch::try_from_iter([("number", Arc::new(Int64Array::from(numbers.to_vec())) as _)]).unwrap();
+        let batch = |numbers: &[i64]| {
+            RecordBatch::try_from_iter([("number", Arc::new(Int64Array::from(numbers.to_vec())) as _)])
+                .unwrap()
+        };
         let batches: Vec<RecordBatch> = numbers.chunks(8_000).map(batch).collect();
         let schema = batch(&[]).schema();
         let options = SortOptions {
             descending: true,
             nulls_first: false,
         };
-        let order = LexOrdering::new([PhysicalSortExpr::new(col("number", &schema).unwrap(), options)]).unwrap();
+        let order =
+            LexOrdering::new([PhysicalSortExpr::new(col("number", &schema).unwrap(), options)]).unwrap();
         let stretch = MemorySourceConfig::try_new_exec(&[batches], schema, None).unwrap();
         let rows: Vec<RecordBatch> = from_its_end(stretch, order, Arc::new(TaskContext::default()))
             .try_collect()

@@ -1,6 +1,8 @@
-//! Running plans: on a runtime of their own, inside a memory pool that spills, before a deadline, and no longer than somebody listens.
+//! Running plans: on a runtime of their own, inside a memory pool that spills, before a deadline, and no
+//! longer than somebody listens.
 //!
-//! One engine per process, made at start. Knows plans and streams; knows neither what they ask nor who reads the answer.
+//! One engine per process, made at start. Knows plans and streams; knows neither what they ask nor who reads
+//! the answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +21,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// What is ready crosses to the reader's runtime together, up to so many items: crossing costs more than encoding a small item.
+/// What is ready crosses to the reader's runtime together, up to so many items: crossing costs more than
+/// encoding a small item.
 const BURST: usize = 8;
 /// So many bursts wait for a slow reader.
 const READ_AHEAD: usize = 1;
@@ -76,9 +79,12 @@ impl Engine {
             // The library makes its directories for everybody to look into.
             make_private(&directory).map_err(DataFusionError::IoError)?;
         }
-        let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
+        let mut config = SessionConfig::new()
+            .with_target_partitions(1)
+            .with_information_schema(false);
         config.options_mut().execution.parquet.schema_force_view_types = false;
-        // What every sort keeps aside for the day that it spills. Many run at a time, and what is kept aside nobody else can have.
+        // What every sort keeps aside for the day that it spills. Many run at a time, and what is kept aside
+        // nobody else can have.
         config.options_mut().execution.sort_spill_reservation_bytes = SPILL_RESERVATION;
         let state = SessionStateBuilder::new()
             .with_config(config)
@@ -109,12 +115,14 @@ impl Engine {
 
     /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].
     pub fn start(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream> {
-        // Some operators begin to read ahead as soon as they are asked for their stream, on the runtime that they are asked on.
+        // Some operators begin to read ahead as soon as they are asked for their stream, on the runtime that
+        // they are asked on.
         let _on_its_runtime = self.runtime.enter();
         execute_stream(plan, Arc::clone(&self.task))
     }
 
-    /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with what `late` makes when the deadline passes.
+    /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with
+    /// what `late` makes when the deadline passes.
     pub fn drive<S, T>(&self, stream: S, late: fn() -> T) -> impl Stream<Item = T> + Send + use<S, T>
     where
         S: Stream<Item = T> + Send + 'static,

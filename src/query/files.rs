@@ -1,6 +1,8 @@
-//! How the query engine opens objects: through the store's readers, which hold every byte against its checksum and keep footers in memory.
+//! How the query engine opens objects: through the store's readers, which hold every byte against its
+//! checksum and keep footers in memory.
 //!
-//! What a reader must know of an object travels in the plan's own description of a file, so that a plan stays whole wherever it runs.
+//! What a reader must know of an object travels in the plan's own description of a file, so that a plan stays
+//! whole wherever it runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use crate::store::files::{ObjectPlace, PieceFiles};
 /// Describes an object for a plan.
 #[must_use]
 pub fn partitioned(place: &ObjectPlace) -> PartitionedFile {
-    let mut file = PartitionedFile::new(place.path.to_string(), place.bytes).with_metadata_size_hint(place.footer_bytes as usize);
+    let mut file = PartitionedFile::new(place.path.to_string(), place.bytes)
+        .with_metadata_size_hint(place.footer_bytes as usize);
     // The path is written as it is meant; taken as plain text, a `~` in it would be encoded.
     if let Ok(location) = Path::parse(&place.path) {
         file.object_meta.location = location;
@@ -44,9 +47,17 @@ impl ParquetFileReaderFactory for PieceReaders {
         footer_bytes: Option<usize>,
         _metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        let checksum = file.object_meta.e_tag.as_deref().and_then(|text| text.parse().ok());
-        let (Some(footer_checksum), Some(footer_bytes)) = (checksum, file.metadata_size_hint.or(footer_bytes)) else {
-            return Err(internal_datafusion_err!("an object is described without its footer"));
+        let checksum = file
+            .object_meta
+            .e_tag
+            .as_deref()
+            .and_then(|text| text.parse().ok());
+        let (Some(footer_checksum), Some(footer_bytes)) =
+            (checksum, file.metadata_size_hint.or(footer_bytes))
+        else {
+            return Err(internal_datafusion_err!(
+                "an object is described without its footer"
+            ));
         };
         let place = ObjectPlace {
             path: Arc::from(file.object_meta.location.as_ref()),

@@ -1,7 +1,8 @@
 //! The `filter` parameter: conditions on the fields of a record.
 //!
-//! A filter is parsed into plain data, checked against the fields that the type has, and bound as typed literals. No text of a request ever
-//! becomes text of a query. Knows the type's columns; knows nothing of where the rows are.
+//! A filter is parsed into plain data, checked against the fields that the type has, and bound as typed
+//! literals. No text of a request ever becomes text of a query. Knows the type's columns; knows nothing of
+//! where the rows are.
 
 mod label;
 #[cfg(test)]
@@ -39,7 +40,11 @@ pub enum FilterError {
     #[error("`{0}` has no field before its operator; expected field, one of : = != <= >= < > ~, and a value")]
     NoField(String),
     #[error("`{field}` is not a field of {data_type}; its fields are {known}")]
-    UnknownField { field: String, data_type: String, known: String },
+    UnknownField {
+        field: String,
+        data_type: String,
+        known: String,
+    },
     #[error("`{value}` is not a {expected}, which `{field}` holds")]
     WrongType {
         field: String,
@@ -143,7 +148,9 @@ fn parse(text: &str) -> Result<Condition, FilterError> {
         return Err(FilterError::TooLong);
     }
     let no_operator = || FilterError::NoOperator(text.to_owned());
-    let split = text.find([':', '=', '!', '<', '>', '~']).ok_or_else(no_operator)?;
+    let split = text
+        .find([':', '=', '!', '<', '>', '~'])
+        .ok_or_else(no_operator)?;
     let (field, rest) = text.split_at(split);
     let (symbol, operator) = Comparison::ALL
         .into_iter()
@@ -195,8 +202,9 @@ impl Bound {
     }
 }
 
-/// What the conditions come to on each of several types that are read together. Each condition has to fit one of them at least; of a type that lacks its
-/// field, or whose field cannot hold its value, it selects nothing.
+/// What the conditions come to on each of several types that are read together. Each condition has to fit one
+/// of them at least; of a type that lacks its field, or whose field cannot hold its value, it selects
+/// nothing.
 pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bound>, FilterError> {
     for condition in conditions {
         let mut refused = None;
@@ -215,7 +223,10 @@ pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bo
             return Err(error);
         }
     }
-    Ok(types.iter().map(|data_type| bind(conditions, data_type)).collect())
+    Ok(types
+        .iter()
+        .map(|data_type| bind(conditions, data_type))
+        .collect())
 }
 
 /// What conditions that were found to be good come to on the rows of `data_type`.
@@ -225,9 +236,14 @@ pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bo
 pub fn bind(conditions: &[Condition], data_type: &DataType) -> Bound {
     let mut bound: Vec<(Option<&str>, Option<Expr>)> = Vec::with_capacity(conditions.len());
     for condition in conditions {
-        let expression = bind_one(condition, data_type).ok().or_else(|| differs(condition, data_type));
+        let expression = bind_one(condition, data_type)
+            .ok()
+            .or_else(|| differs(condition, data_type));
         let alternative = (condition.operator == Comparison::Equal).then_some(condition.field.as_str());
-        match bound.iter_mut().find(|(field, _)| field.is_some() && *field == alternative) {
+        match bound
+            .iter_mut()
+            .find(|(field, _)| field.is_some() && *field == alternative)
+        {
             Some((_, existing)) => *existing = existing.take().into_iter().chain(expression).reduce(Expr::or),
             None => bound.push((alternative, expression)),
         }
@@ -260,7 +276,8 @@ pub struct FieldOf {
     pub is_json: bool,
 }
 
-/// Finds the field called `name` among what records of `data_type` show and store. Dots reach into structures, where no field has them in its own name.
+/// Finds the field called `name` among what records of `data_type` show and store. Dots reach into
+/// structures, where no field has them in its own name.
 #[must_use]
 pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
     prefixes(name).find_map(|(first, rest)| within(top_level(first, data_type)?, rest))
@@ -269,7 +286,9 @@ pub fn field_of(name: &str, data_type: &DataType) -> Option<FieldOf> {
 /// The member called `rest` of a structure, or the field itself.
 fn within(field: FieldOf, rest: Option<&str>) -> Option<FieldOf> {
     let Some(rest) = rest else { return Some(field) };
-    let ArrowType::Struct(members) = &field.holds else { return None };
+    let ArrowType::Struct(members) = &field.holds else {
+        return None;
+    };
     prefixes(rest).find_map(|(first, rest)| {
         let member = members.iter().find(|member| member.name() == first)?;
         let found = FieldOf {
@@ -347,12 +366,16 @@ fn bind_one(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterE
         value: Comparand::Text(canonical),
         ..condition.clone()
     };
-    let (one, other) = (bind_as_asked(&respelt, data_type)?, bind_as_asked(condition, data_type)?);
+    let (one, other) = (
+        bind_as_asked(&respelt, data_type)?,
+        bind_as_asked(condition, data_type)?,
+    );
     Ok(if is_equal { one.or(other) } else { one.and(other) })
 }
 
 fn bind_as_asked(condition: &Condition, data_type: &DataType) -> Result<Expr, FilterError> {
-    let field = field_of(&condition.field, data_type).ok_or_else(|| unknown_field(&condition.field, data_type))?;
+    let field =
+        field_of(&condition.field, data_type).ok_or_else(|| unknown_field(&condition.field, data_type))?;
     let text = match (&condition.value, condition.operator) {
         (Comparand::Null, Comparison::NotEqual) => return Ok(field.expression.is_not_null()),
         (Comparand::Null, _) => return Ok(field.expression.is_null()),
@@ -363,7 +386,10 @@ fn bind_as_asked(condition: &Condition, data_type: &DataType) -> Result<Expr, Fi
     }
     match &field.holds {
         ArrowType::List(item) => bind_membership(condition, field.expression.clone(), item.data_type(), text),
-        ArrowType::Struct(_) => Err(wrong_operator(condition, "a structure; name one of its fields after a dot")),
+        ArrowType::Struct(_) => Err(wrong_operator(
+            condition,
+            "a structure; name one of its fields after a dot",
+        )),
         _ if condition.operator == Comparison::Contains => bind_contains(condition, field, text),
         holds => {
             let value = literal(condition, holds, text)?;
@@ -376,7 +402,12 @@ fn bind_as_asked(condition: &Condition, data_type: &DataType) -> Result<Expr, Fi
     }
 }
 
-fn bind_membership(condition: &Condition, list: Expr, item: &ArrowType, text: &str) -> Result<Expr, FilterError> {
+fn bind_membership(
+    condition: &Condition,
+    list: Expr,
+    item: &ArrowType,
+    text: &str,
+) -> Result<Expr, FilterError> {
     let value = literal(condition, item, text)?;
     let holds = array_has(list.clone(), lit(value));
     match condition.operator {
@@ -390,7 +421,8 @@ fn bind_contains(condition: &Condition, field: FieldOf, text: &str) -> Result<Ex
     if !is_text(&field.holds) {
         return Err(wrong_operator(condition, "no text"));
     }
-    // Escaped by hand and matched with an explicit escape, so that `%` and `_` in the request stand for themselves.
+    // Escaped by hand and matched with an explicit escape, so that `%` and `_` in the request stand for
+    // themselves.
     let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     Ok(plain_text(field.expression, &field.holds).ilike(lit(format!("%{pattern}%"))))
 }
@@ -422,11 +454,14 @@ fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<Scala
             Ok(number) if number.is_finite() => Ok(ScalarValue::Float64(Some(number))),
             _ => Err(wrong("number")),
         },
-        ArrowType::Int64 | ArrowType::Int32 | ArrowType::Int16 | ArrowType::Int8 => match text.parse::<f64>() {
+        ArrowType::Int64 | ArrowType::Int32 | ArrowType::Int16 | ArrowType::Int8 => match text.parse::<f64>()
+        {
             // A fraction is a fair thing to compare an integer with: `value>=2.5`.
             Ok(number) if number.is_finite() => Ok(text
                 .parse::<i64>()
-                .map_or(ScalarValue::Float64(Some(number)), |whole| ScalarValue::Int64(Some(whole)))),
+                .map_or(ScalarValue::Float64(Some(number)), |whole| {
+                    ScalarValue::Int64(Some(whole))
+                })),
             _ => Err(wrong("number")),
         },
         ArrowType::Boolean => match text {
@@ -447,7 +482,12 @@ fn literal(condition: &Condition, holds: &ArrowType, text: &str) -> Result<Scala
 /// The refusal of a field that does not exist, naming those that do.
 #[must_use]
 pub fn unknown_field(field: &str, data_type: &DataType) -> FilterError {
-    let known: Vec<&str> = data_type.layout.read.iter().map(|column| column.name.as_str()).collect();
+    let known: Vec<&str> = data_type
+        .layout
+        .read
+        .iter()
+        .map(|column| column.name.as_str())
+        .collect();
     FilterError::UnknownField {
         field: field.to_owned(),
         data_type: data_type.id.as_str().to_owned(),

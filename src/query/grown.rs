@@ -1,13 +1,17 @@
-//! Rows of types that grew: fields that were declared after records had them are filled from what these records brought undeclared.
+//! Rows of types that grew: fields that were declared after records had them are filled from what these
+//! records brought undeclared.
 //!
-//! Only a person's own types grow, and only those that did pay for it. Knows types and plans; knows nothing of where the rows are.
+//! Only a person's own types grow, and only those that did pay for it. Knows types and plans; knows nothing
+//! of where the rows are.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -27,8 +31,19 @@ fn late(data_type: &DataType, columns: &[usize]) -> Vec<usize> {
     if layout.undeclared != Undeclared::AsGiven || layout.version <= FIRST_VERSION {
         return Vec::new();
     }
-    let base = |name: &str| matches!(name, "id" | "start_time" | "end_time" | "source" | "source_class" | EXTRAS);
-    let is_own = |index: &&usize| layout.storage.fields().get(**index).is_some_and(|field| !base(field.name()));
+    let base = |name: &str| {
+        matches!(
+            name,
+            "id" | "start_time" | "end_time" | "source" | "source_class" | EXTRAS
+        )
+    };
+    let is_own = |index: &&usize| {
+        layout
+            .storage
+            .fields()
+            .get(**index)
+            .is_some_and(|field| !base(field.name()))
+    };
     columns.iter().filter(is_own).copied().collect()
 }
 
@@ -43,7 +58,11 @@ pub(super) fn needed(data_type: &DataType, mut columns: Vec<usize>) -> Vec<usize
 }
 
 /// The rows of `plan`, which has the stored columns of [`needed`], with the fields filled.
-pub(super) fn filled(plan: Arc<dyn ExecutionPlan>, data_type: &DataType, columns: &[usize]) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn filled(
+    plan: Arc<dyn ExecutionPlan>,
+    data_type: &DataType,
+    columns: &[usize],
+) -> Result<Arc<dyn ExecutionPlan>> {
     let late = late(data_type, columns);
     if late.is_empty() {
         return Ok(plan);
@@ -54,12 +73,19 @@ pub(super) fn filled(plan: Arc<dyn ExecutionPlan>, data_type: &DataType, columns
     let mut expressions = Vec::with_capacity(schema.fields().len());
     for (index, field) in schema.fields().iter().enumerate() {
         let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
-        let is_late = storage.index_of(field.name()).is_ok_and(|index| late.contains(&index));
+        let is_late = storage
+            .index_of(field.name())
+            .is_ok_and(|index| late.contains(&index));
         let expr = if is_late {
             let function = ScalarUDF::new_from_impl(DeclaredLater::new(field, data_type));
             let arguments = vec![stored, Arc::clone(&extras)];
             let options = Arc::new(ConfigOptions::default());
-            Arc::new(ScalarFunctionExpr::try_new(Arc::new(function), arguments, &schema, options)?)
+            Arc::new(ScalarFunctionExpr::try_new(
+                Arc::new(function),
+                arguments,
+                &schema,
+                options,
+            )?)
         } else {
             stored
         };
@@ -87,7 +113,9 @@ impl DeclaredLater {
             .and_then(|properties| properties.get(column.name()));
         Self {
             column: Arc::clone(column),
-            canonical: property.map(|property| Canonical::of(property, column)).unwrap_or_default(),
+            canonical: property
+                .map(|property| Canonical::of(property, column))
+                .unwrap_or_default(),
             signature: Signature::any(2, Volatility::Immutable),
         }
     }

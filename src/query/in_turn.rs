@@ -1,7 +1,7 @@
 //! Sorted inputs that follow each other, read one after the other.
 //!
-//! What the newest records add to years of older ones begins where those end; merging would compare every row of all of them. Or each is read from its end,
-//! the last of them first. Knows plans and order only.
+//! What the newest records add to years of older ones begins where those end; merging would compare every row
+//! of all of them. Or each is read from its end, the last of them first. Knows plans and order only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::backwards::from_its_end;
 
-/// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before it.
+/// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before
+/// it.
 #[derive(Debug)]
 pub struct InTurnExec {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
@@ -86,12 +87,22 @@ impl ExecutionPlan for InTurnExec {
         vec![!self.from_their_ends; self.inputs.len()]
     }
 
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::build(children, self.order.clone(), self.from_their_ends)?))
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::build(
+            children,
+            self.order.clone(),
+            self.from_their_ends,
+        )?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -102,7 +113,8 @@ impl ExecutionPlan for InTurnExec {
         // The next input is opened when the one before is over, so that only one is read at a time.
         if self.from_their_ends {
             let order = self.order.clone();
-            let rows = futures::stream::iter(inputs).flat_map(move |input| from_its_end(input, order.clone(), Arc::clone(&context)));
+            let rows = futures::stream::iter(inputs)
+                .flat_map(move |input| from_its_end(input, order.clone(), Arc::clone(&context)));
             return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)));
         }
         let rows = futures::stream::iter(inputs)

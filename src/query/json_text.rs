@@ -1,15 +1,19 @@
 //! Values of any kind as JSON text, where one column has to hold several kinds.
 //!
-//! A whole number is written like an integer, so that equal numbers are equal text whatever kind of column they come from. Knows Arrow and expressions;
-//! knows nothing of where values come from or who reads them.
+//! A whole number is written like an integer, so that equal numbers are equal text whatever kind of column
+//! they come from. Knows Arrow and expressions; knows nothing of where values come from or who reads them.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Float64Type, Int64Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, Field, FieldRef, Float64Type, Int64Type, TimestampMicrosecondType,
+};
 use datafusion::common::{Result, internal_datafusion_err};
-use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
 use uuid::Uuid;
 
 use crate::model::registry::{is_json_text, json_text, timestamp};
@@ -109,14 +113,20 @@ impl Values {
         };
         match field.data_type() {
             ArrowType::Boolean => as_is(Kind::Boolean),
-            ArrowType::Int8 | ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64 => converted(&ArrowType::Int64, Kind::Integer),
+            ArrowType::Int8 | ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64 => {
+                converted(&ArrowType::Int64, Kind::Integer)
+            }
             ArrowType::Float32 | ArrowType::Float64 => converted(&ArrowType::Float64, Kind::Number),
             ArrowType::Timestamp(_, _) => converted(&timestamp(), Kind::Instant),
             ArrowType::FixedSizeBinary(16) => as_is(Kind::Uuid),
-            ArrowType::List(item) => as_is(Kind::List(Box::new(Self::of(item, array.as_list::<i32>().values())?))),
+            ArrowType::List(item) => as_is(Kind::List(Box::new(Self::of(
+                item,
+                array.as_list::<i32>().values(),
+            )?))),
             ArrowType::Struct(members) => {
                 let columns = members.iter().zip(array.as_struct().columns());
-                let columns = columns.map(|(member, column)| Ok((quoted(member.name())?, Self::of(member, column)?)));
+                let columns =
+                    columns.map(|(member, column)| Ok((quoted(member.name())?, Self::of(member, column)?)));
                 as_is(Kind::Structure(columns.collect::<Result<_>>()?))
             }
             _ if is_json_text(field) => converted(&ArrowType::Utf8, Kind::Json),
@@ -130,8 +140,14 @@ impl Values {
             return false;
         }
         match &self.kind {
-            Kind::Boolean => out.push_str(if self.array.as_boolean().value(row) { "true" } else { "false" }),
-            Kind::Integer => out.push_str(itoa::Buffer::new().format(self.array.as_primitive::<Int64Type>().value(row))),
+            Kind::Boolean => out.push_str(if self.array.as_boolean().value(row) {
+                "true"
+            } else {
+                "false"
+            }),
+            Kind::Integer => {
+                out.push_str(itoa::Buffer::new().format(self.array.as_primitive::<Int64Type>().value(row)))
+            }
             Kind::Number => return write_number(self.array.as_primitive::<Float64Type>().value(row), out),
             Kind::Instant => {
                 let micros = self.array.as_primitive::<TimestampMicrosecondType>().value(row);
@@ -210,7 +226,8 @@ fn quoted(text: &str) -> Result<String> {
 mod tests {
     use super::*;
     use datafusion::arrow::array::{
-        BooleanArray, FixedSizeBinaryArray, Float64Array, Int64Array, ListArray, StringArray, StructArray, TimestampMicrosecondArray,
+        BooleanArray, FixedSizeBinaryArray, Float64Array, Int64Array, ListArray, StringArray, StructArray,
+        TimestampMicrosecondArray,
     };
 
     fn texts(field: &Field, array: &ArrayRef) -> Vec<Option<String>> {
@@ -225,14 +242,24 @@ mod tests {
     fn of(array: impl Array + 'static) -> Vec<String> {
         let field = Field::new("v", array.data_type().clone(), true);
         let shown = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        texts(&field, &(Arc::new(array) as ArrayRef)).into_iter().map(shown).collect()
+        texts(&field, &(Arc::new(array) as ArrayRef))
+            .into_iter()
+            .map(shown)
+            .collect()
     }
 
     #[test]
     fn rule_5_5_values_of_every_kind_have_their_json() {
-        assert_eq!(of(BooleanArray::from(vec![Some(true), Some(false), None])), ["true", "false", "-"]);
         assert_eq!(
-            of(Int64Array::from(vec![Some(9_007_199_254_740_993), Some(-1), None])),
+            of(BooleanArray::from(vec![Some(true), Some(false), None])),
+            ["true", "false", "-"]
+        );
+        assert_eq!(
+            of(Int64Array::from(vec![
+                Some(9_007_199_254_740_993),
+                Some(-1),
+                None
+            ])),
             ["9007199254740993", "-1", "-"]
         );
         assert_eq!(
@@ -262,7 +289,11 @@ mod tests {
 
     #[test]
     fn rule_5_5_lists_structures_and_json_stay_what_they_are() {
-        let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(1), None, Some(3)]), None, Some(vec![])]);
+        let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(vec![
+            Some(vec![Some(1), None, Some(3)]),
+            None,
+            Some(vec![]),
+        ]);
         assert_eq!(of(lists.slice(0, 3)), ["[1,null,3]", "-", "[]"]);
         assert_eq!(of(lists.slice(2, 1)), ["[]"]);
         let members = StructArray::from(vec![
@@ -275,8 +306,14 @@ mod tests {
                 Arc::new(StringArray::from(vec![Some(r#"{"z":1}"#), None])),
             ),
         ]);
-        assert_eq!(of(members), [r#"{"a b":"x","j":{"z":1}}"#, r#"{"a b":null,"j":null}"#]);
+        assert_eq!(
+            of(members),
+            [r#"{"a b":"x","j":{"z":1}}"#, r#"{"a b":null,"j":null}"#]
+        );
         let json: ArrayRef = Arc::new(StringArray::from(vec![Some("[1, 2]"), Some(""), None]));
-        assert_eq!(texts(&json_text("v"), &json), [Some("[1, 2]".to_owned()), None, None]);
+        assert_eq!(
+            texts(&json_text("v"), &json),
+            [Some("[1, 2]".to_owned()), None, None]
+        );
     }
 }

@@ -1,9 +1,12 @@
-//! Partial results of immutable pieces, so that a year of days need not be read row by row each time it is asked for.
+//! Partial results of immutable pieces, so that a year of days need not be read row by row each time it is
+//! asked for.
 //!
-//! For one piece, one calendar month and one step (a minute or a quarter of an hour) the rows are brought down to *cells* once, and kept in memory as
-//! long as there is room. Cells take the place of rows only where that changes no answer: where the piece is the only one with rows in that time, none of
-//! its rows is dead, every edge of the question falls on an edge of cells, and no point lasts from one cell into the next. Everywhere else rows are read. A
-//! piece never changes, so cells never go stale. Knows snapshots, scans and series; knows nothing of HTTP.
+//! For one piece, one calendar month and one step (a minute or a quarter of an hour) the rows are brought
+//! down to *cells* once, and kept in memory as long as there is room. Cells take the place of rows only where
+//! that changes no answer: where the piece is the only one with rows in that time, none of its rows is dead,
+//! every edge of the question falls on an edge of cells, and no point lasts from one cell into the next.
+//! Everywhere else rows are read. A piece never changes, so cells never go stale. Knows snapshots, scans and
+//! series; knows nothing of HTTP.
 
 mod cells;
 mod cut;
@@ -25,7 +28,8 @@ use super::series::Counting;
 pub(in crate::query) use cells::{CELL_COUNT, CELL_LONG, CELL_MAX, CELL_MIN, CELL_SUM};
 pub(in crate::query) use prepare::Patchwork;
 
-/// How long a cell is. The edges of every zone's periods fall on quarters of an hour since 1970, and most windows on minutes.
+/// How long a cell is. The edges of every zone's periods fall on quarters of an hour since 1970, and most
+/// windows on minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) enum Step {
     Minute,
@@ -50,7 +54,8 @@ pub(in crate::query) enum Kind {
     Points(Counting),
     /// The same of all samples that start in a cell, however long they last.
     Starts,
-    /// What falls to a cell of the amounts that count there. The number stands for the order of sources by which that was decided.
+    /// What falls to a cell of the amounts that count there. The number stands for the order of sources by
+    /// which that was decided.
     Amounts(Counting, u64),
 }
 

@@ -1,7 +1,8 @@
 //! Where somebody was, and when they meant to be somewhere: locations, visits, calendars, workouts.
 //!
-//! Two sources tell positions: the device (`mobile_os`), which also tells visits, and a maps provider (`maps`). Raw reads give rows as they were recorded, in
-//! the shape that clients know; derived ones (where at a time, a series of places, stays) use only fixes that can be believed. Everything is read through
+//! Two sources tell positions: the device (`mobile_os`), which also tells visits, and a maps provider
+//! (`maps`). Raw reads give rows as they were recorded, in the shape that clients know; derived ones (where
+//! at a time, a series of places, stays) use only fixes that can be believed. Everything is read through
 //! permits; nothing here knows HTTP.
 
 mod as_of;
@@ -129,9 +130,17 @@ impl<Authority> Pinned<'_, Authority> {
 
 impl<Authority> Archive<Authority> {
     /// Several types of one person, all as of one moment.
-    async fn pinned<'a>(&self, granted: &[&'a Granted<Authority>]) -> Result<Vec<Pinned<'a, Authority>>, QueryError> {
-        let Some(first) = granted.first() else { return Ok(Vec::new()) };
-        let partitions: Vec<TypeId> = granted.iter().map(|granted| granted.source.partition.clone()).collect();
+    async fn pinned<'a>(
+        &self,
+        granted: &[&'a Granted<Authority>],
+    ) -> Result<Vec<Pinned<'a, Authority>>, QueryError> {
+        let Some(first) = granted.first() else {
+            return Ok(Vec::new());
+        };
+        let partitions: Vec<TypeId> = granted
+            .iter()
+            .map(|granted| granted.source.partition.clone())
+            .collect();
         let snapshots = self.snapshots.get(first.permit.owner(), &partitions).await?;
         Ok(granted
             .iter()
@@ -140,14 +149,19 @@ impl<Authority> Archive<Authority> {
             .collect())
     }
 
-    async fn pinned_one<'a>(&self, granted: &'a Granted<Authority>) -> Result<Pinned<'a, Authority>, QueryError> {
+    async fn pinned_one<'a>(
+        &self,
+        granted: &'a Granted<Authority>,
+    ) -> Result<Pinned<'a, Authority>, QueryError> {
         let mut pinned = self.pinned(&[granted]).await?;
-        pinned
-            .pop()
-            .ok_or_else(|| crate::store::StoreError::corrupt(format!("partition {} was not read", granted.source.partition)).into())
+        pinned.pop().ok_or_else(|| {
+            crate::store::StoreError::corrupt(format!("partition {} was not read", granted.source.partition))
+                .into()
+        })
     }
 
-    /// The rows inside `windows`: the key columns and those of `columns` (indices into the stored ones), in one partition, sorted by (start, end, id).
+    /// The rows inside `windows`: the key columns and those of `columns` (indices into the stored ones), in
+    /// one partition, sorted by (start, end, id).
     fn rows_within(
         &self,
         pinned: &Pinned<'_, Authority>,
@@ -171,14 +185,16 @@ impl<Authority> Archive<Authority> {
 }
 
 fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {
-    TimeRange::new(one.start().max(other.start()), one.end().min(other.end())).filter(|range| !range.is_empty())
+    TimeRange::new(one.start().max(other.start()), one.end().min(other.end()))
+        .filter(|range| !range.is_empty())
 }
 
 /// From `before` microseconds before the range to `after` behind it, as far as there is time.
 #[must_use]
 pub fn widened(range: TimeRange, before: i64, after: i64) -> TimeRange {
     let start = Instant::from_micros(range.start().micros().saturating_sub(before)).max(Instant::MIN);
-    let end = Instant::from_micros(range.end().micros().saturating_add(after)).min(range.end().max(Instant::MAX));
+    let end =
+        Instant::from_micros(range.end().micros().saturating_add(after)).min(range.end().max(Instant::MAX));
     TimeRange::new(start, end).unwrap_or(range)
 }
 

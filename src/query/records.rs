@@ -46,7 +46,8 @@ const EXTRAS: &str = "extras";
 /// Field metadata, `true`: members of the column's object are members of the row.
 const SPREAD: &str = "almanac.spread";
 
-/// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20 MB.
+/// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
+/// MB.
 const CELLS: u64 = 48 << 20;
 
 /// Which way time runs in an answer.
@@ -121,8 +122,14 @@ impl<Authority> Archive<Authority> {
         }
     }
 
-    /// The records of `sources`, which together are what `permit` names: one partition, or all those of a base.
-    pub async fn records(&self, permit: &ReadPermit<Authority>, sources: &[Source], spec: &RecordsSpec) -> Result<Prepared, QueryError> {
+    /// The records of `sources`, which together are what `permit` names: one partition, or all those of a
+    /// base.
+    pub async fn records(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        spec: &RecordsSpec,
+    ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
         let versions = selected
             .iter()
@@ -132,10 +139,14 @@ impl<Authority> Archive<Authority> {
         let mut plans = Vec::with_capacity(sources.len());
         for source in sources {
             let layout = &source.data_type.layout;
-            let plan = match (selected.next_if(|one| std::ptr::eq(one.source, source)), spec.order) {
+            let plan = match (
+                selected.next_if(|one| std::ptr::eq(one.source, source)),
+                spec.order,
+            ) {
                 (Some(one), Order::Ascending) => self.rows_of_source(permit, &one, Columns::Shown, None)?,
                 (Some(one), Order::Descending) => self.rows_backwards(permit, &one)?,
-                // Its columns stay: which columns there are, and what they hold, depends on the types and not on the conditions.
+                // Its columns stay: which columns there are, and what they hold, depends on the types and not
+                // on the conditions.
                 (None, _) => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
             };
             let plan = match spec.limit {
@@ -148,8 +159,16 @@ impl<Authority> Archive<Authority> {
         let spread = sources
             .iter()
             .all(|source| source.data_type.layout.undeclared == Undeclared::AsGiven);
-        let schema = if spread { spreading(&plan.schema()) } else { plan.schema() };
-        Ok(Prepared { plan, schema, versions })
+        let schema = if spread {
+            spreading(&plan.schema())
+        } else {
+            plan.schema()
+        };
+        Ok(Prepared {
+            plan,
+            schema,
+            versions,
+        })
     }
 
     /// How many records there are, and between which moments.
@@ -176,7 +195,10 @@ impl<Authority> Archive<Authority> {
         columns: Columns,
     ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
         let selected = self.select(permit, sources, conditions).await?;
-        selected.iter().map(|one| self.rows_of_source(permit, one, columns, None)).collect()
+        selected
+            .iter()
+            .map(|one| self.rows_of_source(permit, one, columns, None))
+            .collect()
     }
 
     /// What is asked of each source, as of one moment.
@@ -198,7 +220,11 @@ impl<Authority> Archive<Authority> {
     }
 
     /// The last row first.
-    fn rows_backwards(&self, permit: &ReadPermit<Authority>, selected: &Selected<'_>) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    fn rows_backwards(
+        &self,
+        permit: &ReadPermit<Authority>,
+        selected: &Selected<'_>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let stretches = backwards::stretches(&selected.snapshot, permit.windows().as_slice())
             .into_iter()
             .map(|stretch| self.rows_of_source(permit, selected, Columns::Shown, Some(stretch)))
@@ -228,7 +254,11 @@ impl<Authority> Archive<Authority> {
             Columns::Shown => shape::stored_columns(layout),
             Columns::Key => Vec::new(),
         };
-        columns.extend(KEY_COLUMNS.iter().filter_map(|name| layout.storage.index_of(name).ok()));
+        columns.extend(
+            KEY_COLUMNS
+                .iter()
+                .filter_map(|name| layout.storage.index_of(name).ok()),
+        );
         if let Some(condition) = condition {
             columns.extend(
                 condition
@@ -245,10 +275,19 @@ impl<Authority> Archive<Authority> {
             windows: permit.windows().as_slice(),
             begins,
         };
-        let plan = grown::filled(scan.plan(&self.reader, &self.objects)?, &source.data_type, &columns)?;
-        let Some(condition) = condition else { return Ok(plan) };
+        let plan = grown::filled(
+            scan.plan(&self.reader, &self.objects)?,
+            &source.data_type,
+            &columns,
+        )?;
+        let Some(condition) = condition else {
+            return Ok(plan);
+        };
         let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
-        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
+        let condition = self
+            .engine
+            .state()
+            .create_physical_expr(condition.clone(), &schema)?;
         Ok(Arc::new(FilterExec::try_new(condition, plan)?))
     }
 }
@@ -286,7 +325,10 @@ impl Summary {
 }
 
 /// Counts the rows of a plan that has the key columns.
-pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> Result<Summary, DataFusionError> {
+pub(super) async fn summarise(
+    engine: &Engine,
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Summary, DataFusionError> {
     let mut summary = Summary::default();
     let mut rows = Box::pin(engine.drive(engine.start(plan)?, late));
     while let Some(batch) = rows.next().await.transpose()? {
@@ -305,7 +347,10 @@ pub(super) async fn summarise(engine: &Engine, plan: Arc<dyn ExecutionPlan>) -> 
 }
 
 /// The conditions of every source that can have rows that meet them.
-pub(super) fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
+pub(super) fn bind_all<'a>(
+    sources: &'a [Source],
+    conditions: &[Condition],
+) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
     let types: Vec<&DataType> = sources.iter().map(|source| source.data_type.as_ref()).collect();
     let bound = filter::bind_each(conditions, &types)?;
     let can = |bound: &Bound| !matches!(bound, Bound::Never);
@@ -313,7 +358,9 @@ pub(super) fn bind_all<'a>(sources: &'a [Source], conditions: &[Condition]) -> R
     let met = sources.iter().zip(bound).enumerate();
     // An answer without rows has columns all the same.
     let met = met.filter(|(place, (_, bound))| can(bound) || (!some_can && *place == 0));
-    Ok(met.map(|(_, (source, bound))| (source, bound.condition())).collect())
+    Ok(met
+        .map(|(_, (source, bound))| (source, bound.condition()))
+        .collect())
 }
 
 /// `schema` with the mark by which encoders of rows print undeclared members where the caller put them.
@@ -325,11 +372,17 @@ fn spreading(schema: &SchemaRef) -> SchemaRef {
         }
         field.as_ref().clone().with_metadata(metadata)
     });
-    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+    Arc::new(Schema::new_with_metadata(
+        fields.collect::<Vec<_>>(),
+        schema.metadata().clone(),
+    ))
 }
 
 /// One plan out of several, with the columns of all.
-fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+fn together(
+    mut plans: Vec<Arc<dyn ExecutionPlan>>,
+    spec: &RecordsSpec,
+) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     if plans.len() == 1 {
         return Ok(plans.remove(0));
     }
@@ -337,7 +390,10 @@ fn together(mut plans: Vec<Arc<dyn ExecutionPlan>>, spec: &RecordsSpec) -> Resul
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
     }
-    let aligned = plans.into_iter().map(|plan| align(plan, &schema)).collect::<Result<Vec<_>, _>>()?;
+    let aligned = plans
+        .into_iter()
+        .map(|plan| align(plan, &schema))
+        .collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
     Ok(Arc::new(
         SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
@@ -352,7 +408,12 @@ fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionErr
     };
     let keys = ["start_time", "end_time", "id"]
         .into_iter()
-        .map(|name| Ok(PhysicalSortExpr::new(Arc::new(Column::new(name, schema.index_of(name)?)), options)))
+        .map(|name| {
+            Ok(PhysicalSortExpr::new(
+                Arc::new(Column::new(name, schema.index_of(name)?)),
+                options,
+            ))
+        })
         .collect::<Result<Vec<_>, DataFusionError>>()?;
     LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }

@@ -1,8 +1,9 @@
 //! Rows of one partition as a plan, in the order (start, end, id).
 //!
-//! A snapshot says which pieces there are. Pieces outside the windows are left out; objects that do not overlap are read one after the other, the
-//! others are merged; the tail comes from memory. Dead rows are dropped piece by piece, so a piece without dead rows pays nothing. Standard sources
-//! only, so that a plan can run anywhere. Knows snapshots and plans; knows nothing of what the rows mean.
+//! A snapshot says which pieces there are. Pieces outside the windows are left out; objects that do not
+//! overlap are read one after the other, the others are merged; the tail comes from memory. Dead rows are
+//! dropped piece by piece, so a piece without dead rows pays nothing. Standard sources only, so that a plan
+//! can run anywhere. Knows snapshots and plans; knows nothing of what the rows mean.
 
 use std::sync::Arc;
 
@@ -45,8 +46,8 @@ pub struct Scan<'a> {
     pub snapshot: &'a Snapshot,
     /// The stored columns of the type, as it is now.
     pub storage: &'a SchemaRef,
-    /// Indices into `storage`, ascending, the key columns among them. The id may be left out where no row is dead; rows that start and end together then
-    /// come in any order.
+    /// Indices into `storage`, ascending, the key columns among them. The id may be left out where no row is
+    /// dead; rows that start and end together then come in any order.
     pub columns: Vec<usize>,
     /// Rows are selected that intersect one of these.
     pub windows: &'a [TimeRange],
@@ -56,11 +57,18 @@ pub struct Scan<'a> {
 
 impl Scan<'_> {
     /// The plan. One partition, sorted by the key.
-    pub fn plan(&self, reader: &Arc<dyn ParquetFileReaderFactory>, objects: &ObjectStoreUrl) -> Result<Arc<dyn ExecutionPlan>> {
+    pub fn plan(
+        &self,
+        reader: &Arc<dyn ParquetFileReaderFactory>,
+        objects: &ObjectStoreUrl,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = Arc::new(self.storage.project(&self.columns)?);
         let mut inputs = Vec::new();
         for chain in self.chains() {
-            let starts = chain.iter().map(|(piece, _)| Starts::of(piece.bounds)).reduce(Starts::and);
+            let starts = chain
+                .iter()
+                .map(|(piece, _)| Starts::of(piece.bounds))
+                .reduce(Starts::and);
             inputs.extend(starts.map(|starts| (starts, chain)));
         }
         let mut plans = Vec::with_capacity(inputs.len() + 1);
@@ -78,12 +86,21 @@ impl Scan<'_> {
     fn chains(&self) -> Vec<Vec<(&SnapshotPiece, &ObjectPlace)>> {
         let mut chains: Vec<Vec<(&SnapshotPiece, &ObjectPlace)>> = Vec::new();
         // The pieces of a snapshot come in the order of their first starts.
-        for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
-            let Content::Object(place) = &piece.content else { continue };
+        for piece in self
+            .snapshot
+            .pieces
+            .iter()
+            .filter(|piece| self.may_hold(piece.bounds))
+        {
+            let Content::Object(place) = &piece.content else {
+                continue;
+            };
             // A piece with dead rows is read by itself: an id that is dead in one piece is alive in another.
             let follows = |chain: &Vec<(&SnapshotPiece, &ObjectPlace)>| {
                 chain.last().is_some_and(|(last, _)| {
-                    piece.dead.is_empty() && last.dead.is_empty() && last.bounds.max_start < piece.bounds.min_start
+                    piece.dead.is_empty()
+                        && last.dead.is_empty()
+                        && last.bounds.max_start < piece.bounds.min_start
                 })
             };
             match chains.iter_mut().find(|chain| follows(chain)) {
@@ -100,9 +117,10 @@ impl Scan<'_> {
     }
 
     fn intersects(&self, bounds: Bounds) -> bool {
-        self.windows
-            .iter()
-            .any(|window| bounds.min_start < window.end() && (bounds.max_end > window.start() || bounds.max_start >= window.start()))
+        self.windows.iter().any(|window| {
+            bounds.min_start < window.end()
+                && (bounds.max_end > window.start() || bounds.max_start >= window.start())
+        })
     }
 
     /// Whether every row within `bounds` is selected.
@@ -136,7 +154,9 @@ impl Scan<'_> {
             plan = Arc::new(FilterExec::try_new(self.selected(schema)?, plan)?);
         }
         match chain {
-            [(piece, _)] if !piece.dead.is_empty() => Ok(Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?)),
+            [(piece, _)] if !piece.dead.is_empty() => {
+                Ok(Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?))
+            }
             _ => Ok(plan),
         }
     }
@@ -144,14 +164,25 @@ impl Scan<'_> {
     fn tail(&self, schema: &SchemaRef) -> Result<Option<(Starts, Arc<dyn ExecutionPlan>)>> {
         // Sorted by all of the key, whatever is wanted of it.
         let mut columns: Vec<usize> = self.columns.clone();
-        columns.extend(KEY_COLUMNS.iter().filter_map(|name| self.storage.index_of(name).ok()));
+        columns.extend(
+            KEY_COLUMNS
+                .iter()
+                .filter_map(|name| self.storage.index_of(name).ok()),
+        );
         columns.sort_unstable();
         columns.dedup();
         let whole = Arc::new(self.storage.project(&columns)?);
         let mut batches = Vec::new();
         let mut starts = None;
-        for piece in self.snapshot.pieces.iter().filter(|piece| self.may_hold(piece.bounds)) {
-            let Content::Tail(rows) = &piece.content else { continue };
+        for piece in self
+            .snapshot
+            .pieces
+            .iter()
+            .filter(|piece| self.may_hold(piece.bounds))
+        {
+            let Content::Tail(rows) = &piece.content else {
+                continue;
+            };
             let own = Starts::of(piece.bounds);
             starts = Some(starts.map_or(own, |starts: Starts| starts.and(own)));
             let rows = with_columns(rows.batch(), &whole).map_err(outside)?;
@@ -165,7 +196,8 @@ impl Scan<'_> {
         Ok(Some((starts, rows)))
     }
 
-    /// The intersect rule: `start < to and (end > from or start >= from)`, for some window. And where rows are to begin.
+    /// The intersect rule: `start < to and (end > from or start >= from)`, for some window. And where rows
+    /// are to begin.
     fn selected(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
         let [start, end] = ends(schema)?;
         let any = self
@@ -186,11 +218,16 @@ impl Scan<'_> {
         let Some(begins) = self.begins else { return Ok(any) };
         let after = binary(&start, Operator::GtEq, &moment(begins.start()));
         let before = binary(&start, Operator::Lt, &moment(begins.end()));
-        Ok(binary(&binary(&after, Operator::And, &before), Operator::And, &any))
+        Ok(binary(
+            &binary(&after, Operator::And, &before),
+            Operator::And,
+            &any,
+        ))
     }
 
-    /// What follows from [`Scan::selected`], in parts that speak of one column each: by such parts pages are left out that hold nothing selected, not only
-    /// whole row groups. No record ends before it starts, so one that begins in a window does not end before the window.
+    /// What follows from [`Scan::selected`], in parts that speak of one column each: by such parts pages are
+    /// left out that hold nothing selected, not only whole row groups. No record ends before it starts, so
+    /// one that begins in a window does not end before the window.
     fn reaching(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
         let selected = self.selected(schema)?;
         let first = self.windows.iter().map(|window| window.start()).min();
@@ -211,7 +248,9 @@ impl Scan<'_> {
 
 /// The columns of the times between which a record lies.
 fn ends(schema: &Schema) -> Result<[Arc<dyn PhysicalExpr>; 2]> {
-    let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> { Ok(Arc::new(Column::new(name, schema.index_of(name)?))) };
+    let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
+    };
     Ok([column("start_time")?, column("end_time")?])
 }
 
@@ -239,7 +278,10 @@ impl Starts {
 }
 
 /// Sorted inputs as one: those whose starts overlap are merged, the others follow each other.
-fn in_order(mut inputs: Vec<(Starts, Arc<dyn ExecutionPlan>)>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
+fn in_order(
+    mut inputs: Vec<(Starts, Arc<dyn ExecutionPlan>)>,
+    schema: &SchemaRef,
+) -> Result<Arc<dyn ExecutionPlan>> {
     inputs.sort_by_key(|(starts, _)| starts.first);
     let mut groups: Vec<(Starts, Vec<Arc<dyn ExecutionPlan>>)> = Vec::new();
     for (starts, plan) in inputs {
@@ -256,7 +298,10 @@ fn in_order(mut inputs: Vec<(Starts, Arc<dyn ExecutionPlan>)>, schema: &SchemaRe
         plans.push(if group.len() == 1 {
             group.remove(0)
         } else {
-            Arc::new(SortPreservingMergeExec::new(key_order(schema)?, UnionExec::try_new(group)?))
+            Arc::new(SortPreservingMergeExec::new(
+                key_order(schema)?,
+                UnionExec::try_new(group)?,
+            ))
         });
     }
     Ok(if plans.len() == 1 {
@@ -310,12 +355,21 @@ fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
     let id: Arc<dyn PhysicalExpr> = Arc::new(Column::new("id", schema.index_of("id")?));
     let ids = dead
         .iter()
-        .map(|id| Arc::new(Literal::new(ScalarValue::FixedSizeBinary(16, Some(id.as_bytes().to_vec())))) as Arc<dyn PhysicalExpr>)
+        .map(|id| {
+            Arc::new(Literal::new(ScalarValue::FixedSizeBinary(
+                16,
+                Some(id.as_bytes().to_vec()),
+            ))) as Arc<dyn PhysicalExpr>
+        })
         .collect();
     in_list(id, ids, &true, schema)
 }
 
-fn binary(left: &Arc<dyn PhysicalExpr>, operator: Operator, right: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+fn binary(
+    left: &Arc<dyn PhysicalExpr>,
+    operator: Operator,
+    right: &Arc<dyn PhysicalExpr>,
+) -> Arc<dyn PhysicalExpr> {
     Arc::new(BinaryExpr::new(Arc::clone(left), operator, Arc::clone(right)))
 }
 

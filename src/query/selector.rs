@@ -1,7 +1,8 @@
 //! Selectors: `HeartRate[1h] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"} offset 1d`.
 //!
-//! A small part of a language that others know: a name, conditions on labels, a length of time, a moment and a shift. A selector is plain data; reading
-//! it knows no rows. Whatever else the language has is refused by its own name.
+//! A small part of a language that others know: a name, conditions on labels, a length of time, a moment and
+//! a shift. A selector is plain data; reading it knows no rows. Whatever else the language has is refused by
+//! its own name.
 
 mod latest;
 mod read;
@@ -23,7 +24,9 @@ pub enum SelectorError {
         "`{token}` is not supported; ask for records with a selector such as HeartRate[1h] @ 1717200000, and compute from what is answered"
     )]
     Unsupported { token: String },
-    #[error("{reason}; expected a selector such as HeartRate, HeartRate[3600s] @ 1717200000 or {{__name__=\"Event/<uuid>\"}}[1d]")]
+    #[error(
+        "{reason}; expected a selector such as HeartRate, HeartRate[3600s] @ 1717200000 or {{__name__=\"Event/<uuid>\"}}[1d]"
+    )]
     Malformed { reason: String },
     #[error("the selector is longer than {MAX_SELECTOR_BYTES} bytes")]
     TooLong,
@@ -31,9 +34,13 @@ pub enum SelectorError {
     NoName,
     #[error("{0} labels are compared, at most {max} can be", max = super::filter::MAX_FILTERS)]
     TooManyLabels(usize),
-    #[error("`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and moments in seconds since 1970")]
+    #[error(
+        "`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and moments in seconds since 1970"
+    )]
     NoNumber(String),
-    #[error("`{0}` is too much; seconds go up to 1000000000000, and the numbers in lengths like 90s or 1h30m have at most 15 digits")]
+    #[error(
+        "`{0}` is too much; seconds go up to 1000000000000, and the numbers in lengths like 90s or 1h30m have at most 15 digits"
+    )]
     TooFar(String),
 }
 

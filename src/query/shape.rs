@@ -1,14 +1,16 @@
 //! From stored columns to the columns of an answer.
 //!
-//! The layout of a type says which columns an answer shows and where each comes from; this turns that into a projection. Knows layouts and physical
-//! expressions; knows nothing of rows or files.
+//! The layout of a type says which columns an answer shows and where each comes from; this turns that into a
+//! projection. Knows layouts and physical expressions; knows nothing of rows or files.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -49,7 +51,11 @@ fn names_of(from: &ReadFrom) -> Vec<&str> {
 }
 
 /// Projects rows with (some of) the stored columns of `layout` to the columns of an answer.
-pub fn project(input: Arc<dyn ExecutionPlan>, layout: &Layout, ids: IdForm) -> Result<Arc<dyn ExecutionPlan>> {
+pub fn project(
+    input: Arc<dyn ExecutionPlan>,
+    layout: &Layout,
+    ids: IdForm,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = input.schema();
     let expressions = layout
         .read
@@ -79,8 +85,17 @@ fn expression(from: &ReadFrom, schema: &SchemaRef, ids: IdForm) -> Result<Arc<dy
         ReadFrom::Span => {
             let start: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("start_time")));
             let end: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("end_time")));
-            let arguments = vec![start, stored("start_time", schema)?, end, stored("end_time", schema)?];
-            call(datafusion::functions::core::named_struct().as_ref().clone(), arguments, schema)
+            let arguments = vec![
+                start,
+                stored("start_time", schema)?,
+                end,
+                stored("end_time", schema)?,
+            ];
+            call(
+                datafusion::functions::core::named_struct().as_ref().clone(),
+                arguments,
+                schema,
+            )
         }
         ReadFrom::Constant(text) => Ok(Arc::new(Literal::new(constant(text)))),
         ReadFrom::Null => Ok(Arc::new(Literal::new(ScalarValue::Utf8(None)))),
@@ -96,7 +111,11 @@ fn stored(name: &str, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
     Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
 }
 
-fn call(function: ScalarUDF, arguments: Vec<Arc<dyn PhysicalExpr>>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+fn call(
+    function: ScalarUDF,
+    arguments: Vec<Arc<dyn PhysicalExpr>>,
+    schema: &Schema,
+) -> Result<Arc<dyn PhysicalExpr>> {
     Ok(Arc::new(ScalarFunctionExpr::try_new(
         Arc::new(function),
         arguments,
@@ -152,7 +171,9 @@ impl ScalarUDFImpl for UuidText {
         };
         let mut text = vec![0_u8; ids.len() * 36];
         for (slot, bytes) in text.chunks_exact_mut(36).zip(ids.iter()) {
-            let id = bytes.and_then(|bytes| uuid::Uuid::from_slice(bytes).ok()).unwrap_or_default();
+            let id = bytes
+                .and_then(|bytes| uuid::Uuid::from_slice(bytes).ok())
+                .unwrap_or_default();
             id.hyphenated().encode_lower(slot);
         }
         let offsets: Vec<i32> = (0..=ids.len()).map(|row| (row * 36) as i32).collect();

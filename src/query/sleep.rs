@@ -1,9 +1,10 @@
 //! Sleep: one account of what several sources say about the same nights.
 //!
-//! Samples come as they were recorded, sorted by their starts, and pass through small machines, each of which knows one rule: [`resolve`] lets one
-//! sample win each moment, [`join`] makes one row of neighbours of the same stage, [`cycles`] finds the gaps that part nights and naps, and the last one
-//! shapes the answer. All of them stream: what they hold is what is open at one moment, at most one cycle. [`operator`] makes a plan of them. Knows permits,
-//! snapshots and plans; knows nothing of HTTP.
+//! Samples come as they were recorded, sorted by their starts, and pass through small machines, each of which
+//! knows one rule: [`resolve`] lets one sample win each moment, [`join`] makes one row of neighbours of the
+//! same stage, [`cycles`] finds the gaps that part nights and naps, and the last one shapes the answer. All
+//! of them stream: what they hold is what is open at one moment, at most one cycle. [`operator`] makes a plan
+//! of them. Knows permits, snapshots and plans; knows nothing of HTTP.
 
 mod aggregate;
 mod answers;
@@ -39,8 +40,9 @@ pub use attached::{Reach, TooManyCells};
 pub use stages::StageTable;
 
 impl<Authority> Archive<Authority> {
-    /// The answer to a question about sleep. `source` is where stages of sleep are stored, `permit` what of it may be seen: the range that is asked for, or,
-    /// where nothing is clipped, as far beyond it as a cycle may reach.
+    /// The answer to a question about sleep. `source` is where stages of sleep are stored, `permit` what of
+    /// it may be seen: the range that is asked for, or, where nothing is clipped, as far beyond it as a cycle
+    /// may reach.
     pub async fn sleep(
         &self,
         permit: &ReadPermit<Authority>,
@@ -64,8 +66,8 @@ impl<Authority> Archive<Authority> {
         })
     }
 
-    /// Cycles, each with the series of other metrics around it, all as of one moment. Permits of the metrics say what of them may be seen, outside of
-    /// sleep too.
+    /// Cycles, each with the series of other metrics around it, all as of one moment. Permits of the metrics
+    /// say what of them may be seen, outside of sleep too.
     pub async fn sleep_with_metrics(
         &self,
         permit: &ReadPermit<Authority>,
@@ -83,10 +85,17 @@ impl<Authority> Archive<Authority> {
             .zip(snapshots.iter().map(|snapshot| snapshot.version))
             .collect();
         let mut snapshots = snapshots.into_iter();
-        let missing = || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
+        let missing =
+            || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
         let slept = snapshots.next().ok_or_else(missing)?;
         let input = self.stored(permit, source, &slept, &["value"])?;
-        let cycles = SleepExec::new(input, Question::Cycles(spec), permit.windows(), Arc::clone(stages), None);
+        let cycles = SleepExec::new(
+            input,
+            Question::Cycles(spec),
+            permit.windows(),
+            Arc::clone(stages),
+            None,
+        );
         let rankings = self.series_rankings(&metrics).await?;
         let mut attached = Vec::with_capacity(metrics.len());
         for ((metric, snapshot), ranking) in metrics.into_iter().zip(snapshots).zip(rankings) {
@@ -105,8 +114,8 @@ impl<Authority> Archive<Authority> {
         })
     }
 
-    /// What `permit` lets be seen of the stages of sleep, without conflicts: `start_time`, `end_time`, `stage`; sorted, disjoint, inside the permit's
-    /// windows, neighbours of the same stage as one.
+    /// What `permit` lets be seen of the stages of sleep, without conflicts: `start_time`, `end_time`,
+    /// `stage`; sorted, disjoint, inside the permit's windows, neighbours of the same stage as one.
     pub fn resolved_stages(
         &self,
         permit: &ReadPermit<Authority>,
@@ -115,13 +124,27 @@ impl<Authority> Archive<Authority> {
         stages: &Arc<StageTable>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let input = self.stored(permit, source, snapshot, &["value"])?;
-        let plan = SleepExec::new(input, Question::Resolved, permit.windows(), Arc::clone(stages), None);
+        let plan = SleepExec::new(
+            input,
+            Question::Resolved,
+            permit.windows(),
+            Arc::clone(stages),
+            None,
+        );
         Ok(Arc::new(plan))
     }
 
-    async fn stages_snapshot(&self, permit: &ReadPermit<Authority>, source: &Source) -> Result<Arc<Snapshot>, QueryError> {
-        let snapshots = self.snapshots.get(permit.owner(), std::slice::from_ref(&source.partition)).await?;
-        let missing = || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
+    async fn stages_snapshot(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+    ) -> Result<Arc<Snapshot>, QueryError> {
+        let snapshots = self
+            .snapshots
+            .get(permit.owner(), std::slice::from_ref(&source.partition))
+            .await?;
+        let missing =
+            || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
         Ok(snapshots.into_iter().next().ok_or_else(missing)?)
     }
 }

@@ -13,8 +13,9 @@ use super::records::{Archive, QueryError, Source};
 use super::scan::{KEY_COLUMNS, Scan};
 
 impl<Authority> Archive<Authority> {
-    /// The rows that `permit` lets be seen, as of `snapshot`: the key columns and `columns`, in the stored order of columns, one partition sorted by
-    /// (start, end, id). A name that the type does not store is left out.
+    /// The rows that `permit` lets be seen, as of `snapshot`: the key columns and `columns`, in the stored
+    /// order of columns, one partition sorted by (start, end, id). A name that the type does not store is
+    /// left out.
     pub(super) fn stored(
         &self,
         permit: &ReadPermit<Authority>,
@@ -25,8 +26,8 @@ impl<Authority> Archive<Authority> {
         self.stored_columns(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns))
     }
 
-    /// The same without ids, where nothing depends on the order of records that start and end together. The column is there all the same when rows of the
-    /// snapshot are dead, since those are known by their ids.
+    /// The same without ids, where nothing depends on the order of records that start and end together. The
+    /// column is there all the same when rows of the snapshot are dead, since those are known by their ids.
     pub(super) fn stored_without_ids(
         &self,
         permit: &ReadPermit<Authority>,

@@ -1,8 +1,9 @@
 //! Who counts where several samples cover the same time.
 //!
-//! A sweep takes contenders in the order of their starts and gives out stretches of time, each with the contenders of the greatest rank in it. A
-//! contender that loses never cuts a stretch in two. Memory is what is open at one moment. Knows ranks and spans; what a rank is made of (the stage and
-//! start of a piece of sleep, the place of a source in a person's order) is the caller's.
+//! A sweep takes contenders in the order of their starts and gives out stretches of time, each with the
+//! contenders of the greatest rank in it. A contender that loses never cuts a stretch in two. Memory is what
+//! is open at one moment. Knows ranks and spans; what a rank is made of (the stage and start of a piece of
+//! sleep, the place of a source in a person's order) is the caller's.
 
 /// Something that covers a span of time and competes for it.
 pub trait Contender {
@@ -27,7 +28,8 @@ pub struct Stretch<'a, C> {
 /// The sweep over one sequence of contenders.
 #[derive(Debug)]
 pub struct Sweep<C> {
-    /// Those that may still win, worst first. Losers that have ended stay until they come to the top, or until there are too many.
+    /// Those that may still win, worst first. Losers that have ended stay until they come to the top, or
+    /// until there are too many.
     open: Vec<C>,
     /// Everything before is decided.
     at: i64,
@@ -48,7 +50,8 @@ impl<C: Contender> Default for Sweep<C> {
 }
 
 impl<C: Contender> Sweep<C> {
-    /// Takes the next contender, which starts no earlier than the one before. Spans that are empty take part in nothing.
+    /// Takes the next contender, which starts no earlier than the one before. Spans that are empty take part
+    /// in nothing.
     pub fn push(&mut self, contender: C, emit: &mut impl FnMut(Stretch<'_, C>)) {
         let start = contender.start();
         if contender.end() <= start {
@@ -68,7 +71,8 @@ impl<C: Contender> Sweep<C> {
         self.open.insert(place, contender);
     }
 
-    /// Decides everything before `moment`, which is not after the start of any contender to come, even where that cuts a stretch in two.
+    /// Decides everything before `moment`, which is not after the start of any contender to come, even where
+    /// that cuts a stretch in two.
     pub fn advance(&mut self, moment: i64, emit: &mut impl FnMut(Stretch<'_, C>)) {
         self.settle(moment, emit);
         self.decide_until(moment, emit);
@@ -203,9 +207,16 @@ mod tests {
     fn looked_at(spans: &[Span]) -> Found {
         let mut found: Found = Vec::new();
         for moment in 0..64 {
-            let covering: Vec<&Span> = spans.iter().filter(|span| span.start <= moment && moment < span.end).collect();
+            let covering: Vec<&Span> = spans
+                .iter()
+                .filter(|span| span.start <= moment && moment < span.end)
+                .collect();
             let best = covering.iter().map(|span| span.rank).max();
-            let ids: Vec<usize> = covering.iter().filter(|span| Some(span.rank) == best).map(|span| span.id).collect();
+            let ids: Vec<usize> = covering
+                .iter()
+                .filter(|span| Some(span.rank) == best)
+                .map(|span| span.id)
+                .collect();
             match found.last_mut() {
                 _ if ids.is_empty() => {}
                 Some((_, end, last)) if *end == moment && *last == ids => *end = moment + 1,

@@ -1,7 +1,8 @@
 //! Rows of several types as rows of one schema.
 //!
-//! A column that one type lacks is null there. Where types hold different things under one name, the column is JSON text, in which every value stays what
-//! it is. Knows plans and columns; knows nothing of types or of what is asked.
+//! A column that one type lacks is null there. Where types hold different things under one name, the column
+//! is JSON text, in which every value stays what it is. Knows plans and columns; knows nothing of types or of
+//! what is asked.
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ fn holds(known: &Field, field: &Field) -> bool {
 
 /// Text, however it is encoded.
 fn is_plain_text(field: &Field) -> bool {
-    let is_text = |held: &ArrowType| matches!(held, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View);
+    let is_text =
+        |held: &ArrowType| matches!(held, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View);
     let held = match field.data_type() {
         ArrowType::Dictionary(_, held) => held.as_ref(),
         held => held,
@@ -81,7 +83,10 @@ pub(super) fn align(plan: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<
 fn aligned(own: &SchemaRef, field: &Field) -> Result<Arc<dyn PhysicalExpr>> {
     let Some((index, held)) = own.column_with_name(field.name()) else {
         let nothing = ScalarValue::try_from(field.data_type())?;
-        return Ok(Arc::new(Literal::new_with_metadata(nothing, Some(FieldMetadata::from(field)))));
+        return Ok(Arc::new(Literal::new_with_metadata(
+            nothing,
+            Some(FieldMetadata::from(field)),
+        )));
     };
     let column = Arc::new(Column::new(field.name(), index));
     if holds(field, held) {
@@ -89,7 +94,12 @@ fn aligned(own: &SchemaRef, field: &Field) -> Result<Arc<dyn PhysicalExpr>> {
     } else if is_json_text(field) {
         let encode = Arc::new(ScalarUDF::new_from_impl(JsonText::new()));
         let options = Arc::new(ConfigOptions::default());
-        Ok(Arc::new(ScalarFunctionExpr::try_new(encode, vec![column], own, options)?))
+        Ok(Arc::new(ScalarFunctionExpr::try_new(
+            encode,
+            vec![column],
+            own,
+            options,
+        )?))
     } else {
         Ok(Arc::new(CastExpr::new(column, field.data_type().clone(), None)))
     }

@@ -1,7 +1,8 @@
 //! Rows in the order in which they are stored: by start, end, id. And what can be said of rows in that order.
 
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray, UInt32Array, new_null_array,
+    Array as _, ArrayRef, AsArray as _, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray,
+    UInt32Array, new_null_array,
 };
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
@@ -41,7 +42,9 @@ impl KeyColumns {
                 .cloned()
                 .ok_or_else(|| StoreError::rows(format!("column {name} holds no microseconds")))
         };
-        let ids = column(ID)?.as_fixed_size_binary_opt().filter(|ids| ids.value_length() == 16);
+        let ids = column(ID)?
+            .as_fixed_size_binary_opt()
+            .filter(|ids| ids.value_length() == 16);
         let ids = ids
             .cloned()
             .ok_or_else(|| StoreError::rows("column id does not hold 16 bytes each"))?;
@@ -82,11 +85,17 @@ impl KeyColumns {
             .windows(2)
             .zip(ends.windows(2))
             .enumerate()
-            .all(|(row, (start, end))| match (start[0].cmp(&start[1]), end[0].cmp(&end[1])) {
-                (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, std::cmp::Ordering::Less) => true,
-                (std::cmp::Ordering::Equal, std::cmp::Ordering::Equal) => self.ids.value(row) <= self.ids.value(row + 1),
-                _ => false,
-            })
+            .all(
+                |(row, (start, end))| match (start[0].cmp(&start[1]), end[0].cmp(&end[1])) {
+                    (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, std::cmp::Ordering::Less) => {
+                        true
+                    }
+                    (std::cmp::Ordering::Equal, std::cmp::Ordering::Equal) => {
+                        self.ids.value(row) <= self.ids.value(row + 1)
+                    }
+                    _ => false,
+                },
+            )
     }
 
     /// The extremes; `None` without rows. The rows must be sorted.
@@ -112,7 +121,8 @@ pub fn sort_rows(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
     Ok(take_record_batch(batch, &UInt32Array::from(order))?)
 }
 
-/// The columns in which at least one row of `batches` has a value, in the order of the first batch. The three key columns always are among them.
+/// The columns in which at least one row of `batches` has a value, in the order of the first batch. The three
+/// key columns always are among them.
 pub fn present_columns<'b>(batches: impl IntoIterator<Item = &'b RecordBatch>) -> SchemaRef {
     let mut schema: Option<SchemaRef> = None;
     let mut present: Vec<bool> = Vec::new();
@@ -125,7 +135,9 @@ pub fn present_columns<'b>(batches: impl IntoIterator<Item = &'b RecordBatch>) -
             *seen |= column.logical_null_count() < column.len();
         }
     }
-    let Some(schema) = schema else { return Arc::new(Schema::empty()) };
+    let Some(schema) = schema else {
+        return Arc::new(Schema::empty());
+    };
     let fields: Vec<_> = schema
         .fields()
         .iter()
@@ -136,7 +148,8 @@ pub fn present_columns<'b>(batches: impl IntoIterator<Item = &'b RecordBatch>) -
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The batch with exactly the columns of `schema`: those it does not have are null, those that `schema` does not have are dropped.
+/// The batch with exactly the columns of `schema`: those it does not have are null, those that `schema` does
+/// not have are dropped.
 pub fn with_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StoreError> {
     let columns: Vec<ArrayRef> = schema
         .fields()
@@ -148,7 +161,11 @@ pub fn with_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBat
         })
         .collect();
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        columns,
+        &options,
+    )?)
 }
 
 /// Without the columns in which no row has a value.

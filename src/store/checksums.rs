@@ -1,8 +1,9 @@
 //! Checksums of an object while it is written, and of any part of it while it is read.
 //!
-//! The object is thought of as blocks of 16 KB, each with a CRC-32; their table stands inside the object, right before Parquet's own indexes, and
-//! together with these is covered by the footer's checksum in the catalogue. So every byte that a reader gets is one that was written: data pages, their
-//! headers, dictionaries and bloom filters alike.
+//! The object is thought of as blocks of 16 KB, each with a CRC-32; their table stands inside the object,
+//! right before Parquet's own indexes, and together with these is covered by the footer's checksum in the
+//! catalogue. So every byte that a reader gets is one that was written: data pages, their headers,
+//! dictionaries and bloom filters alike.
 
 use std::ops::Range;
 
@@ -60,10 +61,16 @@ impl Summing {
 
     /// The checksum of the whole object, and what is to be known of its footer.
     pub fn finish(self) -> (u32, Footer) {
-        let footer = self.footer.map_or(Footer { bytes: 0, checksum: 0 }, |(start, footer)| Footer {
-            bytes: (self.bytes - start) as u32,
-            checksum: footer.finalize(),
-        });
+        let footer = self.footer.map_or(
+            Footer {
+                bytes: 0,
+                checksum: 0,
+            },
+            |(start, footer)| Footer {
+                bytes: (self.bytes - start) as u32,
+                checksum: footer.finalize(),
+            },
+        );
         (self.whole.finalize(), footer)
     }
 
@@ -85,7 +92,9 @@ impl Blocks {
     /// From an object of `bytes` with the given footer, if the footer is long enough.
     pub fn of(footer: &Bytes, bytes: u64) -> Option<Self> {
         let end = bytes.checked_sub(footer.len() as u64)?;
-        let length = usize::try_from(end.div_ceil(BLOCK_BYTES)).ok()?.checked_mul(ENTRY_BYTES)?;
+        let length = usize::try_from(end.div_ceil(BLOCK_BYTES))
+            .ok()?
+            .checked_mul(ENTRY_BYTES)?;
         (length <= footer.len()).then(|| Self {
             table: footer.slice(..length),
             end,
@@ -110,7 +119,9 @@ impl Blocks {
     /// The whole blocks that hold `range`, unless it reaches beyond the last one.
     pub fn widen(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let within = range.start <= range.end && range.end <= self.end;
-        within.then(|| range.start / BLOCK_BYTES * BLOCK_BYTES..range.end.next_multiple_of(BLOCK_BYTES).min(self.end))
+        within.then(|| {
+            range.start / BLOCK_BYTES * BLOCK_BYTES..range.end.next_multiple_of(BLOCK_BYTES).min(self.end)
+        })
     }
 
     /// Whether `content` is what was written at `range`, which `widen` gave.
@@ -118,12 +129,15 @@ impl Blocks {
         let first = (range.start / BLOCK_BYTES) as usize;
         range.start.is_multiple_of(BLOCK_BYTES)
             && content.len() as u64 == range.end - range.start
-            && content.chunks(BLOCK_BYTES as usize).enumerate().all(|(index, block)| {
-                let at = (first + index) * ENTRY_BYTES;
-                self.table
-                    .get(at..at + ENTRY_BYTES)
-                    .is_some_and(|entry| entry == crc32fast::hash(block).to_le_bytes())
-            })
+            && content
+                .chunks(BLOCK_BYTES as usize)
+                .enumerate()
+                .all(|(index, block)| {
+                    let at = (first + index) * ENTRY_BYTES;
+                    self.table
+                        .get(at..at + ENTRY_BYTES)
+                        .is_some_and(|entry| entry == crc32fast::hash(block).to_le_bytes())
+                })
     }
 
     pub fn memory(&self) -> usize {

@@ -1,6 +1,8 @@
-//! How a piece looks as Parquet: row groups, pages, encodings, compression, and what the file says about itself.
+//! How a piece looks as Parquet: row groups, pages, encodings, compression, and what the file says about
+//! itself.
 //!
-//! Everything a piece needs in order to be found again stands in the file too, so that the catalogue could be rebuilt from the objects.
+//! Everything a piece needs in order to be found again stands in the file too, so that the catalogue could be
+//! rebuilt from the objects.
 
 use std::collections::HashSet;
 
@@ -11,7 +13,9 @@ use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{BloomFilterPosition, EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{
+    BloomFilterPosition, EnabledStatistics, WriterProperties, WriterPropertiesBuilder,
+};
 use parquet::schema::types::ColumnPath;
 
 use super::arrange::{END, ID, START};
@@ -58,9 +62,15 @@ pub(super) struct Encoded {
 
 impl Encoder {
     /// `sample`: some of the rows to come, by which encodings are chosen.
-    pub fn new(target: &Target, piece: &str, schema: &SchemaRef, sample: &RecordBatch) -> Result<Self, StoreError> {
+    pub fn new(
+        target: &Target,
+        piece: &str,
+        schema: &SchemaRef,
+        sample: &RecordBatch,
+    ) -> Result<Self, StoreError> {
         let properties = properties(target, piece, schema, sample)?;
-        let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(StoreError::rows)?;
+        let writer =
+            ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(StoreError::rows)?;
         Ok(Self {
             writer,
             summing: Summing::default(),
@@ -91,7 +101,14 @@ impl Encoder {
         let last = finish().map_err(StoreError::rows)?;
         let bytes = self.summing.bytes();
         let (checksum, footer) = self.summing.finish();
-        Ok((last, Encoded { bytes, checksum, footer }))
+        Ok((
+            last,
+            Encoded {
+                bytes,
+                checksum,
+                footer,
+            },
+        ))
     }
 
     fn ready(&mut self) -> Result<Vec<u8>, StoreError> {
@@ -102,7 +119,12 @@ impl Encoder {
     }
 }
 
-fn properties(target: &Target, piece: &str, schema: &SchemaRef, sample: &RecordBatch) -> Result<WriterProperties, StoreError> {
+fn properties(
+    target: &Target,
+    piece: &str,
+    schema: &SchemaRef,
+    sample: &RecordBatch,
+) -> Result<WriterProperties, StoreError> {
     let facts = [
         (PERSON_KEY, target.person.to_string()),
         (DATA_TYPE_KEY, target.data_type.0.to_string()),
@@ -119,13 +141,18 @@ fn properties(target: &Target, piece: &str, schema: &SchemaRef, sample: &RecordB
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup)
         .set_key_value_metadata(Some(
-            facts.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect(),
+            facts
+                .into_iter()
+                .map(|(key, value)| KeyValue::new(key.to_owned(), value))
+                .collect(),
         ))
         .set_sorting_columns(Some(sorting_columns(schema)?));
     for name in [START, END] {
-        // Pages are only ever chosen by time; of other columns it is enough to know the bounds of a row group.
+        // Pages are only ever chosen by time; of other columns it is enough to know the bounds of a row
+        // group.
         let column = ColumnPath::from(name);
-        builder = delta(builder, column.clone()).set_column_statistics_enabled(column, EnabledStatistics::Page);
+        builder =
+            delta(builder, column.clone()).set_column_statistics_enabled(column, EnabledStatistics::Page);
     }
     let id = ColumnPath::from(ID);
     builder = plain(builder, id.clone())
@@ -177,7 +204,9 @@ fn many_different(values: impl ExactSizeIterator<Item = u64>) -> bool {
 
 /// The order of the rows, in the file's own terms: leaf columns by number.
 fn sorting_columns(schema: &Schema) -> Result<Vec<SortingColumn>, StoreError> {
-    let leaves = ArrowSchemaConverter::new().convert(schema).map_err(StoreError::rows)?;
+    let leaves = ArrowSchemaConverter::new()
+        .convert(schema)
+        .map_err(StoreError::rows)?;
     let leaf = |name: &str| {
         leaves
             .columns()

@@ -1,4 +1,5 @@
-//! What can go wrong with stored bytes, in the terms their users act on: try later, make room, repair, or correct the call.
+//! What can go wrong with stored bytes, in the terms their users act on: try later, make room, repair, or
+//! correct the call.
 
 use arrow::error::ArrowError;
 use parquet::errors::ParquetError;
@@ -45,7 +46,9 @@ impl StoreError {
     #[must_use]
     pub fn reading(path: &str, error: &ParquetError) -> Self {
         match find::<Self>(error) {
-            Some(Self::Unavailable { detail }) => Self::Unavailable { detail: detail.clone() },
+            Some(Self::Unavailable { detail }) => Self::Unavailable {
+                detail: detail.clone(),
+            },
             Some(Self::Missing { path }) => Self::Missing { path: path.clone() },
             _ => Self::corrupt(format!("object {path}: {error}")),
         }
@@ -54,8 +57,12 @@ impl StoreError {
 
 impl From<object_store::Error> for StoreError {
     fn from(error: object_store::Error) -> Self {
-        let full = find::<std::io::Error>(&error)
-            .is_some_and(|error| matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded));
+        let full = find::<std::io::Error>(&error).is_some_and(|error| {
+            matches!(
+                error.kind(),
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+            )
+        });
         let detail = error.to_string();
         match error {
             object_store::Error::NotFound { path, .. } => Self::Missing { path },

@@ -17,8 +17,8 @@ use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult, Result, UploadPart,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
 use super::local::Disk;
@@ -84,7 +84,9 @@ impl Faults {
             None => work.await,
             Some(Fault::Fail) => Err(error(io::ErrorKind::ConnectionReset)),
             Some(Fault::NoRoom) => Err(error(io::ErrorKind::StorageFull)),
-            Some(Fault::LoseAnswer) => work.await.and_then(|_| Err(error(io::ErrorKind::ConnectionReset))),
+            Some(Fault::LoseAnswer) => work
+                .await
+                .and_then(|_| Err(error(io::ErrorKind::ConnectionReset))),
             Some(Fault::Delay(length)) => {
                 tokio::time::sleep(length).await;
                 work.await
@@ -121,7 +123,11 @@ impl ObjectStore for FaultyStore {
             .await
     }
 
-    async fn put_multipart_opts(&self, location: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
         let inner = self.inner.put_multipart_opts(location, options).await?;
         Ok(Box::new(FaultyUpload {
             inner,
@@ -130,11 +136,15 @@ impl ObjectStore for FaultyStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.faults.suffer(Operation::Get, self.inner.get_opts(location, options)).await
+        self.faults
+            .suffer(Operation::Get, self.inner.get_opts(location, options))
+            .await
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.faults.suffer(Operation::Get, self.inner.get_ranges(location, ranges)).await
+        self.faults
+            .suffer(Operation::Get, self.inner.get_ranges(location, ranges))
+            .await
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
@@ -150,10 +160,9 @@ impl ObjectStore for FaultyStore {
                         source: "nothing was deleted".into(),
                     };
                     faults
-                        .suffer(
-                            Operation::Delete,
-                            async move { deleted.next().await.unwrap_or_else(|| Err(missing())) },
-                        )
+                        .suffer(Operation::Delete, async move {
+                            deleted.next().await.unwrap_or_else(|| Err(missing()))
+                        })
                         .await
                 }
             })
@@ -173,11 +182,15 @@ impl ObjectStore for FaultyStore {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.faults.suffer(Operation::List, self.inner.list_with_delimiter(prefix)).await
+        self.faults
+            .suffer(Operation::List, self.inner.list_with_delimiter(prefix))
+            .await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.faults.suffer(Operation::Put, self.inner.copy_opts(from, to, options)).await
+        self.faults
+            .suffer(Operation::Put, self.inner.copy_opts(from, to, options))
+            .await
     }
 }
 
@@ -203,7 +216,8 @@ impl MultipartUpload for FaultyUpload {
     }
 }
 
-/// A disk whose power can be cut: only what was synchronised survives. Files are told apart by their number, which outlives a change of name.
+/// A disk whose power can be cut: only what was synchronised survives. Files are told apart by their number,
+/// which outlives a change of name.
 #[derive(Debug, Default)]
 pub struct ForgetfulDisk {
     files: Mutex<HashSet<u64>>,
@@ -226,7 +240,8 @@ impl Disk for ForgetfulDisk {
 }
 
 impl ForgetfulDisk {
-    /// Leaves below `root` only what would be there after a power cut: names in synchronised directories, and in synchronised files their content.
+    /// Leaves below `root` only what would be there after a power cut: names in synchronised directories, and
+    /// in synchronised files their content.
     pub fn lose_power(&self, root: &FilePath) -> io::Result<()> {
         let root = root.canonicalize()?;
         self.forget(&root)
@@ -241,7 +256,9 @@ impl ForgetfulDisk {
                 (true, true) => self.forget(&path)?,
                 (false, true) => std::fs::remove_dir_all(&path)?,
                 (false, false) => std::fs::remove_file(&path)?,
-                (true, false) if !lock(&self.files).contains(&number(&metadata)) => File::create(&path)?.set_len(0)?,
+                (true, false) if !lock(&self.files).contains(&number(&metadata)) => {
+                    File::create(&path)?.set_len(0)?
+                }
                 (true, false) => {}
             }
         }

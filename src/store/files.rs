@@ -1,7 +1,7 @@
 //! Reading pieces that are Parquet objects, with every byte held against its checksum.
 //!
-//! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. Anybody who reads Parquet, be it the query engine or
-//! the search for predecessors, does so through its readers.
+//! A `PieceFiles` lives as long as the process and keeps the footers of objects in memory, bounded. Anybody
+//! who reads Parquet, be it the query engine or the search for predecessors, does so through its readers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -79,11 +79,18 @@ impl PieceFiles {
 
     /// The object with its footer, from memory if it was opened before.
     pub async fn open(&self, place: &ObjectPlace) -> Result<Arc<PieceFile>, StoreError> {
-        if let Some(file) = self.opened.get(&place.path).await.filter(|file| file.place == *place) {
+        if let Some(file) = self
+            .opened
+            .get(&place.path)
+            .await
+            .filter(|file| file.place == *place)
+        {
             return Ok(file);
         }
         let file = Arc::new(read_footer(&self.objects, place).await?);
-        self.opened.insert(Arc::clone(&place.path), Arc::clone(&file)).await;
+        self.opened
+            .insert(Arc::clone(&place.path), Arc::clone(&file))
+            .await;
         Ok(file)
     }
 
@@ -99,7 +106,11 @@ impl PieceFiles {
     /// Reads parts of an object, each held against its checksums.
     pub async fn read(&self, file: &PieceFile, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, StoreError> {
         let path = &file.place.path;
-        let Some(widened) = ranges.iter().map(|range| file.blocks.widen(range)).collect::<Option<Vec<_>>>() else {
+        let Some(widened) = ranges
+            .iter()
+            .map(|range| file.blocks.widen(range))
+            .collect::<Option<Vec<_>>>()
+        else {
             return Err(StoreError::corrupt(format!(
                 "object {path}: something beyond its data was asked for"
             )));
@@ -111,7 +122,9 @@ impl PieceFiles {
             .zip(&contents)
             .all(|(range, content)| file.blocks.verify(range, content))
         {
-            return Err(StoreError::corrupt(format!("object {path} differs from what was written")));
+            return Err(StoreError::corrupt(format!(
+                "object {path} differs from what was written"
+            )));
         }
         let cut = |range: &Range<u64>| {
             let index = merged.partition_point(|merged| merged.end < range.end);
@@ -161,10 +174,14 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     };
     let footer = match objects.get_range(path, start..place.bytes).await {
         // An object that is shorter than it was is damaged, not out of reach.
-        Err(StoreError::Unavailable { detail }) if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) => {
+        Err(StoreError::Unavailable { detail })
+            if objects.size(path).await.is_ok_and(|bytes| bytes != place.bytes) =>
+        {
             return Err(damaged(&detail));
         }
-        Err(StoreError::Missing { path }) => return Err(StoreError::corrupt(format!("object {path} is lost"))),
+        Err(StoreError::Missing { path }) => {
+            return Err(StoreError::corrupt(format!("object {path} is lost")));
+        }
         footer => footer?,
     };
     if crc32fast::hash(&footer) != place.footer_checksum {
@@ -172,10 +189,14 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     }
     let blocks = Blocks::of(&footer, place.bytes).ok_or_else(|| damaged(&"its footer is too short"))?;
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
-    reader.try_parse_sized(&footer, place.bytes).map_err(|error| damaged(&error))?;
+    reader
+        .try_parse_sized(&footer, place.bytes)
+        .map_err(|error| damaged(&error))?;
     let metadata = reader.finish().map_err(|error| damaged(&error))?;
     let metadata = Arc::new(metadata);
-    let open = |options: ArrowReaderOptions| ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(|error| damaged(&error));
+    let open = |options: ArrowReaderOptions| {
+        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options).map_err(|error| damaged(&error))
+    };
     // What the file says about itself is not part of the schema of its rows.
     let rows = open(ArrowReaderOptions::new())?
         .schema()
@@ -190,11 +211,14 @@ async fn read_footer(objects: &ObjectStorage, place: &ObjectPlace) -> Result<Pie
     })
 }
 
-/// What the catalogue would have to know of the footer of an object of `bytes`, learned from the object itself. Its own metadata says where its indexes
-/// begin; right before them stands the table of blocks, whose length follows from what comes before it.
+/// What the catalogue would have to know of the footer of an object of `bytes`, learned from the object
+/// itself. Its own metadata says where its indexes begin; right before them stands the table of blocks, whose
+/// length follows from what comes before it.
 pub async fn footer_of(objects: &ObjectStorage, path: &str, bytes: u64) -> Result<Footer, StoreError> {
     let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("object {path}: {detail}"));
-    let tail = objects.get_range(path, bytes.saturating_sub(LENGTH_AND_MAGIC)..bytes).await?;
+    let tail = objects
+        .get_range(path, bytes.saturating_sub(LENGTH_AND_MAGIC)..bytes)
+        .await?;
     let length = tail
         .first_chunk::<4>()
         .map(|length| u64::from(u32::from_le_bytes(*length)))
@@ -204,7 +228,9 @@ pub async fn footer_of(objects: &ObjectStorage, path: &str, bytes: u64) -> Resul
         .ok_or_else(|| damaged(&"its metadata is longer than the object"))?;
     let metadata = objects.get_range(path, start..bytes).await?;
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Skip);
-    reader.try_parse_sized(&metadata, bytes).map_err(|error| damaged(&error))?;
+    reader
+        .try_parse_sized(&metadata, bytes)
+        .map_err(|error| damaged(&error))?;
     let metadata = reader.finish().map_err(|error| damaged(&error))?;
     let indexes = metadata
         .row_groups()
@@ -250,12 +276,17 @@ impl AsyncFileReader for PieceReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
         async move {
             let mut parts = self.get_byte_ranges(vec![range]).await?;
-            parts.pop().ok_or_else(|| ParquetError::General("a range was not read".to_owned()))
+            parts
+                .pop()
+                .ok_or_else(|| ParquetError::General("a range was not read".to_owned()))
         }
         .boxed()
     }
 
-    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
         async move {
             let file = self.files.open(&self.place).await.map_err(outside)?;
             self.files.read(&file, &ranges).await.map_err(outside)

@@ -1,7 +1,8 @@
 //! Bloom filters as Parquet defines them (split blocks, XXH64), asked for many ids at once.
 //!
-//! The id is hashed once for all filters, and ids are asked in the order of their hashes, so that a filter is walked from front to back: a pass over memory
-//! instead of a jump per id. That is what makes ten thousand new ids against millions of rows cheap.
+//! The id is hashed once for all filters, and ids are asked in the order of their hashes, so that a filter is
+//! walked from front to back: a pass over memory instead of a jump per id. That is what makes ten thousand
+//! new ids against millions of rows cheap.
 
 use parquet::bloom_filter::Sbbf;
 use parquet::errors::ParquetError;
@@ -56,8 +57,8 @@ impl Filter {
 
     /// Those of `ids` that may be in the row group. Those that are left out are not.
     pub fn suspects(&self, ids: &[HashedId]) -> Vec<RecordId> {
-        // Most ids fail at the first words, at random. Whether they do is added up instead of branched on, so that the processor never guesses wrong and
-        // fetches the next blocks meanwhile.
+        // Most ids fail at the first words, at random. Whether they do is added up instead of branched on, so
+        // that the processor never guesses wrong and fetches the next blocks meanwhile.
         let mut candidates = vec![0_u32; ids.len() + 1];
         let mut count = 0;
         for (index, id) in ids.iter().enumerate() {
@@ -118,7 +119,10 @@ fn xxh64(bytes: [u8; 16]) -> u64 {
             .wrapping_mul(PRIMES[1])
             .rotate_left(31)
             .wrapping_mul(PRIMES[0]);
-        hash = (hash ^ lane).rotate_left(27).wrapping_mul(PRIMES[0]).wrapping_add(PRIMES[3]);
+        hash = (hash ^ lane)
+            .rotate_left(27)
+            .wrapping_mul(PRIMES[0])
+            .wrapping_add(PRIMES[3]);
     }
     hash = (hash ^ (hash >> 33)).wrapping_mul(PRIMES[1]);
     hash = (hash ^ (hash >> 29)).wrapping_mul(PRIMES[2]);
@@ -143,7 +147,10 @@ mod tests {
         theirs.write(&mut bytes).unwrap();
         let ours = Filter::from_bytes(&bytes).unwrap();
         let hashed: Vec<HashedId> = ids.iter().copied().map(HashedId::new).collect();
-        let expected: Vec<RecordId> = ids.into_iter().filter(|id| theirs.check(id.as_bytes().as_slice())).collect();
+        let expected: Vec<RecordId> = ids
+            .into_iter()
+            .filter(|id| theirs.check(id.as_bytes().as_slice()))
+            .collect();
         assert_eq!(ours.suspects(&hashed), expected);
         assert!(expected.len() < 2_000, "{}", expected.len());
     }

@@ -1,7 +1,8 @@
 //! Which of some ids have a live row already, and what that row is.
 //!
-//! Asked before every commit, so the common answer, none, has to be cheap: the tail is asked by hash, objects by their bloom filters, which stay in memory,
-//! bounded. Only where a filter says "perhaps" the id column is read, and only where an id is found the whole row.
+//! Asked before every commit, so the common answer, none, has to be cheap: the tail is asked by hash, objects
+//! by their bloom filters, which stay in memory, bounded. Only where a filter says "perhaps" the id column is
+//! read, and only where an id is found the whole row.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -45,7 +46,8 @@ impl Finder {
     /// `memory`: how many bytes of bloom filters to keep. One of a full row group takes half a megabyte.
     #[must_use]
     pub fn new(files: PieceFiles, memory: u64) -> Self {
-        let weigh = |_: &(Arc<str>, usize), filter: &Arc<Filter>| u32::try_from(filter.memory()).unwrap_or(u32::MAX);
+        let weigh =
+            |_: &(Arc<str>, usize), filter: &Arc<Filter>| u32::try_from(filter.memory()).unwrap_or(u32::MAX);
         Self {
             files,
             filters: Cache::builder().max_capacity(memory).weigher(weigh).build(),
@@ -53,7 +55,11 @@ impl Finder {
     }
 
     /// The live rows of the partition that have one of `ids`.
-    pub async fn predecessors(&self, snapshot: &Snapshot, ids: &[RecordId]) -> Result<HashMap<RecordId, Predecessor>, StoreError> {
+    pub async fn predecessors(
+        &self,
+        snapshot: &Snapshot,
+        ids: &[RecordId],
+    ) -> Result<HashMap<RecordId, Predecessor>, StoreError> {
         let mut found = HashMap::new();
         if ids.is_empty() {
             return Ok(found);
@@ -93,7 +99,8 @@ impl Finder {
         for group in 0..file.metadata().num_row_groups() {
             let range = id_range(&file, group);
             let within = |id: RecordId| range.as_ref().is_none_or(|range| range.contains(&id));
-            // Ids made in order of time mostly are not between the least and the greatest of older rows; then the filter is not even read.
+            // Ids made in order of time mostly are not between the least and the greatest of older rows; then
+            // the filter is not even read.
             if !ids.iter().any(|hashed| within(hashed.id)) {
                 continue;
             }
@@ -127,8 +134,11 @@ impl Finder {
         if let Some(filter) = self.filters.get(&key).await {
             return Ok(filter);
         }
-        let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("object {}: bloom filter: {detail}", file.place().path));
-        let column = id_column(file).and_then(|column| file.metadata().row_groups().get(group)?.columns().get(column));
+        let damaged = |detail: &dyn std::fmt::Display| {
+            StoreError::corrupt(format!("object {}: bloom filter: {detail}", file.place().path))
+        };
+        let column =
+            id_column(file).and_then(|column| file.metadata().row_groups().get(group)?.columns().get(column));
         let location = column.and_then(|column| {
             let offset = u64::try_from(column.bloom_filter_offset()?).ok()?;
             Some(offset..offset + u64::try_from(column.bloom_filter_length()?).ok()?)
@@ -142,15 +152,23 @@ impl Finder {
     }
 
     /// The rows of a row group that have one of `ids`, by number.
-    async fn rows_of(&self, file: &PieceFile, group: usize, ids: &[RecordId]) -> Result<BTreeMap<usize, RecordId>, StoreError> {
+    async fn rows_of(
+        &self,
+        file: &PieceFile,
+        group: usize,
+        ids: &[RecordId],
+    ) -> Result<BTreeMap<usize, RecordId>, StoreError> {
         let mut rows = BTreeMap::new();
         let mask = ProjectionMask::columns(file.metadata().file_metadata().schema_descr(), [ID]);
-        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(self.files.reader(file.place()), file.parquet().clone())
-            .with_row_groups(vec![group])
-            .with_projection(mask)
-            .with_batch_size(ROW_GROUP_ROWS)
-            .build()
-            .map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(
+            self.files.reader(file.place()),
+            file.parquet().clone(),
+        )
+        .with_row_groups(vec![group])
+        .with_projection(mask)
+        .with_batch_size(ROW_GROUP_ROWS)
+        .build()
+        .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let batches: Vec<RecordBatch> = stream
             .try_collect()
             .await
@@ -159,9 +177,14 @@ impl Finder {
         let mut base = 0;
         for batch in batches {
             let column = batch.column(0).as_fixed_size_binary_opt();
-            let column = column.ok_or_else(|| StoreError::corrupt(format!("object {}: ids are no ids", file.place().path)))?;
+            let column = column.ok_or_else(|| {
+                StoreError::corrupt(format!("object {}: ids are no ids", file.place().path))
+            })?;
             if column.null_count() > 0 || column.value_length() != 16 {
-                return Err(StoreError::corrupt(format!("object {}: ids are no ids", file.place().path)));
+                return Err(StoreError::corrupt(format!(
+                    "object {}: ids are no ids",
+                    file.place().path
+                )));
             }
             let (all, _) = column.value_data().as_chunks::<16>();
             for (row, bytes) in all.iter().enumerate().filter(|(_, bytes)| wanted.may_hold(bytes)) {
@@ -176,7 +199,12 @@ impl Finder {
     }
 
     /// Whole rows of a row group, by number, in order.
-    async fn read_rows(&self, file: &PieceFile, group: usize, rows: impl Iterator<Item = usize>) -> Result<RecordBatch, StoreError> {
+    async fn read_rows(
+        &self,
+        file: &PieceFile,
+        group: usize,
+        rows: impl Iterator<Item = usize>,
+    ) -> Result<RecordBatch, StoreError> {
         let mut selectors = Vec::new();
         let mut next = 0;
         let mut wanted = 0;
@@ -186,12 +214,15 @@ impl Finder {
             next = row + 1;
             wanted += 1;
         }
-        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(self.files.reader(file.place()), file.parquet().clone())
-            .with_row_groups(vec![group])
-            .with_row_selection(RowSelection::from(selectors))
-            .with_batch_size(wanted)
-            .build()
-            .map_err(|error| StoreError::reading(&file.place().path, &error))?;
+        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(
+            self.files.reader(file.place()),
+            file.parquet().clone(),
+        )
+        .with_row_groups(vec![group])
+        .with_row_selection(RowSelection::from(selectors))
+        .with_batch_size(wanted)
+        .build()
+        .map_err(|error| StoreError::reading(&file.place().path, &error))?;
         let schema = Arc::clone(file.schema());
         let batches: Vec<RecordBatch> = stream
             .try_collect()
@@ -201,12 +232,16 @@ impl Finder {
         if batch.num_rows() == wanted && KeyColumns::of(&batch).is_ok() {
             Ok(batch)
         } else {
-            Err(StoreError::corrupt(format!("object {}: rows are missing", file.place().path)))
+            Err(StoreError::corrupt(format!(
+                "object {}: rows are missing",
+                file.place().path
+            )))
         }
     }
 }
 
-/// The last two bytes of some ids, which are random in most kinds of them: tells nearly all other ids apart with one look. A set of 65,536 bits.
+/// The last two bytes of some ids, which are random in most kinds of them: tells nearly all other ids apart
+/// with one look. A set of 65,536 bits.
 struct Wanted(Vec<u64>);
 
 impl Wanted {
@@ -239,7 +274,9 @@ fn is_live(piece: &SnapshotPiece, id: RecordId) -> bool {
 fn id_column(file: &PieceFile) -> Option<usize> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
     columns.iter().position(|column| {
-        column.name() == ID && column.path().parts().len() == 1 && column.physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY
+        column.name() == ID
+            && column.path().parts().len() == 1
+            && column.physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY
     })
 }
 

@@ -1,8 +1,9 @@
 //! A directory as an object store whose writes survive a power cut.
 //!
-//! Reads, listings and removals are those of `object_store`'s own local store, which never synchronises what it writes. Here an object is written to a
-//! staging file, synchronised, given its name, and then the directory is synchronised, as are directories that had to be made. When a write returns
-//! `Ok`, the object is there whole after a crash; before that it is not there at all.
+//! Reads, listings and removals are those of `object_store`'s own local store, which never synchronises what
+//! it writes. Here an object is written to a staging file, synchronised, given its name, and then the
+//! directory is synchronised, as are directories that had to be made. When a write returns `Ok`, the object
+//! is there whole after a crash; before that it is not there at all.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,8 +19,8 @@ use futures::stream::BoxStream;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result, UploadPart,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
 
 const STAGING: &str = "staging";
@@ -88,7 +89,12 @@ impl DurableDirectory {
         let mut removed = 0;
         for entry in std::fs::read_dir(self.names.root.join(STAGING))? {
             let entry = entry?;
-            if entry.metadata()?.modified()?.elapsed().is_ok_and(|elapsed| elapsed > age) {
+            if entry
+                .metadata()?
+                .modified()?
+                .elapsed()
+                .is_ok_and(|elapsed| elapsed > age)
+            {
                 std::fs::remove_file(entry.path())?;
                 removed += 1;
             }
@@ -101,7 +107,10 @@ impl Names {
     fn stage(&self) -> io::Result<(File, PathBuf)> {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         // Two processes may share the directory.
-        let path = self.root.join(STAGING).join(format!("{}-{number}", std::process::id()));
+        let path = self
+            .root
+            .join(STAGING)
+            .join(format!("{}-{number}", std::process::id()));
         let file = new_file(&path).or_else(|error| {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(error);
@@ -114,7 +123,9 @@ impl Names {
     }
 
     fn place(&self, location: &Path) -> PathBuf {
-        location.parts().fold(self.root.clone(), |path, part| path.join(part.as_ref()))
+        location
+            .parts()
+            .fold(self.root.clone(), |path, part| path.join(part.as_ref()))
     }
 
     /// Gives the staged file its name, for good.
@@ -141,7 +152,12 @@ impl Names {
 
     /// Makes a directory and its parents, and sees to it that they survive. Once per directory and process.
     fn settle(&self, directory: &FilePath) -> io::Result<()> {
-        let known = |directory: &FilePath| self.settled.lock().unwrap_or_else(PoisonError::into_inner).contains(directory);
+        let known = |directory: &FilePath| {
+            self.settled
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .contains(directory)
+        };
         if known(directory) && directory.exists() {
             return Ok(());
         }
@@ -184,10 +200,13 @@ impl ObjectStore for DurableDirectory {
         let (names, location) = (Arc::clone(&self.names), location.clone());
         blocking(move || {
             let (mut file, staged) = names.stage().map_err(|error| failure(&location, error))?;
-            payload.iter().try_for_each(|part| file.write_all(part)).map_err(|error| {
-                let _ = std::fs::remove_file(&staged);
-                failure(&location, error)
-            })?;
+            payload
+                .iter()
+                .try_for_each(|part| file.write_all(part))
+                .map_err(|error| {
+                    let _ = std::fs::remove_file(&staged);
+                    failure(&location, error)
+                })?;
             names.publish(&file, &staged, &location, overwrite)?;
             Ok(PutResult {
                 e_tag: None,
@@ -197,7 +216,11 @@ impl ObjectStore for DurableDirectory {
         .await
     }
 
-    async fn put_multipart_opts(&self, location: &Path, _options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        _options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
         let (names, location) = (Arc::clone(&self.names), location.clone());
         let upload = blocking(move || {
             let (file, staged) = names.stage().map_err(|error| failure(&location, error))?;
@@ -220,7 +243,11 @@ impl ObjectStore for DurableDirectory {
         self.files.get_opts(location, options).await
     }
 
-    async fn get_ranges(&self, location: &Path, ranges: &[std::ops::Range<u64>]) -> Result<Vec<bytes::Bytes>> {
+    async fn get_ranges(
+        &self,
+        location: &Path,
+        ranges: &[std::ops::Range<u64>],
+    ) -> Result<Vec<bytes::Bytes>> {
         self.files.get_ranges(location, ranges).await
     }
 
@@ -290,7 +317,8 @@ impl MultipartUpload for Upload {
     async fn abort(&mut self) -> Result<()> {
         self.open = false;
         let state = Arc::clone(&self.state);
-        blocking(move || std::fs::remove_file(&state.staged).map_err(|error| failure(&state.location, error))).await
+        blocking(move || std::fs::remove_file(&state.staged).map_err(|error| failure(&state.location, error)))
+            .await
     }
 }
 

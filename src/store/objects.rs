@@ -1,7 +1,7 @@
 //! The object store: where immutable Parquet objects are kept, on a local disk or in S3.
 //!
-//! When a write returns `Ok`, the object survives a crash and everybody who shares the store can read it. Lives as long as the process. Knows nothing
-//! of what the objects hold.
+//! When a write returns `Ok`, the object survives a crash and everybody who shares the store can read it.
+//! Lives as long as the process. Knows nothing of what the objects hold.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,7 +16,8 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{
-    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig, WriteMultipart,
+    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
+    RetryConfig, WriteMultipart,
 };
 
 use super::errors::StoreError;
@@ -34,7 +35,10 @@ pub enum ObjectStoreSettings {
     /// A directory on this machine.
     Local(PathBuf),
     /// `s3://bucket/prefix`, with options named like the usual `AWS_*` variables, in any case.
-    S3 { url: String, options: Vec<(String, String)> },
+    S3 {
+        url: String,
+        options: Vec<(String, String)>,
+    },
 }
 
 /// The object store. Cheap to clone.
@@ -74,7 +78,10 @@ impl ObjectStorage {
     /// Any store, taken at its word that what it acknowledged survives.
     #[must_use]
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, directory: None }
+        Self {
+            store,
+            directory: None,
+        }
     }
 
     /// The store itself, for those who read Parquet through it.
@@ -85,7 +92,8 @@ impl ObjectStorage {
 
     /// Writes an object that must not exist yet.
     pub async fn put(&self, path: &str, content: Bytes) -> Result<(), StoreError> {
-        self.create(&location(path)?, PutPayload::from_bytes(content)).await
+        self.create(&location(path)?, PutPayload::from_bytes(content))
+            .await
     }
 
     pub async fn get(&self, path: &str) -> Result<Bytes, StoreError> {
@@ -93,7 +101,10 @@ impl ObjectStorage {
     }
 
     /// The object's content piece by piece.
-    pub async fn stream(&self, path: &str) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
+    pub async fn stream(
+        &self,
+        path: &str,
+    ) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
         Ok(self
             .store
             .get(&location(path)?)
@@ -124,7 +135,10 @@ impl ObjectStorage {
     }
 
     /// Every object whose path begins with the folders of `prefix`, in no order.
-    pub fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<StoredObject, StoreError>>, StoreError> {
+    pub fn list(
+        &self,
+        prefix: &str,
+    ) -> Result<BoxStream<'static, Result<StoredObject, StoreError>>, StoreError> {
         let listed = self.store.list(Some(&location(prefix)?));
         Ok(listed
             .map(|found| {
@@ -149,19 +163,28 @@ impl ObjectStorage {
         })
     }
 
-    /// Removes what interrupted uploads left behind in a directory, if it is older than `age`. S3 has its own rules for that.
+    /// Removes what interrupted uploads left behind in a directory, if it is older than `age`. S3 has its own
+    /// rules for that.
     pub async fn clear_interrupted_uploads(&self, age: Duration) -> Result<usize, StoreError> {
-        let Some(directory) = self.directory.clone() else { return Ok(0) };
+        let Some(directory) = self.directory.clone() else {
+            return Ok(0);
+        };
         let cleared = tokio::task::spawn_blocking(move || directory.clear_staging(age)).await;
         match cleared {
             Ok(Ok(count)) => Ok(count),
-            Ok(Err(error)) => Err(StoreError::Unavailable { detail: error.to_string() }),
-            Err(error) => Err(StoreError::Unavailable { detail: error.to_string() }),
+            Ok(Err(error)) => Err(StoreError::Unavailable {
+                detail: error.to_string(),
+            }),
+            Err(error) => Err(StoreError::Unavailable {
+                detail: error.to_string(),
+            }),
         }
     }
 
     async fn create(&self, location: &Path, payload: PutPayload) -> Result<(), StoreError> {
-        self.store.put_opts(location, payload, PutOptions::from(PutMode::Create)).await?;
+        self.store
+            .put_opts(location, payload, PutOptions::from(PutMode::Create))
+            .await?;
         Ok(())
     }
 }
@@ -204,7 +227,11 @@ impl Upload {
                 parts.finish().await?;
                 Ok(())
             }
-            None => self.storage.create(&self.location, PutPayload::from_iter(self.pending)).await,
+            None => {
+                self.storage
+                    .create(&self.location, PutPayload::from_iter(self.pending))
+                    .await
+            }
         }
     }
 
@@ -218,7 +245,9 @@ impl Upload {
 }
 
 fn location(path: &str) -> Result<Path, StoreError> {
-    Path::parse(path).map_err(|error| StoreError::Settings { detail: error.to_string() })
+    Path::parse(path).map_err(|error| StoreError::Settings {
+        detail: error.to_string(),
+    })
 }
 
 fn open_s3(url: &str, options: &[(String, String)]) -> Result<Arc<dyn ObjectStore>, StoreError> {

@@ -1,6 +1,8 @@
-//! Writing pieces as Parquet objects: sorted rows in, registered-to-be pieces out, one per calendar year (UTC) of their start.
+//! Writing pieces as Parquet objects: sorted rows in, registered-to-be pieces out, one per calendar year
+//! (UTC) of their start.
 //!
-//! Objects are durable when `finish` returns, and nobody knows of them until a commit names them; without one they are orphans, which upkeep collects.
+//! Objects are durable when `finish` returns, and nobody knows of them until a commit names them; without one
+//! they are orphans, which upkeep collects.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -43,7 +45,8 @@ struct OpenPiece {
 }
 
 impl<'a> PieceWriter<'a> {
-    /// `schema`: the columns to write, best only those that have a value in some row. Batches may have more or fewer.
+    /// `schema`: the columns to write, best only those that have a value in some row. Batches may have more
+    /// or fewer.
     pub fn new(objects: &'a ObjectStorage, ids: &'a dyn IdSource, target: Target, schema: SchemaRef) -> Self {
         Self {
             objects,
@@ -71,7 +74,11 @@ impl<'a> PieceWriter<'a> {
             return Err(StoreError::rows("they are not sorted by start, end and id"));
         }
         let last = keys.len() - 1;
-        self.last = Some((keys.starts.value(last), keys.ends.value(last), *keys.id(last).as_bytes()));
+        self.last = Some((
+            keys.starts.value(last),
+            keys.ends.value(last),
+            *keys.id(last).as_bytes(),
+        ));
 
         let mut from = 0;
         while from < keys.len() {
@@ -79,7 +86,9 @@ impl<'a> PieceWriter<'a> {
             let rows_before = |until: i64| starts.partition_point(|start| *start < until);
             let length = match &self.open {
                 Some(open) => rows_before(open.until),
-                None => rows_before(self.open(keys.starts.value(from), &batch.slice(from, starts.len()))?).max(1),
+                None => {
+                    rows_before(self.open(keys.starts.value(from), &batch.slice(from, starts.len()))?).max(1)
+                }
             };
             if length == 0 {
                 self.close().await?;
@@ -121,9 +130,15 @@ impl<'a> PieceWriter<'a> {
     }
 
     async fn write(&mut self, rows: RecordBatch) -> Result<(), StoreError> {
-        let Some(mut open) = self.open.take() else { return Ok(()) };
+        let Some(mut open) = self.open.take() else {
+            return Ok(());
+        };
         if let Some(bounds) = KeyColumns::of(&rows)?.bounds() {
-            open.bounds = if open.rows == 0 { bounds } else { open.bounds.union(bounds) };
+            open.bounds = if open.rows == 0 {
+                bounds
+            } else {
+                open.bounds.union(bounds)
+            };
         }
         open.rows += rows.num_rows() as i64;
         let (encoder, full_groups) = blocking(move || {
@@ -141,7 +156,9 @@ impl<'a> PieceWriter<'a> {
     }
 
     async fn close(&mut self) -> Result<(), StoreError> {
-        let Some(mut open) = self.open.take() else { return Ok(()) };
+        let Some(mut open) = self.open.take() else {
+            return Ok(());
+        };
         let encoder = open.encoder;
         let (last, summary) = blocking(move || encoder.finish()).await?;
         open.upload.write(last.into()).await?;
@@ -204,7 +221,10 @@ where
 /// Where the object of a piece is. The person's folder can be removed as a whole.
 #[must_use]
 pub fn object_path(person: PersonId, data_type: &TypeId, year: i32, piece: PieceId) -> String {
-    format!("{DATA_FOLDER}/{person}/{}/{year}/{piece}.parquet", data_type.0.replace('/', "~"))
+    format!(
+        "{DATA_FOLDER}/{person}/{}/{year}/{piece}.parquet",
+        data_type.0.replace('/', "~")
+    )
 }
 
 /// What the path of an object says.
@@ -237,12 +257,20 @@ fn year_of(micros: i64) -> (i32, i64) {
         return (if micros < 0 { i32::MIN } else { i32::MAX }, i64::MAX);
     };
     let year = moment.year();
-    let next = chrono::NaiveDate::from_ymd_opt(year.saturating_add(1), 1, 1).and_then(|day| day.and_hms_opt(0, 0, 0));
-    (year, next.map_or(i64::MAX, |next| next.and_utc().timestamp_micros()))
+    let next = chrono::NaiveDate::from_ymd_opt(year.saturating_add(1), 1, 1)
+        .and_then(|day| day.and_hms_opt(0, 0, 0));
+    (
+        year,
+        next.map_or(i64::MAX, |next| next.and_utc().timestamp_micros()),
+    )
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Send + 'static) -> Result<T, StoreError> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| StoreError::Unavailable { detail: error.to_string() })?
+        .map_err(|error| StoreError::Unavailable {
+            detail: error.to_string(),
+        })?
 }

@@ -6,9 +6,16 @@ use super::errors::StoreError;
 use super::objects::ObjectStorage;
 
 /// Compares an object with its checksum and length in the catalogue. `Corrupt` when it is another or gone.
-pub async fn verify_object(objects: &ObjectStorage, path: &str, bytes: i64, checksum: u32) -> Result<(), StoreError> {
+pub async fn verify_object(
+    objects: &ObjectStorage,
+    path: &str,
+    bytes: i64,
+    checksum: u32,
+) -> Result<(), StoreError> {
     let mut content = match objects.stream(path).await {
-        Err(StoreError::Missing { path }) => return Err(StoreError::corrupt(format!("object {path} is lost"))),
+        Err(StoreError::Missing { path }) => {
+            return Err(StoreError::corrupt(format!("object {path} is lost")));
+        }
         content => content?,
     };
     let mut hasher = crc32fast::Hasher::new();
@@ -21,6 +28,8 @@ pub async fn verify_object(objects: &ObjectStorage, path: &str, bytes: i64, chec
     if length == bytes && hasher.finalize() == checksum {
         Ok(())
     } else {
-        Err(StoreError::corrupt(format!("object {path} differs from what was written")))
+        Err(StoreError::corrupt(format!(
+            "object {path} differs from what was written"
+        )))
     }
 }

@@ -1,7 +1,8 @@
 //! What a person's partitions hold, as of one moment, ready to be read.
 //!
-//! A `Snapshot` never changes. Those that were used lately stay in memory, bounded, and are given out again as long as the catalogue says that their
-//! version is current: one short statement per read. Rows of the tail are decoded once and shared by all snapshots that hold them.
+//! A `Snapshot` never changes. Those that were used lately stay in memory, bounded, and are given out again
+//! as long as the catalogue says that their version is current: one short statement per read. Rows of the
+//! tail are decoded once and shared by all snapshots that hold them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -83,7 +84,9 @@ impl TailRows {
             return Ok(by_id.get(&record).copied());
         }
         let keys = KeyColumns::of(&self.batch)?;
-        let by_id = self.by_id.get_or_init(|| (0..keys.len()).map(|row| (keys.id(row), row)).collect());
+        let by_id = self
+            .by_id
+            .get_or_init(|| (0..keys.len()).map(|row| (keys.id(row), row)).collect());
         Ok(by_id.get(&record).copied())
     }
 }
@@ -118,7 +121,9 @@ impl Snapshots {
     /// `memory`: how many bytes of snapshots to keep.
     #[must_use]
     pub fn new(catalog: Catalog, memory: u64) -> Self {
-        let weigh = |_: &(PersonId, TypeId), snapshot: &Arc<Snapshot>| u32::try_from(snapshot.memory()).unwrap_or(u32::MAX);
+        let weigh = |_: &(PersonId, TypeId), snapshot: &Arc<Snapshot>| {
+            u32::try_from(snapshot.memory()).unwrap_or(u32::MAX)
+        };
         Self {
             catalog,
             known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
@@ -137,7 +142,11 @@ impl Snapshots {
                 current.insert(data_type.clone(), snapshot);
             }
         }
-        let is_current = |(data_type, version): (&TypeId, i64)| current.get(data_type).is_some_and(|snapshot| snapshot.version == version);
+        let is_current = |(data_type, version): (&TypeId, i64)| {
+            current
+                .get(data_type)
+                .is_some_and(|snapshot| snapshot.version == version)
+        };
         let versions = if current.len() == distinct.len() {
             self.catalog.versions(person, &distinct).await?
         } else {
@@ -153,8 +162,8 @@ impl Snapshots {
         types.iter().map(snapshot_of).collect()
     }
 
-    /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its pieces. `rows` are those of `change.add` in
-    /// order, as far as they are in the tail.
+    /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its
+    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail.
     pub fn committed(&self, change: &PartitionChange, rows: Vec<Option<RecordBatch>>) {
         let key = (change.person, change.data_type.clone());
         let Some(before) = self
@@ -165,7 +174,11 @@ impl Snapshots {
             return;
         };
         let mut pieces = before.pieces.clone();
-        for (piece, rows) in change.add.iter().zip(rows.into_iter().chain(std::iter::repeat(None))) {
+        for (piece, rows) in change
+            .add
+            .iter()
+            .zip(rows.into_iter().chain(std::iter::repeat(None)))
+        {
             let Some(piece) = added(piece, rows) else { return };
             pieces.push(piece);
         }
@@ -193,7 +206,12 @@ impl Snapshots {
         self.known.insert(key, Arc::new(after));
     }
 
-    async fn refresh(&self, person: PersonId, types: &[TypeId], current: &mut HashMap<TypeId, Arc<Snapshot>>) -> Result<(), StoreError> {
+    async fn refresh(
+        &self,
+        person: PersonId,
+        types: &[TypeId],
+        current: &mut HashMap<TypeId, Arc<Snapshot>>,
+    ) -> Result<(), StoreError> {
         let mut held: HashMap<PieceId, Arc<TailRows>> = HashMap::new();
         for piece in current.values().flat_map(|snapshot| &snapshot.pieces) {
             if let Content::Tail(rows) = &piece.content {
@@ -213,7 +231,11 @@ impl Snapshots {
             let snapshot = Arc::new(decoded(partition, &held)?);
             let key = (person, snapshot.data_type.clone());
             // Somebody else may have seen a later moment by now.
-            if self.known.get(&key).is_none_or(|known| known.version <= snapshot.version) {
+            if self
+                .known
+                .get(&key)
+                .is_none_or(|known| known.version <= snapshot.version)
+            {
                 self.known.insert(key, Arc::clone(&snapshot));
             }
             current.insert(snapshot.data_type.clone(), snapshot);
@@ -259,7 +281,10 @@ fn decoded_piece(piece: Piece, held: &HashMap<PieceId, Arc<TailRows>>) -> Result
             Content::Tail(Arc::new(TailRows::new(batch)))
         }
         (Place::Tail { blob: None }, None) => {
-            return Err(StoreError::corrupt(format!("the bytes of tail piece {} were not read", piece.id)));
+            return Err(StoreError::corrupt(format!(
+                "the bytes of tail piece {} were not read",
+                piece.id
+            )));
         }
     };
     Ok(SnapshotPiece {

@@ -1,7 +1,8 @@
 //! The tail: small pieces that live in the catalogue as blobs until a flush turns them into objects.
 //!
-//! A blob is one batch of sorted rows as an Arrow IPC stream, compressed with ZSTD, without the columns that are null in all its rows. The CRC-32 of the
-//! blob stands in the catalogue and is compared before anything is decoded.
+//! A blob is one batch of sorted rows as an Arrow IPC stream, compressed with ZSTD, without the columns that
+//! are null in all its rows. The CRC-32 of the blob stands in the catalogue and is compared before anything
+//! is decoded.
 
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
@@ -47,7 +48,8 @@ pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     writer.write(&batch)?;
     writer.finish()?;
     drop(writer);
-    let length = u32::try_from(stream.len()).map_err(|_| StoreError::rows("more than 4 GB in one batch; write it as an object"))?;
+    let length = u32::try_from(stream.len())
+        .map_err(|_| StoreError::rows("more than 4 GB in one batch; write it as an object"))?;
     let mut blob = vec![0; HEADER_BYTES + zstd::zstd_safe::compress_bound(stream.len())];
     let (header, body) = blob.split_at_mut(HEADER_BYTES);
     header[0] = ZSTD_ARROW_STREAM;
@@ -61,7 +63,8 @@ pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
 
 /// The batch that `encode` made into `blob`, without the columns that were null in all its rows.
 pub fn decode(blob: &[u8], checksum: u32) -> Result<RecordBatch, StoreError> {
-    let damaged = |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("a blob of the tail: {detail}"));
+    let damaged =
+        |detail: &dyn std::fmt::Display| StoreError::corrupt(format!("a blob of the tail: {detail}"));
     if crc32fast::hash(blob) != checksum {
         return Err(damaged(&"it differs from what was written"));
     }

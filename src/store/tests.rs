@@ -10,7 +10,10 @@ mod snapshots;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{
+    ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimeUnit};
 use uuid::Uuid;
 
@@ -45,8 +48,12 @@ fn schema() -> SchemaRef {
 /// One row each: id, start, value. No row has extras.
 fn rows(rows: &[(RecordId, i64, f64)]) -> RecordBatch {
     let ids = FixedSizeBinaryArray::try_from_iter(rows.iter().map(|(id, ..)| id.as_bytes())).unwrap();
-    let times =
-        || Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(_, start, _)| *start)).with_timezone("UTC")) as ArrayRef;
+    let times = || {
+        Arc::new(
+            TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(_, start, _)| *start))
+                .with_timezone("UTC"),
+        ) as ArrayRef
+    };
     let values = Float64Array::from_iter_values(rows.iter().map(|(.., value)| *value));
     let sources: DictionaryArray<Int32Type> = rows.iter().map(|_| Some("watch")).collect();
     let extras = StringArray::new_null(rows.len());
@@ -110,7 +117,8 @@ impl Bench {
         let directory = tempfile::tempdir().unwrap();
         let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
-        let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+        let objects =
+            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
         Self {
             catalog,
             objects,

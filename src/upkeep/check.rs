@@ -31,7 +31,8 @@ pub struct Checked {
     pub wrong: usize,
 }
 
-/// Looks at the catalogue and at everything that it names. An error says that the check could not be finished; damage is no error here.
+/// Looks at the catalogue and at everything that it names. An error says that the check could not be
+/// finished; damage is no error here.
 pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Result<Checked, StoreError> {
     let mut check = Check {
         stores,
@@ -47,7 +48,15 @@ pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Resul
         .into_iter()
         .map(|(path, _)| path)
         .collect();
-    tell(Told::Objects(stores.catalog.object_totals().await?.objects.max(0).cast_unsigned()));
+    tell(Told::Objects(
+        stores
+            .catalog
+            .object_totals()
+            .await?
+            .objects
+            .max(0)
+            .cast_unsigned(),
+    ));
     let Some(people) = sound(stores.catalog.people().await)? else {
         check.wrong("people cannot be listed, so their records were not looked at".to_owned());
         return Ok(check.checked);
@@ -74,7 +83,10 @@ impl Check<'_> {
 
     async fn person(&mut self, person: PersonId) -> Result<(), StoreError> {
         self.checked.people += 1;
-        for complaint in self.stores.catalog.damaged_partitions(person).await? {
+        let catalog = &self.stores.catalog;
+        let mut complaints = catalog.damaged_partitions(person).await?;
+        complaints.extend(catalog.damaged_documents(person).await?);
+        for complaint in complaints {
             self.wrong(complaint);
         }
         let Some(partitions) = sound(self.stores.catalog.partitions_of(person).await)? else {
@@ -93,7 +105,9 @@ impl Check<'_> {
     async fn partition(&mut self, key: &PartitionKey) -> Result<(), StoreError> {
         self.checked.partitions += 1;
         for _ in 0..ATTEMPTS {
-            let Some(partition) = self.read(key).await? else { return Ok(()) };
+            let Some(partition) = self.read(key).await? else {
+                return Ok(());
+            };
             let mut living = Some(0);
             let mut complaints = Vec::new();
             for piece in &partition.pieces {
@@ -124,7 +138,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The partition with the bytes of its tail, unless the catalogue's own damage, which was told already, prevents it.
+    /// The partition with the bytes of its tail, unless the catalogue's own damage, which was told already,
+    /// prevents it.
     async fn read(&mut self, key: &PartitionKey) -> Result<Option<Partition>, StoreError> {
         match self
             .stores

@@ -1,8 +1,9 @@
 //! Collect: removes what nothing refers to any more.
 //!
-//! An object may be removed when it was retired a grace period ago, because by then nobody reads it. An object that no piece points to and nobody retired
-//! is what an interrupted write left behind, or what a running write is about to commit. It is removed when it is older than any write can be: the
-//! catalogue refuses to point to objects that old.
+//! An object may be removed when it was retired a grace period ago, because by then nobody reads it. An
+//! object that no piece points to and nobody retired is what an interrupted write left behind, or what a
+//! running write is about to commit. It is removed when it is older than any write can be: the catalogue
+//! refuses to point to objects that old.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,7 +16,8 @@ use crate::model::ids::PieceId;
 use crate::store::StoreError;
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 
-/// The age at which an object that nobody points to is removed: longer than any write, by more than the clocks of nodes and stores differ.
+/// The age at which an object that nobody points to is removed: longer than any write, by more than the
+/// clocks of nodes and stores differ.
 pub const ORPHAN_AGE: Duration = WRITE_LIMIT.saturating_add(Duration::from_hours(1));
 /// How long the repetition of a request is recognised.
 pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
@@ -42,7 +44,8 @@ pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<us
     }
 }
 
-/// Removes objects that no piece points to and that are older than `ORPHAN_AGE`; returns how many. Files that are no objects of ours are left alone.
+/// Removes objects that no piece points to and that are older than `ORPHAN_AGE`; returns how many. Files that
+/// are no objects of ours are left alone.
 pub async fn remove_orphans(stores: &UpkeepStores) -> Result<usize, StoreError> {
     let limit = stores.ago(ORPHAN_AGE);
     let mut listed = stores.objects().list(DATA_FOLDER)?;
@@ -55,7 +58,11 @@ pub async fn remove_orphans(stores: &UpkeepStores) -> Result<usize, StoreError> 
             object => object?,
         };
         let is_end = object.is_none();
-        old.extend(object.filter(|object| object.modified_at < limit).map(|object| object.path));
+        old.extend(
+            object
+                .filter(|object| object.modified_at < limit)
+                .map(|object| object.path),
+        );
         if old.len() >= PATHS_AT_ONCE || is_end {
             for orphan in unreferenced(stores, &std::mem::take(&mut old)).await? {
                 stores.objects().delete(&orphan).await?;
@@ -80,7 +87,10 @@ async fn unreferenced(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<Str
     let mut by_partition: HashMap<PartitionKey, Vec<(PieceId, &String)>> = HashMap::new();
     for path in paths {
         if let Some(ObjectName {
-            person, data_type, piece, ..
+            person,
+            data_type,
+            piece,
+            ..
         }) = ObjectName::parse(path)
         {
             by_partition

@@ -1,7 +1,8 @@
 //! Compact: several objects of one partition and year become one, and dead rows are left behind.
 //!
-//! Objects are merged with others of about their size, so that a row is rewritten a handful of times in its life, however many come after it; and with
-//! their neighbours in time, so that objects that follow each other still do so when they are merged.
+//! Objects are merged with others of about their size, so that a row is rewritten a handful of times in its
+//! life, however many come after it; and with their neighbours in time, so that objects that follow each
+//! other still do so when they are merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,14 +48,17 @@ impl Default for Limits {
     }
 }
 
-/// Merges one group of objects of a partition, the smallest first. `false` when there was nothing to do, or when others changed the partition meanwhile.
+/// Merges one group of objects of a partition, the smallest first. `false` when there was nothing to do, or
+/// when others changed the partition meanwhile.
 pub async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits) -> Result<bool, StoreError> {
     // The tail's rows are not wanted, so all of them count as held.
     let mut partitions = stores
         .catalog
         .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
         .await?;
-    let Some(partition) = partitions.pop() else { return Ok(false) };
+    let Some(partition) = partitions.pop() else {
+        return Ok(false);
+    };
     let Some(group) = next_group(&partition.pieces, limits) else {
         return Ok(false);
     };
@@ -78,7 +82,11 @@ struct Object<'p> {
 }
 
 /// Writes the living rows of some objects as one.
-async fn rewrite(stores: &UpkeepStores, key: &PartitionKey, group: &[Object<'_>]) -> Result<Vec<NewPiece>, StoreError> {
+async fn rewrite(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    group: &[Object<'_>],
+) -> Result<Vec<NewPiece>, StoreError> {
     let mut sources = Vec::with_capacity(group.len());
     for object in group {
         let place = ObjectPlace::new(object.path, object.piece.bytes, object.footer);
@@ -88,9 +96,18 @@ async fn rewrite(stores: &UpkeepStores, key: &PartitionKey, group: &[Object<'_>]
     let target = Target {
         person: key.person,
         data_type: key.data_type.clone(),
-        layout_version: group.iter().map(|object| object.piece.layout_version).max().unwrap_or(0),
+        layout_version: group
+            .iter()
+            .map(|object| object.piece.layout_version)
+            .max()
+            .unwrap_or(0),
     };
-    let mut writer = PieceWriter::new(stores.objects(), stores.ids.as_ref(), target, Arc::clone(merge.schema()));
+    let mut writer = PieceWriter::new(
+        stores.objects(),
+        stores.ids.as_ref(),
+        target,
+        Arc::clone(merge.schema()),
+    );
     while let Some(batch) = merge.next().await? {
         writer.push(&batch).await?;
     }
@@ -110,7 +127,9 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
     let mut years: BTreeMap<i32, Vec<Object<'p>>> = BTreeMap::new();
     let mut wasteful = None;
     for piece in pieces {
-        let Place::Object { path, footer } = &piece.place else { continue };
+        let Place::Object { path, footer } = &piece.place else {
+            continue;
+        };
         let object = Object {
             piece,
             path,
@@ -131,12 +150,15 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
         .into_iter()
         .flat_map(|size| years.values().map(move |objects| (size, objects)));
     groups
-        .find_map(|(size, objects)| neighbours(objects, size, limits).or_else(|| scattered(objects, size, limits)))
+        .find_map(|(size, objects)| {
+            neighbours(objects, size, limits).or_else(|| scattered(objects, size, limits))
+        })
         .or_else(|| wasteful.map(|object| vec![object]))
 }
 
-/// Enough objects of a size that no larger one lies between, with the smaller ones among them. What they become then overlaps nothing in time that none of them
-/// did, so that objects stay one behind the other as far as they were.
+/// Enough objects of a size that no larger one lies between, with the smaller ones among them. What they
+/// become then overlaps nothing in time that none of them did, so that objects stay one behind the other as
+/// far as they were.
 fn neighbours<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<Vec<Object<'p>>> {
     let mut run: Vec<Object<'p>> = Vec::new();
     // Until when the run reaches, and how far anything larger has come since.
@@ -164,9 +186,14 @@ fn neighbours<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<
     is_enough(&group, size).then_some(group)
 }
 
-/// Objects of a size wherever they lie, once there are so many that opening them costs more than reading them side by side with others.
+/// Objects of a size wherever they lie, once there are so many that opening them costs more than reading them
+/// side by side with others.
 fn scattered<'p>(objects: &[Object<'p>], size: u32, limits: &Limits) -> Option<Vec<Object<'p>>> {
-    let alike: Vec<Object<'p>> = objects.iter().filter(|object| object.size() == size).copied().collect();
+    let alike: Vec<Object<'p>> = objects
+        .iter()
+        .filter(|object| object.size() == size)
+        .copied()
+        .collect();
     if alike.len() < MOST_SCATTERED {
         return None;
     }
@@ -204,7 +231,10 @@ fn size_of(piece: &Piece) -> u32 {
 /// The year that all rows of a piece begin in.
 fn year_of(piece: &Piece) -> Option<i32> {
     let year = |micros: i64| DateTime::from_timestamp_micros(micros).map(|moment| moment.year());
-    let (first, last) = (year(piece.bounds.min_start.micros())?, year(piece.bounds.max_start.micros())?);
+    let (first, last) = (
+        year(piece.bounds.min_start.micros())?,
+        year(piece.bounds.max_start.micros())?,
+    );
     (first == last).then_some(first)
 }
 
@@ -237,13 +267,19 @@ mod tests {
             created_at: Instant::from_micros(0),
             place: Place::Object {
                 path: String::new(),
-                footer: Footer { bytes: 0, checksum: 0 },
+                footer: Footer {
+                    bytes: 0,
+                    checksum: 0,
+                },
             },
         }
     }
 
     fn days_of(group: &[Object<'_>]) -> Vec<i64> {
-        group.iter().map(|object| object.piece.bounds.min_start.micros() / DAY).collect()
+        group
+            .iter()
+            .map(|object| object.piece.bounds.min_start.micros() / DAY)
+            .collect()
     }
 
     #[test]
@@ -254,14 +290,22 @@ mod tests {
         let group = next_group(&pieces, &Limits::default()).unwrap();
         assert_eq!(days_of(&group), [50, 51, 52, 53]);
         pieces.truncate(6);
-        assert_eq!(days_of(&next_group(&pieces, &Limits::default()).unwrap()), [0, 1, 2, 50, 51, 52]);
+        assert_eq!(
+            days_of(&next_group(&pieces, &Limits::default()).unwrap()),
+            [0, 1, 2, 50, 51, 52]
+        );
     }
 
     #[test]
     fn smaller_ones_between_them_are_taken_along() {
-        let mut pieces: Vec<Piece> = [0, 10, 20, 30].map(|day| object(day as u128, day, 5, 64 << 20)).into();
+        let mut pieces: Vec<Piece> = [0, 10, 20, 30]
+            .map(|day| object(day as u128, day, 5, 64 << 20))
+            .into();
         pieces.push(object(1000, 7, 1, 1 << 10));
-        assert_eq!(days_of(&next_group(&pieces, &Limits::default()).unwrap()), [0, 7, 10, 20, 30]);
+        assert_eq!(
+            days_of(&next_group(&pieces, &Limits::default()).unwrap()),
+            [0, 7, 10, 20, 30]
+        );
     }
 
     #[test]
@@ -276,7 +320,8 @@ mod tests {
     }
 
     proptest! {
-        /// Merging goes on until nothing is left to do; objects that did not overlap before never come to overlap.
+        /// Merging goes on until nothing is left to do; objects that did not overlap before never come to
+        /// overlap.
         #[test]
         fn objects_that_follow_each_other_still_do(lengths in prop::collection::vec((1_i64..4, 10_u32..26), 1..15)) {
             let mut pieces = Vec::new();

@@ -1,7 +1,8 @@
-//! Copy: everything of one moment into a directory from which the service can be started, while it goes on running here.
+//! Copy: everything of one moment into a directory from which the service can be started, while it goes on
+//! running here.
 //!
-//! The catalogue is copied first. What it names is immutable and outlives its replacement by the grace period, so there is time to copy the objects; if
-//! one is gone all the same, the catalogue is copied anew.
+//! The catalogue is copied first. What it names is immutable and outlives its replacement by the grace
+//! period, so there is time to copy the objects; if one is gone all the same, the catalogue is copied anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ pub struct Copied {
     pub bytes: u64,
 }
 
-/// Copies everything into `directory`, which holds nothing yet. When this returns `Ok`, the copy is whole, verified, and survives a power cut.
+/// Copies everything into `directory`, which holds nothing yet. When this returns `Ok`, the copy is whole,
+/// verified, and survives a power cut.
 pub async fn copy(
     catalog: &Catalog,
     objects: &ObjectStorage,
@@ -71,19 +73,25 @@ async fn copy_objects(
     copied: &mut Copied,
     tell: &(dyn Fn(Told) + Sync),
 ) -> Result<(), StoreError> {
-    tell(Told::Objects(catalog.object_totals().await?.objects.max(0).cast_unsigned()));
+    tell(Told::Objects(
+        catalog.object_totals().await?.objects.max(0).cast_unsigned(),
+    ));
     let mut after: Option<ObjectCursor> = None;
     loop {
         let page = catalog.object_paths(after.as_ref()).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = Some(last.clone());
-        for partition in page.chunk_by(|one, other| (one.person, &one.data_type) == (other.person, &other.data_type)) {
+        for partition in
+            page.chunk_by(|one, other| (one.person, &one.data_type) == (other.person, &other.data_type))
+        {
             let Some(first) = partition.first() else { continue };
             let snapshot = catalog
                 .snapshot(first.person, std::slice::from_ref(&first.data_type), &|_| true)
                 .await?;
             for piece in snapshot.iter().flat_map(|partition| &partition.pieces) {
-                let Place::Object { path, .. } = &piece.place else { continue };
+                let Place::Object { path, .. } = &piece.place else {
+                    continue;
+                };
                 if !partition.iter().any(|cursor| cursor.path == *path) {
                     continue;
                 }
@@ -98,7 +106,12 @@ async fn copy_objects(
 }
 
 /// Copies an object unless it is there; what is there was verified when it was put there.
-async fn copy_object(from: &ObjectStorage, to: &ObjectStorage, path: &str, checksum: u32) -> Result<bool, StoreError> {
+async fn copy_object(
+    from: &ObjectStorage,
+    to: &ObjectStorage,
+    path: &str,
+    checksum: u32,
+) -> Result<bool, StoreError> {
     match to.size(path).await {
         Ok(_) => return Ok(false),
         Err(StoreError::Missing { .. }) => {}

@@ -1,4 +1,5 @@
-//! Looks at one object from end to end: is it there, is every byte what was written, does it hold what the catalogue says?
+//! Looks at one object from end to end: is it there, is every byte what was written, does it hold what the
+//! catalogue says?
 
 use arrow::array::RecordBatch;
 use futures::StreamExt as _;
@@ -14,8 +15,15 @@ use crate::store::encoding::{DATA_TYPE_KEY, PERSON_KEY, PIECE_KEY};
 use crate::store::files::ObjectPlace;
 use crate::store::tail;
 
-/// How many living rows the object at `path` has. `Err(Corrupt)` says what is wrong with it; any other error says that it could not be looked at.
-pub async fn examine(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, path: &str, footer: Footer) -> Result<i64, StoreError> {
+/// How many living rows the object at `path` has. `Err(Corrupt)` says what is wrong with it; any other error
+/// says that it could not be looked at.
+pub async fn examine(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    piece: &Piece,
+    path: &str,
+    footer: Footer,
+) -> Result<i64, StoreError> {
     whole_checksum(stores, piece, path).await?;
     let place = ObjectPlace::new(path, piece.bytes, footer);
     whose(stores, key, piece, &place).await?;
@@ -38,7 +46,9 @@ pub fn examine_tail(piece: &Piece, blob: &[u8]) -> Result<i64, StoreError> {
 
 async fn whole_checksum(stores: &UpkeepStores, piece: &Piece, path: &str) -> Result<(), StoreError> {
     let mut content = match stores.objects().stream(path).await {
-        Err(StoreError::Missing { path }) => return Err(StoreError::corrupt(format!("object {path} is lost"))),
+        Err(StoreError::Missing { path }) => {
+            return Err(StoreError::corrupt(format!("object {path} is lost")));
+        }
         content => content?,
     };
     let mut checksum = crc32fast::Hasher::new();
@@ -49,16 +59,26 @@ async fn whole_checksum(stores: &UpkeepStores, piece: &Piece, path: &str) -> Res
         bytes += part.len() as i64;
     }
     if bytes != piece.bytes {
-        return Err(StoreError::corrupt(format!("object {path} has {bytes} bytes, not {}", piece.bytes)));
+        return Err(StoreError::corrupt(format!(
+            "object {path} has {bytes} bytes, not {}",
+            piece.bytes
+        )));
     }
     if checksum.finalize() != piece.checksum {
-        return Err(StoreError::corrupt(format!("object {path} differs from what was written")));
+        return Err(StoreError::corrupt(format!(
+            "object {path} differs from what was written"
+        )));
     }
     Ok(())
 }
 
 /// Whether the object says of itself what the catalogue says of it.
-async fn whose(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, place: &ObjectPlace) -> Result<(), StoreError> {
+async fn whose(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    piece: &Piece,
+    place: &ObjectPlace,
+) -> Result<(), StoreError> {
     let file = stores.files.open(place).await?;
     let facts = file.metadata().file_metadata().key_value_metadata();
     let says = |name: &str, expected: &str| {
@@ -67,12 +87,16 @@ async fn whose(stores: &UpkeepStores, key: &PartitionKey, piece: &Piece, place: 
             .flatten()
             .any(|fact| fact.key == name && fact.value.as_deref() == Some(expected))
     };
-    let is_ours =
-        says(PERSON_KEY, &key.person.to_string()) && says(DATA_TYPE_KEY, key.data_type.as_str()) && says(PIECE_KEY, &piece.id.to_string());
+    let is_ours = says(PERSON_KEY, &key.person.to_string())
+        && says(DATA_TYPE_KEY, key.data_type.as_str())
+        && says(PIECE_KEY, &piece.id.to_string());
     if is_ours {
         Ok(())
     } else {
-        Err(StoreError::corrupt(format!("object {} says that it is another", place.path)))
+        Err(StoreError::corrupt(format!(
+            "object {} says that it is another",
+            place.path
+        )))
     }
 }
 
@@ -89,7 +113,9 @@ struct Seen {
 impl Seen {
     fn take(&mut self, batch: &RecordBatch, dead: &[RecordId]) -> Result<(), StoreError> {
         let keys = KeyColumns::of(batch)?;
-        let Some(last_row) = keys.len().checked_sub(1) else { return Ok(()) };
+        let Some(last_row) = keys.len().checked_sub(1) else {
+            return Ok(());
+        };
         let follows = self
             .last
             .as_ref()
@@ -102,7 +128,9 @@ impl Seen {
         ));
         self.rows += keys.len() as i64;
         if !dead.is_empty() {
-            self.dead += (0..keys.len()).filter(|row| dead.binary_search(&keys.id(*row)).is_ok()).count() as i64;
+            self.dead += (0..keys.len())
+                .filter(|row| dead.binary_search(&keys.id(*row)).is_ok())
+                .count() as i64;
         }
         if let Some(bounds) = keys.bounds() {
             self.bounds = Some(self.bounds.map_or(bounds, |seen| seen.union(bounds)));

@@ -25,15 +25,22 @@ const ATTEMPTS: usize = 5;
 pub fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) -> bool {
     let age = i64::try_from(settings.flush_age.as_micros()).unwrap_or(i64::MAX);
     let size = i64::try_from(settings.flush_size).unwrap_or(i64::MAX);
-    backlog.pieces >= MOST_PIECES || backlog.bytes >= size || now.micros().saturating_sub(backlog.oldest.micros()) >= age
+    backlog.pieces >= MOST_PIECES
+        || backlog.bytes >= size
+        || now.micros().saturating_sub(backlog.oldest.micros()) >= age
 }
 
-/// Makes objects of the tail that a partition has now. Returns how many pieces of the tail are gone; none when there was none, or when others kept
-/// changing it.
+/// Makes objects of the tail that a partition has now. Returns how many pieces of the tail are gone; none
+/// when there was none, or when others kept changing it.
 pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, StoreError> {
     for _ in 0..ATTEMPTS {
-        let mut snapshots = stores.snapshots.get(key.person, std::slice::from_ref(&key.data_type)).await?;
-        let Some(snapshot) = snapshots.pop() else { return Ok(0) };
+        let mut snapshots = stores
+            .snapshots
+            .get(key.person, std::slice::from_ref(&key.data_type))
+            .await?;
+        let Some(snapshot) = snapshots.pop() else {
+            return Ok(0);
+        };
         let tail: Vec<(&SnapshotPiece, &RecordBatch)> = tail_of(&snapshot).collect();
         if tail.is_empty() {
             return Ok(0);
@@ -48,7 +55,11 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
         let target = Target {
             person: key.person,
             data_type: key.data_type.clone(),
-            layout_version: tail.iter().map(|(piece, _)| piece.layout_version).max().unwrap_or(0),
+            layout_version: tail
+                .iter()
+                .map(|(piece, _)| piece.layout_version)
+                .max()
+                .unwrap_or(0),
         };
         let rows = living_rows(&tail)?;
         let output = if rows.num_rows() == 0 {

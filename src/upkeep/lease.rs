@@ -1,7 +1,7 @@
 //! One node at a time: a job runs only while its node holds the lease of that name.
 //!
-//! A lease is no lock. A node that stalls may lose it and not know, so every job ends in a comparison with what is there; the lease only saves the
-//! work of doing everything twice.
+//! A lease is no lock. A node that stalls may lose it and not know, so every job ends in a comparison with
+//! what is there; the lease only saves the work of doing everything twice.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ impl Leases {
         Self { catalog, holder }
     }
 
-    /// Does `work` if nobody else holds the lease called `name`. The work is dropped midway when `stop` is called or the lease is lost; `None` says that
-    /// it was not done, or not to its end.
+    /// Does `work` if nobody else holds the lease called `name`. The work is dropped midway when `stop` is
+    /// called or the lease is lost; `None` says that it was not done, or not to its end.
     pub async fn alone<T>(
         &self,
         name: &str,

@@ -30,16 +30,27 @@ pub struct Sorted {
 
 impl Sorted {
     /// The rows of an object, every byte held against its checksum.
-    pub async fn of_object(files: &PieceFiles, place: &ObjectPlace, dead: Arc<[RecordId]>) -> Result<Self, StoreError> {
+    pub async fn of_object(
+        files: &PieceFiles,
+        place: &ObjectPlace,
+        dead: Arc<[RecordId]>,
+    ) -> Result<Self, StoreError> {
         let file = files.open(place).await?;
         let path = Arc::clone(&place.path);
         let schema = Arc::clone(file.schema());
-        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(place), file.parquet().clone())
-            .with_batch_size(BATCH_ROWS)
-            .build()
-            .map_err(|error| StoreError::reading(&path, &error))?;
-        let batches = stream.map_err(move |error| StoreError::reading(&path, &error)).boxed();
-        Ok(Self { schema, batches, dead })
+        let stream =
+            ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(place), file.parquet().clone())
+                .with_batch_size(BATCH_ROWS)
+                .build()
+                .map_err(|error| StoreError::reading(&path, &error))?;
+        let batches = stream
+            .map_err(move |error| StoreError::reading(&path, &error))
+            .boxed();
+        Ok(Self {
+            schema,
+            batches,
+            dead,
+        })
     }
 }
 
@@ -73,7 +84,10 @@ impl Merge {
             taken: Vec::with_capacity(BATCH_ROWS),
             read: 0,
         };
-        for Sorted { mut batches, dead, .. } in sources {
+        for Sorted {
+            mut batches, dead, ..
+        } in sources
+        {
             if let Some((batch, keys)) = merge.load(&mut batches, &dead).await? {
                 merge.inputs.push(Cursor {
                     batches,
@@ -103,7 +117,10 @@ impl Merge {
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         while self.taken.len() < BATCH_ROWS {
             let Some(least) = self.take_run() else { break };
-            let exhausted = self.inputs.get(least).is_some_and(|cursor| cursor.row >= cursor.keys.len());
+            let exhausted = self
+                .inputs
+                .get(least)
+                .is_some_and(|cursor| cursor.row >= cursor.keys.len());
             if exhausted {
                 self.advance(least).await?;
             }
@@ -137,7 +154,9 @@ impl Merge {
 
     /// Moves an input whose batch is used up to its next one, or drops it.
     async fn advance(&mut self, index: usize) -> Result<(), StoreError> {
-        let Cursor { mut batches, dead, .. } = self.inputs.swap_remove(index);
+        let Cursor {
+            mut batches, dead, ..
+        } = self.inputs.swap_remove(index);
         if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
             self.inputs.push(Cursor {
                 batches,
@@ -171,8 +190,12 @@ impl Merge {
 
     fn emit(&mut self) -> Result<RecordBatch, StoreError> {
         let batch = match (self.taken.first(), self.taken.last()) {
-            (Some(&(first, from)), Some(&(last, to))) if first == last && to - from + 1 == self.taken.len() => {
-                self.held.get(first).map(|batch| batch.slice(from, self.taken.len()))
+            (Some(&(first, from)), Some(&(last, to)))
+                if first == last && to - from + 1 == self.taken.len() =>
+            {
+                self.held
+                    .get(first)
+                    .map(|batch| batch.slice(from, self.taken.len()))
             }
             _ => None,
         };
@@ -230,7 +253,8 @@ pub fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch, Stor
     Ok(filter_record_batch(rows, &keep)?)
 }
 
-/// All columns of some schemas, each once. What a type's columns are called and hold never changes, so a column that differs was damaged.
+/// All columns of some schemas, each once. What a type's columns are called and hold never changes, so a
+/// column that differs was damaged.
 pub fn united<'s>(schemas: impl IntoIterator<Item = &'s SchemaRef>) -> Result<SchemaRef, StoreError> {
     let mut fields: Vec<FieldRef> = Vec::new();
     for field in schemas.into_iter().flat_map(|schema| schema.fields()) {

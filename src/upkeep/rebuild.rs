@@ -1,8 +1,9 @@
 //! Rebuild: an empty catalogue learns from the objects themselves what they are.
 //!
-//! For the day on which the catalogue is lost and no copy of it exists. An object says whose rows it holds, and its id says when it was written; where two
-//! objects hold the same record, the one written later counts. What was in the catalogue alone is lost: the tail, own types, names, preferences, and
-//! which rows were deleted since their object was written.
+//! For the day on which the catalogue is lost and no copy of it exists. An object says whose rows it holds,
+//! and its id says when it was written; where two objects hold the same record, the one written later counts.
+//! What was in the catalogue alone is lost: the tail, own types, names, preferences, and which rows were
+//! deleted since their object was written.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ use crate::store::encoding::LAYOUT_KEY;
 use crate::store::files::{ObjectPlace, footer_of};
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 
-/// Registers all objects with a catalogue that knows nobody; returns what was done, in words. A catalogue that knows anybody is left as it is.
+/// Registers all objects with a catalogue that knows nobody; returns what was done, in words. A catalogue
+/// that knows anybody is left as it is.
 pub async fn rebuild(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
     let mut done = Vec::new();
     if !stores.catalog.people().await?.is_empty() {
@@ -43,18 +45,27 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
     Ok(done)
 }
 
-async fn objects_by_partition(stores: &UpkeepStores) -> Result<BTreeMap<PartitionKey, Vec<String>>, StoreError> {
+async fn objects_by_partition(
+    stores: &UpkeepStores,
+) -> Result<BTreeMap<PartitionKey, Vec<String>>, StoreError> {
     let mut found: BTreeMap<PartitionKey, Vec<String>> = BTreeMap::new();
     let mut listed = stores.objects().list(DATA_FOLDER)?;
     while let Some(object) = listed.try_next().await? {
-        if let Some(ObjectName { person, data_type, .. }) = ObjectName::parse(&object.path) {
-            found.entry(PartitionKey { person, data_type }).or_default().push(object.path);
+        if let Some(ObjectName {
+            person, data_type, ..
+        }) = ObjectName::parse(&object.path)
+        {
+            found
+                .entry(PartitionKey { person, data_type })
+                .or_default()
+                .push(object.path);
         }
     }
     Ok(found)
 }
 
-/// The objects of one partition as a change of an empty one, and how many records they come to. Objects that nothing newer leaves a row of are left out.
+/// The objects of one partition as a change of an empty one, and how many records they come to. Objects that
+/// nothing newer leaves a row of are left out.
 async fn partition(
     stores: &UpkeepStores,
     key: &PartitionKey,
@@ -104,7 +115,8 @@ async fn partition(
     )))
 }
 
-/// What the catalogue would have to know of an object, and the ids of its rows. Everything in it is read and verified.
+/// What the catalogue would have to know of an object, and the ids of its rows. Everything in it is read and
+/// verified.
 async fn read(stores: &UpkeepStores, path: &str) -> Result<(NewPiece, Vec<RecordId>), StoreError> {
     let damaged = |what: &str| StoreError::corrupt(format!("object {path} {what}"));
     let name = ObjectName::parse(path).ok_or_else(|| damaged("has no name of an object"))?;

@@ -1,4 +1,5 @@
-//! Runs the jobs: each in a loop of its own, so that a long compaction delays no flush, and each on one node at a time.
+//! Runs the jobs: each in a loop of its own, so that a long compaction delays no flush, and each on one node
+//! at a time.
 //!
 //! Lives as long as the process. A job that fails is logged, counted, and tried again in the next round.
 
@@ -40,7 +41,12 @@ pub type Settled = HashMap<PartitionKey, i64>;
 
 impl Upkeep {
     #[must_use]
-    pub fn new(settings: UpkeepSettings, stores: UpkeepStores, meters: Meters, stop: CancellationToken) -> Self {
+    pub fn new(
+        settings: UpkeepSettings,
+        stores: UpkeepStores,
+        meters: Meters,
+        stop: CancellationToken,
+    ) -> Self {
         let leases = Leases::new(stores.catalog.clone(), stores.ids.next().to_string());
         Self {
             settings,
@@ -51,9 +57,15 @@ impl Upkeep {
         }
     }
 
-    /// Works until `stop` is called, then ends what can be dropped without loss, which is everything, and gives its leases back.
+    /// Works until `stop` is called, then ends what can be dropped without loss, which is everything, and
+    /// gives its leases back.
     #[must_use]
-    pub fn start(settings: UpkeepSettings, stores: UpkeepStores, meters: Meters, stop: CancellationToken) -> JoinHandle<()> {
+    pub fn start(
+        settings: UpkeepSettings,
+        stores: UpkeepStores,
+        meters: Meters,
+        stop: CancellationToken,
+    ) -> JoinHandle<()> {
         let upkeep = Self::new(settings, stores, meters, stop);
         tokio::spawn(async move {
             if upkeep.settings.enabled {
@@ -118,8 +130,14 @@ impl Upkeep {
     /// Flushes every tail that is due.
     pub async fn flush_due(&self) -> Result<(), StoreError> {
         let backlog = self.stores.catalog.tail_backlog().await?;
-        self.meters.store.tail_rows.set(backlog.iter().map(|tail| tail.rows).sum());
-        self.meters.store.tail_bytes.set(backlog.iter().map(|tail| tail.bytes).sum());
+        self.meters
+            .store
+            .tail_rows
+            .set(backlog.iter().map(|tail| tail.rows).sum());
+        self.meters
+            .store
+            .tail_bytes
+            .set(backlog.iter().map(|tail| tail.bytes).sum());
         let now = self.stores.clock.now();
         let due: Vec<PartitionKey> = backlog
             .into_iter()
@@ -140,12 +158,18 @@ impl Upkeep {
             }
             Ok(())
         };
-        Box::pin(self.leases.alone("flush", &self.stop, work)).await.map(drop)
+        Box::pin(self.leases.alone("flush", &self.stop, work))
+            .await
+            .map(drop)
     }
 
     /// Compacts until there is nothing left to do.
     pub async fn compact_due(&self, settled: &mut Settled) -> Result<(), StoreError> {
-        let candidates = self.stores.catalog.compaction_candidates(compact::FEWEST_OBJECTS as i64).await?;
+        let candidates = self
+            .stores
+            .catalog
+            .compaction_candidates(compact::FEWEST_OBJECTS as i64)
+            .await?;
         let open: HashMap<PartitionKey, i64> = candidates
             .into_iter()
             .map(|candidate| {
@@ -159,14 +183,20 @@ impl Upkeep {
             })
             .collect();
         settled.retain(|key, version| open.get(key) == Some(version));
-        let open: Vec<(PartitionKey, i64)> = open.into_iter().filter(|(key, _)| !settled.contains_key(key)).collect();
+        let open: Vec<(PartitionKey, i64)> = open
+            .into_iter()
+            .filter(|(key, _)| !settled.contains_key(key))
+            .collect();
         if open.is_empty() {
             return Ok(());
         }
         let limits = Limits::default();
         let work = async {
             for (key, version) in open {
-                while self.is_sound(&key, compact(&self.stores, &key, &limits).await)?.unwrap_or(false) {
+                while self
+                    .is_sound(&key, compact(&self.stores, &key, &limits).await)?
+                    .unwrap_or(false)
+                {
                     self.meters.upkeep.compactions.inc();
                 }
                 // If the version has moved on, the next round looks again.
@@ -174,7 +204,9 @@ impl Upkeep {
             }
             Ok(())
         };
-        Box::pin(self.leases.alone("compact", &self.stop, work)).await.map(drop)
+        Box::pin(self.leases.alone("compact", &self.stop, work))
+            .await
+            .map(drop)
     }
 
     /// Removes retired objects whose grace is over.
@@ -184,7 +216,9 @@ impl Upkeep {
             return Ok(());
         }
         let work = collect::remove_retired(&self.stores, self.settings.grace_period);
-        let removed = Box::pin(self.leases.alone("collect", &self.stop, work)).await?.unwrap_or(0);
+        let removed = Box::pin(self.leases.alone("collect", &self.stop, work))
+            .await?
+            .unwrap_or(0);
         self.meters.upkeep.collected_objects.inc_by(removed as u64);
         Ok(())
     }
@@ -195,7 +229,9 @@ impl Upkeep {
             collect::remove_remains(&self.stores).await?;
             collect::remove_orphans(&self.stores).await
         };
-        let removed = Box::pin(self.leases.alone("orphans", &self.stop, work)).await?.unwrap_or(0);
+        let removed = Box::pin(self.leases.alone("orphans", &self.stop, work))
+            .await?
+            .unwrap_or(0);
         self.meters.upkeep.collected_objects.inc_by(removed as u64);
         Ok(())
     }
@@ -207,8 +243,13 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Damage in one partition is reported and does not keep the others from being looked after; any other error ends the round.
-    fn is_sound<T>(&self, key: &PartitionKey, outcome: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    /// Damage in one partition is reported and does not keep the others from being looked after; any other
+    /// error ends the round.
+    fn is_sound<T>(
+        &self,
+        key: &PartitionKey,
+        outcome: Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
         match outcome {
             Ok(done) => Ok(Some(done)),
             Err(StoreError::Corrupt { what }) => {

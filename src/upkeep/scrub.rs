@@ -1,6 +1,8 @@
-//! Scrub: goes through all objects, slowly, so that damage is found while other copies of the data still exist.
+//! Scrub: goes through all objects, slowly, so that damage is found while other copies of the data still
+//! exist.
 //!
-//! What it finds is logged, counted and noted in the catalogue, where `almanac check` shows it. Nothing is skipped by readers or deleted because of it.
+//! What it finds is logged, counted and noted in the catalogue, where `almanac check` shows it. Nothing is
+//! skipped by readers or deleted because of it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -39,7 +41,9 @@ impl Scrub {
             if self.waiting.is_empty() && !self.fill(stores).await? {
                 return Ok(());
             }
-            let Some(cursor) = self.waiting.front() else { return Ok(()) };
+            let Some(cursor) = self.waiting.front() else {
+                return Ok(());
+            };
             looked_at += look_at(stores, cursor, corrupt).await?;
             let done = self.waiting.pop_front();
             if let Some(last) = done.filter(|_| self.waiting.is_empty()) {
@@ -51,7 +55,11 @@ impl Scrub {
 
     /// Lists the objects that come next. `false` while it is not yet time for another round.
     async fn fill(&mut self, stores: &UpkeepStores) -> Result<bool, StoreError> {
-        let place = stores.catalog.meta(PLACE).await?.and_then(|place| ObjectCursor::parse(&place));
+        let place = stores
+            .catalog
+            .meta(PLACE)
+            .await?
+            .and_then(|place| ObjectCursor::parse(&place));
         let now = stores.clock.now();
         if place.is_none() {
             let ended = stores
@@ -89,7 +97,11 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
             // It may have been replaced and collected while it was read.
             if find(stores, &key, &cursor.path).await?.is_some() {
                 corrupt.inc();
-                tracing::error!(path = cursor.path, what, "an object is damaged; run `almanac check`");
+                tracing::error!(
+                    path = cursor.path,
+                    what,
+                    "an object is damaged; run `almanac check`"
+                );
                 stores.catalog.note_damage(&cursor.path, &what).await?;
             }
         }
@@ -98,7 +110,11 @@ async fn look_at(stores: &UpkeepStores, cursor: &ObjectCursor, corrupt: &Counter
     Ok(piece.bytes)
 }
 
-async fn find(stores: &UpkeepStores, key: &PartitionKey, path: &str) -> Result<Option<(Piece, Footer)>, StoreError> {
+async fn find(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    path: &str,
+) -> Result<Option<(Piece, Footer)>, StoreError> {
     let partitions = stores
         .catalog
         .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)

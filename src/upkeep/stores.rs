@@ -49,8 +49,14 @@ impl UpkeepStores {
         Instant::from_micros(self.clock.now().micros().saturating_sub(age))
     }
 
-    /// Puts `output` in the place of `inputs`. When somebody else was faster, nothing happens and the objects of `output` are removed.
-    pub(super) async fn replace(&self, key: &PartitionKey, inputs: &[Input], output: Vec<NewPiece>) -> Result<CommitOutcome, StoreError> {
+    /// Puts `output` in the place of `inputs`. When somebody else was faster, nothing happens and the objects
+    /// of `output` are removed.
+    pub(super) async fn replace(
+        &self,
+        key: &PartitionKey,
+        inputs: &[Input],
+        output: Vec<NewPiece>,
+    ) -> Result<CommitOutcome, StoreError> {
         let written: Vec<String> = output.iter().filter_map(path_of).collect();
         let applied = inputs
             .iter()

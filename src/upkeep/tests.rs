@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, AsArray, FixedSizeBinaryArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{
+    Array, AsArray, FixedSizeBinaryArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit};
 use futures::TryStreamExt as _;
 use uuid::Uuid;
@@ -51,16 +53,25 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// Rows of (id, start, value). A note stands in those of even value, so that some pieces have the column and some do not.
+/// Rows of (id, start, value). A note stands in those of even value, so that some pieces have the column and
+/// some do not.
 fn rows(rows: &[(RecordId, i64, f64)]) -> RecordBatch {
     let ids = FixedSizeBinaryArray::try_from_iter(rows.iter().map(|(id, ..)| id.as_bytes())).unwrap();
-    let times = || Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| row.1)).with_timezone("UTC"));
+    let times = || {
+        Arc::new(
+            TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| row.1)).with_timezone("UTC"),
+        )
+    };
     let notes: StringArray = rows
         .iter()
         .map(|(.., value)| (value % 2.0 == 0.0).then(|| format!("note {value}")))
         .collect();
     let values = Float64Array::from_iter_values(rows.iter().map(|row| row.2));
-    RecordBatch::try_new(schema(), vec![Arc::new(ids), times(), times(), Arc::new(values), Arc::new(notes)]).unwrap()
+    RecordBatch::try_new(
+        schema(),
+        vec![Arc::new(ids), times(), times(), Arc::new(values), Arc::new(notes)],
+    )
+    .unwrap()
 }
 
 fn record(number: u128) -> RecordId {
@@ -70,7 +81,13 @@ fn record(number: u128) -> RecordId {
 /// `count` rows a second apart, numbered from `first`.
 fn many(first: u128, count: usize, from: i64) -> Vec<(RecordId, i64, f64)> {
     (0..count)
-        .map(|row| (record(first + row as u128), from + row as i64 * SECOND, row as f64))
+        .map(|row| {
+            (
+                record(first + row as u128),
+                from + row as i64 * SECOND,
+                row as f64,
+            )
+        })
         .collect()
 }
 
@@ -86,7 +103,8 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+        let objects =
+            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
         Self::over(directory, objects).await
     }
 
@@ -116,8 +134,9 @@ impl Bench {
     }
 
     fn pass(&self, time: Duration) {
-        self.clock
-            .set(Instant::from_micros(self.clock.now().micros() + time.as_micros() as i64));
+        self.clock.set(Instant::from_micros(
+            self.clock.now().micros() + time.as_micros() as i64,
+        ));
     }
 
     async fn snapshot(&self) -> Arc<Snapshot> {
@@ -138,7 +157,9 @@ impl Bench {
                 data_type: self.key.data_type.clone(),
                 layout_version: 1,
             };
-            write_batch(self.stores.objects(), &SystemIds, target, &batch).await.unwrap()
+            write_batch(self.stores.objects(), &SystemIds, target, &batch)
+                .await
+                .unwrap()
         } else {
             vec![tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap()]
         };
@@ -154,7 +175,10 @@ impl Bench {
     async fn change(&self, add: Vec<NewPiece>, ids: &[RecordId]) {
         let snapshot = self.snapshot().await;
         let stored = self.finder.predecessors(&snapshot, ids).await.unwrap();
-        let dead: Vec<_> = stored.into_iter().map(|(id, predecessor)| (predecessor.piece, id)).collect();
+        let dead: Vec<_> = stored
+            .into_iter()
+            .map(|(id, predecessor)| (predecessor.piece, id))
+            .collect();
         let records_delta = add.iter().map(|piece| piece.rows).sum::<i64>() - dead.len() as i64;
         let PartitionKey { person, data_type } = self.key.clone();
         let change = PartitionChange {
@@ -187,7 +211,9 @@ impl Bench {
             let batches = match &piece.content {
                 Content::Tail(rows) => vec![rows.batch().clone()],
                 Content::Object(place) => {
-                    let sorted = Sorted::of_object(&self.stores.files, place, Vec::new().into()).await.unwrap();
+                    let sorted = Sorted::of_object(&self.stores.files, place, Vec::new().into())
+                        .await
+                        .unwrap();
                     sorted.batches.try_collect().await.unwrap()
                 }
             };
@@ -218,7 +244,12 @@ impl Bench {
             .unwrap()
             .into_iter()
             .map(|cursor| cursor.path);
-        let listed = self.stores.objects().list("data").unwrap().map_ok(|object| object.path);
+        let listed = self
+            .stores
+            .objects()
+            .list("data")
+            .unwrap()
+            .map_ok(|object| object.path);
         let mut all: Vec<String> = listed.try_collect().await.unwrap();
         all.sort();
         let mut live: Vec<String> = live.collect();

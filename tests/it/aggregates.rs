@@ -1,4 +1,5 @@
-//! `/data/v1alpha1/{event,metric}/{data_type}/agg/{resolution}`: rules 5.2, 5.3 and 5.6, golden cases A01 to A04, F01 by period.
+//! `/data/v1alpha1/{event,metric}/{data_type}/agg/{resolution}`: rules 5.2, 5.3 and 5.6, golden cases A01 to
+//! A04, F01 by period.
 
 mod amounts;
 
@@ -26,7 +27,10 @@ async fn golden_events() -> (Person, String) {
         "seen": {"type": "string", "format": "date-time"}, "words": {"type": "array", "items": {"type": "string"}},
         "any": {"type": "object"}, "count": {"type": "integer"}}});
     let own = person
-        .define("Event", &json!({"name": "Notes", "record_spec": {"schema": schema}}))
+        .define(
+            "Event",
+            &json!({"name": "Notes", "record_spec": {"schema": schema}}),
+        )
         .await;
     let rows = [
         ("2024-11-03T05:30:00Z", "x"),
@@ -101,7 +105,10 @@ async fn golden_a03_groups_within_a_period() {
     assert_eq!(asked().await.must_be(200).rows(), expected);
     // Rule 5.2: only the periods turn round.
     let [first, second, third] = expected;
-    assert_eq!(asked().with("sort", "desc").await.must_be(200).rows(), [third, first, second]);
+    assert_eq!(
+        asked().with("sort", "desc").await.must_be(200).rows(),
+        [third, first, second]
+    );
     let csv = asked().with("format", "csv").await.must_be(200);
     assert_eq!(
         csv.text(),
@@ -140,7 +147,11 @@ async fn golden_a04_hours_of_kathmandu() {
         ]
     );
     // Functions come in the order in which they were asked for; without a zone it is UTC.
-    let csv = asked().with("function", "max,min").with("format", "csv").await.must_be(200);
+    let csv = asked()
+        .with("function", "max,min")
+        .with("format", "csv")
+        .await
+        .must_be(200);
     assert_eq!(csv.text(), "time,max,min\n2024-05-01T00:00:00Z,7.0,1.0\n");
 }
 
@@ -156,7 +167,10 @@ async fn golden_f01_filters_choose_what_is_counted() {
     let day = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
     let cases: [(&[&str], &[f64]); 10] = [
         (&["source_id:com.x.annotation.a"], &[3.0]),
-        (&["source_id:com.x.annotation.a", "source_id:com.x.annotation.b"], &[8.0]),
+        (
+            &["source_id:com.x.annotation.a", "source_id:com.x.annotation.b"],
+            &[8.0],
+        ),
         (&["value>=4"], &[9.0]),
         (&["value>=4", "tags:t2"], &[5.0]),
         (&["note:tea: green"], &[3.0]),
@@ -179,7 +193,11 @@ async fn golden_f01_filters_choose_what_is_counted() {
     }
     for filter in ["nosuch:1", "value:abc", "value"] {
         let call = by(&person, "metric", "NumericAnnotation", "day", day).with("function", "sum");
-        assert_eq!(call.with("filter", filter).await.faults(), ["query.filter"], "{filter}");
+        assert_eq!(
+            call.with("filter", filter).await.faults(),
+            ["query.filter"],
+            "{filter}"
+        );
     }
 }
 
@@ -193,10 +211,16 @@ async fn rule_5_2_an_interval_counts_where_it_begins_also_before_the_range() {
     ];
     let own = person.define("Event", &json!({"name": "Shift"})).await;
     person.records(&own, &records).await;
-    let rows = by(&person, "event", &own, "day", ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"))
-        .await
-        .must_be(200)
-        .rows();
+    let rows = by(
+        &person,
+        "event",
+        &own,
+        "day",
+        ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"),
+    )
+    .await
+    .must_be(200)
+    .rows();
     assert_eq!(
         rows,
         [
@@ -215,13 +239,20 @@ async fn rule_5_3_booleans_count_as_0_and_1_and_nulls_as_nothing() {
         json!({"id": id(3), "recorded_at": at("12:00"), "value": true}),
     ];
     person.records("BooleanAnnotation", &rows).await;
-    let functions = |call: Call| call.with("function", "sum").with("function", "avg").with("function", "max");
+    let functions = |call: Call| {
+        call.with("function", "sum")
+            .with("function", "avg")
+            .with("function", "max")
+    };
     let day = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
     let rows = functions(by(&person, "metric", "BooleanAnnotation", "day", day))
         .await
         .must_be(200)
         .rows();
-    assert_eq!((rows[0]["sum"].as_f64(), rows[0]["max"].as_f64()), (Some(2.0), Some(1.0)));
+    assert_eq!(
+        (rows[0]["sum"].as_f64(), rows[0]["max"].as_f64()),
+        (Some(2.0), Some(1.0))
+    );
     assert!((rows[0]["avg"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9);
 
     let own = person
@@ -233,7 +264,10 @@ async fn rule_5_3_booleans_count_as_0_and_1_and_nulls_as_nothing() {
         json!({"id": id(3), "start_time": at("11:00"), "value": null}),
     ];
     if person.lines(&own, &rows).await.status == 201 {
-        let rows = functions(by(&person, "metric", &own, "60m", day)).await.must_be(200).rows();
+        let rows = functions(by(&person, "metric", &own, "60m", day))
+            .await
+            .must_be(200)
+            .rows();
         assert_eq!(
             rows,
             [
@@ -281,7 +315,9 @@ async fn rule_5_3_groups_ascend_with_nulls_last_in_every_type() {
     );
     // Of two definitions of a base, the one that lacks the field has it null.
     let other = person.define("Event", &json!({"name": "Other"})).await;
-    person.records(&other, &[json!({"id": id(21), "start_time": at("11:00")})]).await;
+    person
+        .records(&other, &[json!({"id": id(21), "start_time": at("11:00")})])
+        .await;
     let rows = by(&person, "event", "Event", "day", may)
         .with("group", "hot")
         .await
@@ -311,25 +347,50 @@ async fn rule_5_4_more_than_ten_thousand_groups_are_refused() {
     assert_eq!(reply.faults(), ["query.group"]);
     assert!(reply.text().contains("10000"), "{reply}");
     // Periods are no groups.
-    assert_eq!(by(&person, "event", &own, "15m", may).await.must_be(200).rows().len(), 12);
+    assert_eq!(
+        by(&person, "event", &own, "15m", may)
+            .await
+            .must_be(200)
+            .rows()
+            .len(),
+        12
+    );
 }
 
 #[tokio::test]
 async fn what_is_wrong_is_named_with_what_exists() {
     let (person, own) = golden_events().await;
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let event = || by(&person, "event", &own, "day", FALL);
     let metric = || by(&person, "metric", "HeartRate", "day", FALL);
     let cases = [
-        (event().with("time_zone", "Mars/Olympus"), "query.time_zone", "Mars/Olympus"),
+        (
+            event().with("time_zone", "Mars/Olympus"),
+            "query.time_zone",
+            "Mars/Olympus",
+        ),
         (event().with("time_zone", ""), "query.time_zone", "IANA"),
-        (event().with("time_zone", "america/new_york"), "query.time_zone", "America/New_York"),
-        (by(&person, "event", &own, "1h", FALL), "path.resolution", "15m, 60m, day"),
+        (
+            event().with("time_zone", "america/new_york"),
+            "query.time_zone",
+            "America/New_York",
+        ),
+        (
+            by(&person, "event", &own, "1h", FALL),
+            "path.resolution",
+            "15m, 60m, day",
+        ),
         (event().with("group", "nosuch"), "query.group", "note"),
         (event().with("group", "words"), "query.group", "`words`"),
         (event().with("group", "any"), "query.group", "`any`"),
         (event().with("group", "count"), "query.group", "`count`"),
-        (event().with("group", "note").with("group", "note"), "query.group", "twice"),
+        (
+            event().with("group", "note").with("group", "note"),
+            "query.group",
+            "twice",
+        ),
         (
             event().with("group", "note,cups,hot,seen,id,start_time"),
             "query.group",
@@ -341,7 +402,11 @@ async fn what_is_wrong_is_named_with_what_exists() {
         (event().with("sort", "up"), "query.sort", "asc, desc"),
         (event().with("format", "xml"), "query.format", "json"),
         (metric(), "query.function", "sum, avg, min, max"),
-        (metric().with("function", "median"), "query.function", "sum, avg, min, max"),
+        (
+            metric().with("function", "median"),
+            "query.function",
+            "sum, avg, min, max",
+        ),
         (metric().with("function", "sum,sum"), "query.function", "twice"),
         (
             by(&person, "metric", &own, "day", FALL).with("function", "sum"),
@@ -349,7 +414,13 @@ async fn what_is_wrong_is_named_with_what_exists() {
             "event",
         ),
         (
-            by(&person, "event", &own, "day", ("2024-11-04T00:00:00Z", "2024-11-03T00:00:00Z")),
+            by(
+                &person,
+                "event",
+                &own,
+                "day",
+                ("2024-11-04T00:00:00Z", "2024-11-03T00:00:00Z"),
+            ),
             "query.end_time",
             "inverted",
         ),
@@ -360,12 +431,24 @@ async fn what_is_wrong_is_named_with_what_exists() {
         assert!(reply.text().contains(said), "{said}: {reply}");
     }
     by(&person, "event", "Nosuch", "day", FALL).await.must_be(404);
-    by(&person, "event", &format!("Event/{}", Uuid::now_v7()), "day", FALL)
-        .await
-        .must_be(404);
-    let empty = by(&person, "event", &own, "day", ("2024-11-03T00:00:00Z", "2024-11-03T00:00:00Z"))
-        .await
-        .must_be(200);
+    by(
+        &person,
+        "event",
+        &format!("Event/{}", Uuid::now_v7()),
+        "day",
+        FALL,
+    )
+    .await
+    .must_be(404);
+    let empty = by(
+        &person,
+        "event",
+        &own,
+        "day",
+        ("2024-11-03T00:00:00Z", "2024-11-03T00:00:00Z"),
+    )
+    .await
+    .must_be(200);
     assert_eq!(empty.text(), "[]");
     let nothing = by(&person, "metric", "RestingHeartRate", "day", FALL)
         .with("function", "avg")
@@ -378,7 +461,11 @@ async fn what_is_wrong_is_named_with_what_exists() {
 async fn another_persons_records_are_not_counted() {
     let (owner, own) = golden_events().await;
     let stranger = person();
-    for (class, data_type) in [("event", own.as_str()), ("event", "Nosuch"), ("metric", "HeartRate")] {
+    for (class, data_type) in [
+        ("event", own.as_str()),
+        ("event", "Nosuch"),
+        ("metric", "HeartRate"),
+    ] {
         let call = by(&stranger, class, data_type, "day", FALL).with("function", "avg");
         call.with("svc_userid", &owner.id.to_string()).await.problem(403);
     }
@@ -395,14 +482,17 @@ async fn an_answer_has_a_tag_that_changes_with_what_was_read() {
         .header("if-none-match", &tag)
         .await
         .must_be(304);
-    person.records(&own, &[json!({"id": id(50), "start_time": FALL.0})]).await;
+    person
+        .records(&own, &[json!({"id": id(50), "start_time": FALL.0})])
+        .await;
     by(&person, "event", &own, "day", FALL)
         .header("if-none-match", &tag)
         .await
         .must_be(200);
 }
 
-/// The label of a period as somebody with a calendar of that zone would write it. For zones whose clocks jump by whole hours.
+/// The label of a period as somebody with a calendar of that zone would write it. For zones whose clocks jump
+/// by whole hours.
 fn label(zone: chrono_tz::Tz, moment: DateTime<Utc>, resolution: &str) -> String {
     let local = moment.with_timezone(&zone);
     let start = match resolution {
@@ -410,7 +500,10 @@ fn label(zone: chrono_tz::Tz, moment: DateTime<Utc>, resolution: &str) -> String
             let midnight = local.date_naive().and_hms_opt(0, 0, 0).unwrap();
             zone.from_local_datetime(&midnight).earliest().unwrap()
         }
-        "60m" => moment.with_timezone(&zone) - chrono::Duration::seconds(i64::from(local.minute() * 60 + local.second())),
+        "60m" => {
+            moment.with_timezone(&zone)
+                - chrono::Duration::seconds(i64::from(local.minute() * 60 + local.second()))
+        }
         _ => local - chrono::Duration::seconds(i64::from(local.minute() % 15 * 60 + local.second())),
     };
     let text = start.to_rfc3339_opts(chrono::SecondsFormat::Secs, false);
@@ -424,14 +517,23 @@ fn label(zone: chrono_tz::Tz, moment: DateTime<Utc>, resolution: &str) -> String
 #[tokio::test]
 async fn random_records_are_counted_as_by_hand() {
     let person = person();
-    let begin = DateTime::parse_from_rfc3339("2024-10-25T00:00:00Z").unwrap().with_timezone(&Utc);
+    let begin = DateTime::parse_from_rfc3339("2024-10-25T00:00:00Z")
+        .unwrap()
+        .with_timezone(&Utc);
     let mut seed = 7_u64;
     let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % below
     };
     let moments: Vec<(DateTime<Utc>, f64)> = (0..3000)
-        .map(|_| (begin + chrono::Duration::seconds(random(14 * 86_400) as i64), random(200) as f64))
+        .map(|_| {
+            (
+                begin + chrono::Duration::seconds(random(14 * 86_400) as i64),
+                random(200) as f64,
+            )
+        })
         .collect();
     for (part, some) in moments.chunks(1000).enumerate() {
         let samples: Vec<Value> = some
@@ -457,7 +559,11 @@ async fn random_records_are_counted_as_by_hand() {
             for (moment, value) in moments.iter().filter(|(moment, _)| inside(moment)) {
                 let label = label(zone, *moment, resolution);
                 let order = DateTime::parse_from_rfc3339(&label).unwrap().with_timezone(&Utc);
-                expected.entry(order).or_insert((label, Vec::new())).1.push(*value);
+                expected
+                    .entry(order)
+                    .or_insert((label, Vec::new()))
+                    .1
+                    .push(*value);
             }
             let call = by(&person, "metric", "HeartRate", resolution, range).with("time_zone", zone.name());
             let rows = call
@@ -470,9 +576,9 @@ async fn random_records_are_counted_as_by_hand() {
             let expected: Vec<Value> = expected
                 .into_values()
                 .map(|(label, values)| {
-                    let (least, most) = values
-                        .iter()
-                        .fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(*value), most.max(*value)));
+                    let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(least, most), value| {
+                        (least.min(*value), most.max(*value))
+                    });
                     json!({"time": label, "sum": values.iter().sum::<f64>(), "min": least, "max": most})
                 })
                 .collect();

@@ -1,11 +1,13 @@
-//! Who is asking: every token that is refused is refused before anything else is looked at, and nobody reads what is another's.
+//! Who is asking: every token that is refused is refused before anything else is looked at, and nobody reads
+//! what is another's.
 
 use base64::encode as base64url;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::{
-    ALL_TIME, AUDIENCE, Almanac, ISSUER, IdentityProvider, Person, Setup, at, claims, heart_rate, id, now, person, shared, sign,
+    ALL_TIME, AUDIENCE, Almanac, ISSUER, IdentityProvider, Person, Setup, at, claims, heart_rate, id, now,
+    person, shared, sign,
 };
 
 /// A catalogue read: allowed to everybody who is somebody.
@@ -17,7 +19,9 @@ async fn status(reader: &Person) -> u16 {
 async fn no_token_is_401_with_the_scheme_and_a_problem() {
     let reply = shared().nobody().get("/data/v0/metrics_catalog").await;
     assert!(
-        reply.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer")),
+        reply
+            .header("www-authenticate")
+            .is_some_and(|value| value.starts_with("Bearer")),
         "{reply}"
     );
     reply.problem(401);
@@ -47,7 +51,10 @@ async fn malformed_tokens_are_401() {
         &format!("{whole}.x"),
         &"y".repeat(20_000),
     ] {
-        assert!(matches!(status(&person.showing(token)).await, 401 | 431), "{token}");
+        assert!(
+            matches!(status(&person.showing(token)).await, 401 | 431),
+            "{token}"
+        );
     }
 }
 
@@ -61,7 +68,10 @@ async fn other_schemes_are_401() {
         person.token().to_owned(),
         "Bearer".to_owned(),
     ] {
-        let reply = nobody.get("/data/v0/metrics_catalog").header("authorization", &value).await;
+        let reply = nobody
+            .get("/data/v0/metrics_catalog")
+            .header("authorization", &value)
+            .await;
         assert_eq!(reply.status, 401, "{value}: {reply}");
     }
 }
@@ -86,7 +96,10 @@ async fn a_refused_token_is_refused_before_anything_else() {
         stranger.get("/data/v0/not-a-uuid/metric_samples"),
         stranger.get("/data/v1/updates").with("start_time", "rubbish"),
         stranger.record("NoSuchType", &json!({})),
-        stranger.ingest("HeartRate").header("content-type", "image/png").body("not json"),
+        stranger
+            .ingest("HeartRate")
+            .header("content-type", "image/png")
+            .body("not json"),
         stranger
             .ingest("HeartRate")
             .header("content-type", "application/json")
@@ -117,15 +130,30 @@ async fn refusals_say_nothing_about_the_reason_and_tokens_are_never_logged() {
     let person = server.person();
     let mut tampered = person.token().to_owned();
     tampered.pop();
-    let first = person.showing(tampered.clone()).get("/data/v0/metrics_catalog").await.must_be(401);
-    let second = person.showing("rubbish").get("/data/v0/metrics_catalog").await.must_be(401);
-    assert_eq!(first.json()["detail"], second.json()["detail"], "the answer tells reasons apart");
+    let first = person
+        .showing(tampered.clone())
+        .get("/data/v0/metrics_catalog")
+        .await
+        .must_be(401);
+    let second = person
+        .showing("rubbish")
+        .get("/data/v0/metrics_catalog")
+        .await
+        .must_be(401);
+    assert_eq!(
+        first.json()["detail"],
+        second.json()["detail"],
+        "the answer tells reasons apart"
+    );
     person.samples("HeartRate", &at("10:00"), &at("11:00")).await;
     server.stop();
     let log = server.log();
     for secret in [person.token(), &tampered] {
         assert!(!log.contains(secret), "a token is in the log");
-        assert!(!log.contains(secret.rsplit_once('.').unwrap().1), "a signature is in the log");
+        assert!(
+            !log.contains(secret.rsplit_once('.').unwrap().1),
+            "a signature is in the log"
+        );
     }
 }
 
@@ -139,7 +167,9 @@ async fn health_needs_no_token() {
 #[tokio::test]
 async fn another_persons_data_is_403_whether_the_person_exists_or_not() {
     let (owner, reader) = (person(), person());
-    owner.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    owner
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let mut answers: Vec<Value> = Vec::new();
     for owner in [owner.id, Uuid::new_v4()] {
         let path = format!("/data/v0/{owner}/metric_samples");
@@ -174,7 +204,9 @@ async fn another_persons_data_is_403_whether_the_person_exists_or_not() {
 #[tokio::test]
 async fn naming_oneself_is_allowed() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let reply = person
         .read("metric", "HeartRate")
         .with("svc_userid", &person.id.to_string().to_uppercase())
@@ -193,7 +225,11 @@ async fn a_persons_id_that_is_no_uuid_is_422_or_404() {
         .with("end_time", ALL_TIME.1)
         .await;
     assert!(matches!(reply.status, 404 | 422), "{reply}");
-    person.read("metric", "HeartRate").with("svc_userid", "somebody").await.faults();
+    person
+        .read("metric", "HeartRate")
+        .with("svc_userid", "somebody")
+        .await
+        .faults();
 }
 
 /// A server that believes `provider` alone.
@@ -215,7 +251,9 @@ async fn an_outside_providers_tokens_are_believed() {
     let server = trusting(&provider).start();
     let id_ = Uuid::new_v4();
     let person = outsider(&server, id_, sign("first", &claims(id_)));
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
     for _ in 0..20 {
         assert_eq!(status(&person).await, 200);
@@ -253,7 +291,11 @@ async fn claims_that_do_not_fit_are_401() {
         ("aud", json!("another")),
         ("aud", Value::Null),
     ] {
-        assert_eq!(status(&altered(name, value.clone())).await, 401, "{name}: {value}");
+        assert_eq!(
+            status(&altered(name, value.clone())).await,
+            401,
+            "{name}: {value}"
+        );
     }
     let mut nameless = claims(id_);
     nameless["svc_userid"] = json!("somebody");
@@ -276,7 +318,9 @@ async fn the_person_is_the_configured_claim_else_the_subject() {
     let mut with_claim = base.clone();
     with_claim["https://almanac.example/user"] = json!(claimed);
     let by_claim = outsider(&server, claimed, sign("first", &with_claim));
-    by_claim.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    by_claim
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     assert_eq!(by_claim.all_samples("HeartRate").await.len(), 1);
     let by_subject = outsider(&server, subject, sign("first", &base));
     assert!(by_subject.all_samples("HeartRate").await.is_empty());
@@ -287,7 +331,10 @@ async fn a_key_that_nobody_published_is_401_and_its_own_tokens_too() {
     let provider = IdentityProvider::start(&["first"]).await;
     let server = trusting(&provider).start();
     let id_ = Uuid::new_v4();
-    assert_eq!(status(&outsider(&server, id_, sign("forged", &claims(id_)))).await, 401);
+    assert_eq!(
+        status(&outsider(&server, id_, sign("forged", &claims(id_)))).await,
+        401
+    );
     let embedded = Setup::default().prepare();
     assert_eq!(
         status(&outsider(&server, id_, embedded.token(id_))).await,
@@ -317,7 +364,12 @@ async fn the_public_key_is_no_secret_to_sign_with() {
         kid: Some("first".to_owned()),
         ..jsonwebtoken::Header::new(jsonwebtoken::Algorithm::HS256)
     };
-    let forged = jsonwebtoken::encode(&header, &claims(id_), &jsonwebtoken::EncodingKey::from_secret(public.as_bytes())).unwrap();
+    let forged = jsonwebtoken::encode(
+        &header,
+        &claims(id_),
+        &jsonwebtoken::EncodingKey::from_secret(public.as_bytes()),
+    )
+    .unwrap();
     assert_eq!(status(&outsider(&server, id_, forged)).await, 401);
 }
 
@@ -326,7 +378,10 @@ async fn a_rotated_key_is_found_without_a_restart() {
     let provider = IdentityProvider::start(&["first"]).await;
     let server = trusting(&provider).start();
     let id_ = Uuid::new_v4();
-    assert_eq!(status(&outsider(&server, id_, sign("first", &claims(id_)))).await, 200);
+    assert_eq!(
+        status(&outsider(&server, id_, sign("first", &claims(id_)))).await,
+        200
+    );
     provider.rotate(&["first", "second"]);
     let rotated = outsider(&server, id_, sign("second", &claims(id_)));
     // The provider is not asked more often than a least interval allows, so the new key may take a moment.
@@ -347,11 +402,12 @@ mod base64 {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut text = String::new();
         for group in bytes.chunks(3) {
-            let bits = group
-                .iter()
-                .enumerate()
-                .fold(0_u32, |bits, (place, byte)| bits | u32::from(*byte) << (16 - 8 * place));
-            text.extend((0..=group.len()).map(|place| LETTERS[(bits >> (18 - 6 * place) & 63) as usize] as char));
+            let bits = group.iter().enumerate().fold(0_u32, |bits, (place, byte)| {
+                bits | u32::from(*byte) << (16 - 8 * place)
+            });
+            text.extend(
+                (0..=group.len()).map(|place| LETTERS[(bits >> (18 - 6 * place) & 63) as usize] as char),
+            );
         }
         text
     }

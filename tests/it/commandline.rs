@@ -41,8 +41,16 @@ fn wrong_usage_ends_with_2() {
         &["token", "--user", &Uuid::new_v4().to_string(), "--days", "many"],
     ] {
         let ended = almanac.run(arguments);
-        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {:?}", output(&ended));
-        assert!(output(&ended).0.is_empty(), "{arguments:?} wrote to standard output");
+        assert_eq!(
+            ended.status.code(),
+            Some(2),
+            "{arguments:?}: {:?}",
+            output(&ended)
+        );
+        assert!(
+            output(&ended).0.is_empty(),
+            "{arguments:?} wrote to standard output"
+        );
     }
 }
 
@@ -69,16 +77,29 @@ async fn a_token_made_before_the_first_start_is_good_after_it() {
     let user = Uuid::new_v4();
     let token = almanac.token(user);
     almanac.launch();
-    almanac.nobody().showing(token).get("/data/v0/metrics_catalog").await.must_be(200);
+    almanac
+        .nobody()
+        .showing(token)
+        .get("/data/v0/metrics_catalog")
+        .await
+        .must_be(200);
 }
 
 #[test]
 fn the_data_directory_is_the_operators_alone() {
     let almanac = Almanac::start();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(almanac.data_dir()), 0o700, "nobody else gets further than this");
-    let entries = fs::read_dir(almanac.data_dir()).unwrap().map(|entry| entry.unwrap().path());
-    let keys: Vec<_> = entries.filter(|path| path.to_string_lossy().contains("key")).collect();
+    assert_eq!(
+        mode(almanac.data_dir()),
+        0o700,
+        "nobody else gets further than this"
+    );
+    let entries = fs::read_dir(almanac.data_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let keys: Vec<_> = entries
+        .filter(|path| path.to_string_lossy().contains("key"))
+        .collect();
     assert!(!keys.is_empty(), "no signing key");
     for key in keys {
         assert_eq!(mode(&key), 0o600, "{}", key.display());
@@ -132,12 +153,17 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
         "log_format = \"json\"\nuser_claim = \"from_the_file\"\nsource_prefix = \"org.file\"\n",
     )
     .unwrap();
-    let almanac = Setup::default().with("ALMANAC_SOURCE_PREFIX", "org.environment").prepare();
+    let almanac = Setup::default()
+        .with("ALMANAC_SOURCE_PREFIX", "org.environment")
+        .prepare();
     let ended = almanac.run(&["config", "--config", file.to_str().unwrap()]);
     assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
     let (text, _) = output(&ended);
     assert!(text.contains("from_the_file"), "{text}");
-    assert!(text.contains("org.environment") && !text.contains("org.file"), "{text}");
+    assert!(
+        text.contains("org.environment") && !text.contains("org.file"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -157,7 +183,11 @@ fn a_setting_that_cannot_be_is_refused_at_the_start() {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let ended = ends_soon(started.spawn().unwrap()).unwrap_or_else(|| panic!("{name}={value} is served"));
-        assert!(matches!(ended.status.code(), Some(1 | 2)), "{name}={value}: {:?}", output(&ended));
+        assert!(
+            matches!(ended.status.code(), Some(1 | 2)),
+            "{name}={value}: {:?}",
+            output(&ended)
+        );
         assert!(
             output(&ended).1.contains(value),
             "{name}={value} is not named: {:?}",
@@ -193,7 +223,12 @@ async fn check_finds_nothing_wrong_with_what_was_written() {
         }
         person.delete("HeartRate", id(3)).await;
         let ended = almanac.run(&["check"]);
-        assert_eq!(ended.status.code(), Some(0), "while it runs: {:?}", output(&ended));
+        assert_eq!(
+            ended.status.code(),
+            Some(0),
+            "while it runs: {:?}",
+            output(&ended)
+        );
         almanac.stop();
         let ended = almanac.run(&["check"]);
         assert_eq!(ended.status.code(), Some(0), "at rest: {:?}", output(&ended));
@@ -204,21 +239,30 @@ async fn check_finds_nothing_wrong_with_what_was_written() {
 async fn a_backup_made_while_people_write_can_be_served() {
     let almanac = Setup::default().busy_upkeep().start();
     let person = almanac.person();
-    let records: Vec<_> = (0..2000).map(|n| heart_rate(id(n), &crate::harness::instant(n), 60)).collect();
+    let records: Vec<_> = (0..2000)
+        .map(|n| heart_rate(id(n), &crate::harness::instant(n), 60))
+        .collect();
     person.records("HeartRate", &records).await;
-    person.records("StepCount", &[steps(id(1), &at("10:00"), &at("10:05"), 100)]).await;
+    person
+        .records("StepCount", &[steps(id(1), &at("10:00"), &at("10:05"), 100)])
+        .await;
     person.delete("HeartRate", id(7)).await;
     almanac.until_objects(1).await;
     let own_type = person.define("Event", &serde_json::json!({"name": "Tea"})).await;
     person
-        .records(&own_type, &[serde_json::json!({"id": id(1), "start_time": at("10:00")})])
+        .records(
+            &own_type,
+            &[serde_json::json!({"id": id(1), "start_time": at("10:00")})],
+        )
         .await;
 
     let home = TempDir::new().unwrap();
     let copy = home.path().join("copy");
     let ended = almanac.run(&["backup", copy.to_str().unwrap()]);
     assert_eq!(ended.status.code(), Some(0), "{:?}", output(&ended));
-    person.records("HeartRate", &[heart_rate(id(9999), &at("23:00"), 99)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(9999), &at("23:00"), 99)])
+        .await;
 
     let restored = Setup::default().in_dir(&copy).start();
     let there = restored.person_called(person.id);
@@ -238,6 +282,9 @@ async fn a_backup_never_writes_into_what_is_there() {
     fs::write(target.path().join("mine"), "precious").unwrap();
     let ended = almanac.run(&["backup", target.path().to_str().unwrap()]);
     assert_ne!(ended.status.code(), Some(0), "{:?}", output(&ended));
-    assert_eq!(fs::read_to_string(target.path().join("mine")).unwrap(), "precious");
+    assert_eq!(
+        fs::read_to_string(target.path().join("mine")).unwrap(),
+        "precious"
+    );
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
 }

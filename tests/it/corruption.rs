@@ -1,4 +1,5 @@
-//! One damaged bit, in an object or in the catalogue, is an error that can be looked up, and never a wrong answer.
+//! One damaged bit, in an object or in the catalogue, is an error that can be looked up, and never a wrong
+//! answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ const ROWS: u32 = 3000;
 
 async fn with_rows(server: &Almanac) -> Person {
     let person = server.person();
-    let records: Vec<Value> = (0..ROWS).map(|n| heart_rate(id(n), &instant(n), n % 97)).collect();
+    let records: Vec<Value> = (0..ROWS)
+        .map(|n| heart_rate(id(n), &instant(n), n % 97))
+        .collect();
     person.records("HeartRate", &records).await;
     person
 }
@@ -47,7 +50,11 @@ async fn until_in_one_object(server: &Almanac) -> PathBuf {
             let named = server.objects().into_iter().find(|object| object.ends_with(path));
             return named.expect("the object that the catalogue names");
         }
-        assert!(Instant::now() < deadline, "not flushed: {paths:?}\n{}", server.log());
+        assert!(
+            Instant::now() < deadline,
+            "not flushed: {paths:?}\n{}",
+            server.log()
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -63,8 +70,17 @@ fn assert_clear(reply: Reply, server: &Almanac) {
         problem.to_string().contains(&named) || problem["instance"].is_string(),
         "nothing to look up: {shown}"
     );
-    for inside in ["parquet", "sqlite", ".rs:", "panicked", &server.data_dir().display().to_string()] {
-        assert!(!problem.to_string().to_lowercase().contains(inside), "{inside} is shown: {problem}");
+    for inside in [
+        "parquet",
+        "sqlite",
+        ".rs:",
+        "panicked",
+        &server.data_dir().display().to_string(),
+    ] {
+        assert!(
+            !problem.to_string().to_lowercase().contains(inside),
+            "{inside} is shown: {problem}"
+        );
     }
 }
 
@@ -100,7 +116,9 @@ async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
         match read(&person).attempt().await {
             // An answer that breaks off midway is no answer either.
             Err(_) => refused += 1,
-            Ok(reply) if reply.status == 200 => assert!(is_right(&reply), "byte {place} of {length}: a wrong answer"),
+            Ok(reply) if reply.status == 200 => {
+                assert!(is_right(&reply), "byte {place} of {length}: a wrong answer")
+            }
             Ok(reply) => {
                 assert_clear(reply, &server);
                 refused += 1;
@@ -132,13 +150,20 @@ async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
     drop(read(&person).attempt().await);
     let metrics = server.metrics().await;
     assert!(metrics.sum(&["corrupt"]) > 0.0, "no metric tells of it");
-    person.samples("RestingHeartRate", "2024-05-01", "2024-06-01").await;
-    person.records("RestingHeartRate", &[heart_rate(id(1), &instant(1), 50)]).await;
+    person
+        .samples("RestingHeartRate", "2024-05-01", "2024-06-01")
+        .await;
+    person
+        .records("RestingHeartRate", &[heart_rate(id(1), &instant(1), 50)])
+        .await;
 
     server.stop();
     fs::write(&object, &whole).unwrap();
     server.launch();
-    assert!(is_right(&read(&person).await.must_be(200)), "the mended object is read again");
+    assert!(
+        is_right(&read(&person).await.must_be(200)),
+        "the mended object is read again"
+    );
 }
 
 #[tokio::test]
@@ -166,7 +191,8 @@ async fn a_missing_or_truncated_object_is_an_error() {
     }
 }
 
-/// Every cell of the catalogue's tables that holds bytes, text or numbers of some person's data, as (table, column, row).
+/// Every cell of the catalogue's tables that holds bytes, text or numbers of some person's data, as (table,
+/// column, row).
 async fn cells(catalogue: &Path) -> Vec<(String, String)> {
     let mut connection = SqliteConnection::connect(&format!("sqlite://{}", catalogue.display()))
         .await
@@ -179,17 +205,25 @@ async fn cells(catalogue: &Path) -> Vec<(String, String)> {
     for table in tables {
         let table: String = table.get(0);
         let columns = connection
-            .fetch_all(sqlx::AssertSqlSafe(format!("SELECT name FROM pragma_table_info('{table}')")))
+            .fetch_all(sqlx::AssertSqlSafe(format!(
+                "SELECT name FROM pragma_table_info('{table}')"
+            )))
             .await
             .unwrap();
-        found.extend(columns.into_iter().map(|column| (table.clone(), column.get::<String, _>(0))));
+        found.extend(
+            columns
+                .into_iter()
+                .map(|column| (table.clone(), column.get::<String, _>(0))),
+        );
     }
     found
 }
 
 fn catalogue_of(server: &Almanac) -> PathBuf {
     let is_database = |path: &Path| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3\0"));
-    let files = fs::read_dir(server.data_dir()).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(server.data_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     files
         .into_iter()
         .find(|path| path.is_file() && is_database(path))
@@ -214,7 +248,10 @@ async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer(
     let catalogue = catalogue_of(&server);
     let whole = fs::read(&catalogue).unwrap();
     let columns = cells(&catalogue).await;
-    assert!(columns.iter().any(|(table, _)| table.contains("blob")), "no blobs in {columns:?}");
+    assert!(
+        columns.iter().any(|(table, _)| table.contains("blob")),
+        "no blobs in {columns:?}"
+    );
     let mut refused = Vec::new();
     for (table, column) in columns {
         restore(&catalogue, &whole);
@@ -244,7 +281,9 @@ async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer(
         server.stop();
     }
     assert!(
-        refused.iter().any(|(table, column)| table == "blobs" && column == "blob"),
+        refused
+            .iter()
+            .any(|(table, column)| table == "blobs" && column == "blob"),
         "a damaged tail was read: {refused:?}"
     );
     println!("{} columns whose damage a read refuses", refused.len());
@@ -260,7 +299,10 @@ async fn one_flipped_bit_in_any_column_of_the_catalogue_is_never_a_wrong_answer(
     );
     server.launch();
     drop(read(&person).attempt().await);
-    assert!(server.metrics().await.sum(&["corrupt"]) > 0.0, "no metric tells of it");
+    assert!(
+        server.metrics().await.sum(&["corrupt"]) > 0.0,
+        "no metric tells of it"
+    );
 }
 
 fn restore(catalogue: &Path, whole: &[u8]) {
@@ -295,7 +337,9 @@ async fn damage(catalogue: &Path, table: &str, column: &str) -> bool {
         "blob" => {
             let mut bytes = row.get::<Vec<u8>, _>(1);
             let middle = bytes.len() / 2;
-            let Some(place) = bytes.get_mut(middle) else { return false };
+            let Some(place) = bytes.get_mut(middle) else {
+                return false;
+            };
             *place ^= 1;
             let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("x'{}'", digits.concat())

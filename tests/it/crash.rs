@@ -1,5 +1,5 @@
-//! Kill -9 at any moment: what was acknowledged is there, once, with its last value; what was deleted is not; nothing is invented; and a request that had no
-//! answer happened wholly or not at all.
+//! Kill -9 at any moment: what was acknowledged is there, once, with its last value; what was deleted is not;
+//! nothing is invented; and a request that had no answer happened wholly or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,14 +62,21 @@ impl Writer {
                 (self.person.lines("HeartRate", &records), after)
             }
             1..=7 => {
-                let ids: Vec<u32> = (0..=self.random.below(15)).map(|_| self.random.below(300)).collect();
-                let tombstone = |n: &u32| json!({"deleted_id": id(self.first + n), "deleted_type": "HeartRate"});
-                let call = self.person.lines("DeletedRecord", &ids.iter().map(tombstone).collect::<Vec<_>>());
+                let ids: Vec<u32> = (0..=self.random.below(15))
+                    .map(|_| self.random.below(300))
+                    .collect();
+                let tombstone =
+                    |n: &u32| json!({"deleted_id": id(self.first + n), "deleted_type": "HeartRate"});
+                let call = self
+                    .person
+                    .lines("DeletedRecord", &ids.iter().map(tombstone).collect::<Vec<_>>());
                 after.retain(|n, _| !ids.contains(n));
                 (call, after)
             }
             _ => {
-                let ids: Vec<u32> = (0..=self.random.below(20)).map(|_| self.random.below(300)).collect();
+                let ids: Vec<u32> = (0..=self.random.below(20))
+                    .map(|_| self.random.below(300))
+                    .collect();
                 let records: Vec<Value> = ids.iter().map(|n| self.sample(*n, value)).collect();
                 after.extend(ids.iter().map(|n| (*n, value)));
                 (self.person.lines("HeartRate", &records), after)
@@ -109,7 +116,11 @@ async fn stored(person: &Person, first: u32) -> Known {
         if low <= record && record < high {
             let n = (record.as_u128() - low.as_u128()) as u32;
             let value: f64 = row["value"].as_str().unwrap().parse().unwrap();
-            assert_eq!(found.insert(n, value as u32), None, "record {record} is there twice");
+            assert_eq!(
+                found.insert(n, value as u32),
+                None,
+                "record {record} is there twice"
+            );
         }
     }
     found
@@ -168,7 +179,10 @@ async fn survives(backends: Backends, rounds: u32) {
             writers.push(writer);
         }
     }
-    println!("{} requests were acknowledged", acknowledged.load(Ordering::Relaxed));
+    println!(
+        "{} requests were acknowledged",
+        acknowledged.load(Ordering::Relaxed)
+    );
     assert!(
         acknowledged.load(Ordering::Relaxed) > u64::from(rounds),
         "hardly anything was written"
@@ -226,7 +240,9 @@ async fn a_single_record_is_there_after_kill_9_at_once() {
     let server = Setup::default().start();
     let person = server.person();
     for n in 0..5 {
-        person.records("HeartRate", &[heart_rate(id(n), &instant(n), n)]).await;
+        person
+            .records("HeartRate", &[heart_rate(id(n), &instant(n), n)])
+            .await;
         server.kill();
         server.launch();
         let samples = person.all_samples("HeartRate").await;

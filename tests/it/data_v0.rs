@@ -16,16 +16,29 @@ async fn metrics_catalog_lists_every_metric_with_its_unit_and_column() {
         }
         assert!(metric["is_time_series"].is_boolean(), "{metric}");
         assert!(
-            matches!(metric["metric_kind"].as_str(), Some("cumulative" | "discrete") | None),
+            matches!(
+                metric["metric_kind"].as_str(),
+                Some("cumulative" | "discrete") | None
+            ),
             "{metric}"
         );
     }
-    let heart_rate = metrics.iter().find(|metric| metric["name"] == json!("HeartRate")).unwrap();
+    let heart_rate = metrics
+        .iter()
+        .find(|metric| metric["name"] == json!("HeartRate"))
+        .unwrap();
     assert_eq!(
-        (&heart_rate["unit"], &heart_rate["value_column"], &heart_rate["metric_kind"]),
+        (
+            &heart_rate["unit"],
+            &heart_rate["value_column"],
+            &heart_rate["metric_kind"]
+        ),
         (&json!("bpm"), &json!("heart_rate"), &json!("discrete"))
     );
-    let mood = metrics.iter().find(|metric| metric["name"] == json!("ReportedMood")).unwrap();
+    let mood = metrics
+        .iter()
+        .find(|metric| metric["name"] == json!("ReportedMood"))
+        .unwrap();
     assert!(mood["metric_kind"].is_null(), "{mood}");
 }
 
@@ -119,7 +132,8 @@ async fn rows_come_by_start_then_end_then_id() {
         person.records("StepCount", half).await;
     }
     let samples = person.all_samples("StepCount").await;
-    let key = |row: &Value| ["start_date", "end_date", "uuid"].map(|name| row[name].as_str().unwrap().to_owned());
+    let key =
+        |row: &Value| ["start_date", "end_date", "uuid"].map(|name| row[name].as_str().unwrap().to_owned());
     let keys: Vec<[String; 3]> = samples.iter().map(key).collect();
     assert_eq!(keys.len(), 40);
     assert!(keys.is_sorted(), "{keys:?}");
@@ -128,7 +142,12 @@ async fn rows_come_by_start_then_end_then_id() {
 #[tokio::test]
 async fn no_data_is_an_empty_answer_in_every_method() {
     let person = person();
-    assert!(person.samples("HeartRate", &at("10:00"), &at("11:00")).await.is_empty());
+    assert!(
+        person
+            .samples("HeartRate", &at("10:00"), &at("11:00"))
+            .await
+            .is_empty()
+    );
     for method in METHODS {
         let reply = person
             .metric_samples("HeartRate", &at("10:00"), &at("11:00"))
@@ -145,9 +164,19 @@ async fn no_data_is_an_empty_answer_in_every_method() {
 #[tokio::test]
 async fn an_empty_range_is_200_without_rows_and_an_inverted_one_422() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    assert!(person.samples("HeartRate", &at("10:00"), &at("10:00")).await.is_empty());
-    let faults = person.metric_samples("HeartRate", &at("11:00"), &at("10:00")).await.faults();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    assert!(
+        person
+            .samples("HeartRate", &at("10:00"), &at("10:00"))
+            .await
+            .is_empty()
+    );
+    let faults = person
+        .metric_samples("HeartRate", &at("11:00"), &at("10:00"))
+        .await
+        .faults();
     assert!(faults.iter().any(|place| place.contains("_time")), "{faults:?}");
 }
 
@@ -155,7 +184,11 @@ async fn an_empty_range_is_200_without_rows_and_an_inverted_one_422() {
 async fn missing_and_malformed_parameters_are_422_with_their_names() {
     let person = person();
     let path = format!("/data/v0/{}/metric_samples", person.id);
-    let whole = [("metric", "HeartRate"), ("start_time", "2024-05-01"), ("end_time", "2024-05-02")];
+    let whole = [
+        ("metric", "HeartRate"),
+        ("start_time", "2024-05-01"),
+        ("end_time", "2024-05-02"),
+    ];
     for (missing, _) in whole {
         let call = whole
             .iter()
@@ -182,14 +215,19 @@ async fn missing_and_malformed_parameters_are_422_with_their_names() {
             .with("start_time", value)
             .with("end_time", "2030-01-01");
         let faults = call.await.faults();
-        assert!(faults.iter().any(|place| place == "query.start_time"), "{value}: {faults:?}");
+        assert!(
+            faults.iter().any(|place| place == "query.start_time"),
+            "{value}: {faults:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn every_spelling_of_a_moment_is_understood_in_a_query() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let path = format!(
         "/data/v0/{}/metric_samples?metric=HeartRate&end_time=2024-05-01T10:00:01Z",
         person.id
@@ -207,14 +245,19 @@ async fn every_spelling_of_a_moment_is_understood_in_a_query() {
         ("2024-05-01T10:00:00", true),
         ("2024-05-01", true),
     ] {
-        let reply = person.get(&format!("{path}&start_time={spelling}")).await.must_be(200);
+        let reply = person
+            .get(&format!("{path}&start_time={spelling}"))
+            .await
+            .must_be(200);
         assert_eq!(reply.rows().len(), usize::from(found), "{reply}");
     }
 }
 
 #[tokio::test]
 async fn an_unknown_metric_is_refused() {
-    let reply = person().metric_samples("NoSuchMetric", &at("10:00"), &at("11:00")).await;
+    let reply = person()
+        .metric_samples("NoSuchMetric", &at("10:00"), &at("11:00"))
+        .await;
     assert!(matches!(reply.status, 404 | 422), "{reply}");
 }
 
@@ -224,7 +267,10 @@ async fn an_unknown_output_is_422_and_names_those_that_exist() {
         .metric_samples("HeartRate", &at("10:00"), &at("11:00"))
         .with("output", "xml")
         .await;
-    assert!(reply.faults().iter().any(|place| place == "query.output"), "{reply}");
+    assert!(
+        reply.faults().iter().any(|place| place == "query.output"),
+        "{reply}"
+    );
     for method in METHODS {
         assert!(reply.text().contains(method), "{method} is not named: {reply}");
     }
@@ -238,7 +284,9 @@ async fn a_watch_and_a_phone_both_appear() {
         record["source_properties"] = json!({"name": name, "productType": name});
         record
     };
-    person.records("StepCount", &[from(1, "Watch6,1"), from(2, "iPhone14,2")]).await;
+    person
+        .records("StepCount", &[from(1, "Watch6,1"), from(2, "iPhone14,2")])
+        .await;
     assert_eq!(person.all_samples("StepCount").await.len(), 2);
 }
 
@@ -284,7 +332,8 @@ async fn all_eight_output_methods_carry_the_same_rows() {
     }
 }
 
-/// Whether a cell means the same as the JSON answer's, given that a method may spell it as text, and that structs of nothing are null in some of them.
+/// Whether a cell means the same as the JSON answer's, given that a method may spell it as text, and that
+/// structs of nothing are null in some of them.
 fn same(cell: &Value, expected: &Value) -> bool {
     if cell == expected {
         return true;
@@ -298,7 +347,8 @@ fn same(cell: &Value, expected: &Value) -> bool {
             serde_json::from_str::<Value>(text).is_ok_and(|cell| same(&cell, expected))
         }
         (Value::String(cell), Value::String(text)) => {
-            cell.trim_end_matches('Z').trim_end_matches('0') == text.trim_end_matches('Z').trim_end_matches('0')
+            cell.trim_end_matches('Z').trim_end_matches('0')
+                == text.trim_end_matches('Z').trim_end_matches('0')
         }
         (Value::Object(cell), Value::Object(object)) => {
             cell.len() == object.len()
@@ -327,7 +377,11 @@ async fn arrow_and_parquet_carry_real_types() {
         assert_eq!(frame.data_type("value"), DataType::Float64, "{method}");
         assert_eq!(frame.data_type("unit"), DataType::Utf8, "{method}");
         assert!(frame.data_type("count").is_integer(), "{method}");
-        assert_eq!(frame.data_type("has_undetermined_duration"), DataType::Boolean, "{method}");
+        assert_eq!(
+            frame.data_type("has_undetermined_duration"),
+            DataType::Boolean,
+            "{method}"
+        );
         for nested in ["source_properties", "device_properties"] {
             assert!(
                 matches!(frame.data_type(nested), DataType::Struct(_)),
@@ -386,7 +440,9 @@ async fn csv_quotes_where_needed_and_quotecsv_everywhere() {
         .await
         .must_be(200);
     assert!(
-        quoted.text().starts_with("\"uuid\",\"start_date\",\"end_date\",\"value\","),
+        quoted
+            .text()
+            .starts_with("\"uuid\",\"start_date\",\"end_date\",\"value\","),
         "{quoted}"
     );
     let second = quoted.text().lines().nth(1).unwrap();
@@ -398,15 +454,22 @@ async fn rule_6_1_the_misspelt_names_serve_and_are_never_listed() {
     let person = person();
     let metrics = person.get("/data/v0/metrics_catalog").await.must_be(200).rows();
     let names = texts(&metrics, "name");
-    assert!(names.iter().all(|name| !name.contains("Incraese")), "a misspelt name is listed");
+    assert!(
+        names.iter().all(|name| !name.contains("Incraese")),
+        "a misspelt name is listed"
+    );
     let misspelt: Vec<String> = names
         .iter()
         .filter(|name| name.contains("Increase"))
         .map(|name| name.replace("Increase", "Incraese"))
         .collect();
     assert!(!misspelt.is_empty());
-    for (alias, proper) in misspelt.iter().zip(names.iter().filter(|name| name.contains("Increase"))) {
-        let record = json!({"uuid": Uuid::new_v4(), "start_date": at("10:00"), "end_date": at("10:01"), "value": 0});
+    for (alias, proper) in misspelt
+        .iter()
+        .zip(names.iter().filter(|name| name.contains("Increase")))
+    {
+        let record =
+            json!({"uuid": Uuid::new_v4(), "start_date": at("10:00"), "end_date": at("10:01"), "value": 0});
         person.record(alias, &record).await.upload();
         assert_eq!(person.all_samples(alias).await.len(), 1);
         assert_eq!(number(&person.all_samples(proper).await[0], "value"), 0.0);

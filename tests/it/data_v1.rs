@@ -26,15 +26,24 @@ async fn every_entry_has_the_published_fields() {
             ),
             "{entry}"
         );
-        assert!(matches!(entry["api_version"].as_str(), Some("v0" | "v1alpha1" | "v1")), "{entry}");
         assert!(
-            matches!(entry["metric_kind"].as_str(), Some("cumulative" | "discrete") | None),
+            matches!(entry["api_version"].as_str(), Some("v0" | "v1alpha1" | "v1")),
+            "{entry}"
+        );
+        assert!(
+            matches!(
+                entry["metric_kind"].as_str(),
+                Some("cumulative" | "discrete") | None
+            ),
             "{entry}"
         );
         assert!(entry["unit"].is_string() || entry["unit"].is_null(), "{entry}");
         assert_eq!(entry["svc_userid"], json!(person.id), "{entry}");
         for name in ["queryable", "recordable", "deprecated"] {
-            assert!(entry[name].is_boolean() || entry[name].is_null(), "{name} of {entry}");
+            assert!(
+                entry[name].is_boolean() || entry[name].is_null(),
+                "{name} of {entry}"
+            );
         }
     }
 }
@@ -54,7 +63,10 @@ async fn class_and_record_spec_agree() {
         }
         if class == "metric" {
             assert!(
-                matches!(entry["record_spec"]["aggregation"].as_str(), Some("cumulative" | "discrete")),
+                matches!(
+                    entry["record_spec"]["aggregation"].as_str(),
+                    Some("cumulative" | "discrete")
+                ),
                 "{entry}"
             );
         }
@@ -64,9 +76,12 @@ async fn class_and_record_spec_agree() {
 #[tokio::test]
 async fn rule_6_3_metrics_catalog_and_the_v0_metrics_of_the_catalogue_are_the_same() {
     let person = person();
-    let metrics: BTreeSet<String> = texts(&person.get("/data/v0/metrics_catalog").await.must_be(200).rows(), "name")
-        .into_iter()
-        .collect();
+    let metrics: BTreeSet<String> = texts(
+        &person.get("/data/v0/metrics_catalog").await.must_be(200).rows(),
+        "name",
+    )
+    .into_iter()
+    .collect();
     let entries = catalog(&person).await;
     let entries: Vec<Value> = entries
         .into_iter()
@@ -119,17 +134,37 @@ async fn data_type_selects_one_and_a_name_of_nothing_is_404() {
         .must_be(200)
         .rows();
     assert_eq!(texts(&one, "id"), ["HeartRate"]);
-    person.get("/data/v1/catalog").with("data_type", "NoSuchType").await.problem(404);
+    person
+        .get("/data/v1/catalog")
+        .with("data_type", "NoSuchType")
+        .await
+        .problem(404);
     let unknown = format!("Event/{}", Uuid::new_v4());
-    person.get("/data/v1/catalog").with("data_type", &unknown).await.problem(404);
+    person
+        .get("/data/v1/catalog")
+        .with("data_type", &unknown)
+        .await
+        .problem(404);
 }
 
 #[tokio::test]
 async fn category_selects() {
     let person = person();
     let all = catalog(&person).await;
-    for category in ["annotations", "location", "mindfulness", "base_type", "healthkit", "sleep"] {
-        let some = person.get("/data/v1/catalog").with("category", category).await.must_be(200).rows();
+    for category in [
+        "annotations",
+        "location",
+        "mindfulness",
+        "base_type",
+        "healthkit",
+        "sleep",
+    ] {
+        let some = person
+            .get("/data/v1/catalog")
+            .with("category", category)
+            .await
+            .must_be(200)
+            .rows();
         let expected: Vec<&Value> = all
             .iter()
             .filter(|entry| entry["categories"].as_array().unwrap().contains(&json!(category)))
@@ -143,8 +178,15 @@ async fn category_selects() {
 async fn one_type_is_read_by_its_id_and_version() {
     let person = person();
     for entry in catalog(&person).await {
-        let (id, version) = (entry["id"].as_str().unwrap(), entry["api_version"].as_str().unwrap());
-        let one = person.get(&format!("/data/v1/catalog/{id}/{version}")).await.must_be(200).json();
+        let (id, version) = (
+            entry["id"].as_str().unwrap(),
+            entry["api_version"].as_str().unwrap(),
+        );
+        let one = person
+            .get(&format!("/data/v1/catalog/{id}/{version}"))
+            .await
+            .must_be(200)
+            .json();
         for name in ["id", "api_version", "class", "name", "categories"] {
             assert_eq!(one[name], entry[name], "{id}");
         }
@@ -158,22 +200,37 @@ async fn one_type_is_read_by_its_id_and_version() {
 async fn rule_6_3_every_schema_is_valid_and_accepts_its_own_examples() {
     let person = person();
     for entry in catalog(&person).await {
-        let (id, version) = (entry["id"].as_str().unwrap(), entry["api_version"].as_str().unwrap());
+        let (id, version) = (
+            entry["id"].as_str().unwrap(),
+            entry["api_version"].as_str().unwrap(),
+        );
         let schema = person
             .get(&format!("/data/v1/catalog/{id}/{version}/schema"))
             .await
             .must_be(200)
             .json();
-        assert_eq!(schema["$schema"], json!("https://json-schema.org/draft/2020-12/schema"), "{id}");
+        assert_eq!(
+            schema["$schema"],
+            json!("https://json-schema.org/draft/2020-12/schema"),
+            "{id}"
+        );
         assert!(jsonschema::meta::is_valid(&schema), "the schema of {id} is none");
-        let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+        let validator = jsonschema::options()
+            .should_validate_formats(true)
+            .build(&schema)
+            .unwrap();
         for example in schema["examples"].as_array().unwrap_or(&Vec::new()) {
-            let errors: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            let errors: Vec<String> = validator
+                .iter_errors(example)
+                .map(|error| error.to_string())
+                .collect();
             assert!(errors.is_empty(), "{id}: {errors:?} in {example}");
         }
         if entry["recordable"] == json!(true) {
             assert!(
-                schema["examples"].as_array().is_some_and(|examples| !examples.is_empty()),
+                schema["examples"]
+                    .as_array()
+                    .is_some_and(|examples| !examples.is_empty()),
                 "{id} has no example"
             );
         }
@@ -204,24 +261,35 @@ async fn updates_count_by_type_and_list_files() {
         .await
         .must_be(200)
         .json();
-    assert_eq!((&before["data_types"], &before["file_changes"]), (&json!({}), &json!([])));
+    assert_eq!(
+        (&before["data_types"], &before["file_changes"]),
+        (&json!({}), &json!([]))
+    );
     person
         .records(
             "HeartRate",
-            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+            &[
+                heart_rate(id(1), &at("10:00"), 60),
+                heart_rate(id(2), &at("10:01"), 61),
+            ],
         )
         .await;
     person
         .record("MomentAnnotation", &json!({"recorded_at": at("10:00")}))
         .await
         .upload();
-    assert_eq!(person.all_updates().await, json!({"HeartRate": 2, "MomentAnnotation": 1}));
+    assert_eq!(
+        person.all_updates().await,
+        json!({"HeartRate": 2, "MomentAnnotation": 1})
+    );
 }
 
 #[tokio::test]
 async fn rule_8_5_updates_range_over_the_time_of_acceptance() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let of_the_sample = person
         .get("/data/v1/updates")
         .with("start_time", "2024-05-01")
@@ -244,10 +312,14 @@ async fn rule_8_5_updates_up_to_now_have_what_was_just_accepted() {
     let person = person();
     let utc = |seconds: u64| {
         let micros = i64::try_from(seconds).unwrap() * 1_000_000;
-        chrono::DateTime::from_timestamp_micros(micros).unwrap().to_rfc3339()
+        chrono::DateTime::from_timestamp_micros(micros)
+            .unwrap()
+            .to_rfc3339()
     };
     let before = crate::harness::now();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let reply = person
         .get("/data/v1/updates")
         .with("start_time", &utc(before))
@@ -271,8 +343,14 @@ async fn a_path_that_is_no_text_is_refused_with_its_place() {
     ] {
         assert_eq!(person.get(path).await.faults(), [place], "{path}");
     }
-    assert_eq!(person.record("%ff", &json!({})).await.faults(), ["path.data_type"]);
-    assert_eq!(person.post("/input/v1/data_type/%ff", &json!({})).await.faults(), ["path.base"]);
+    assert_eq!(
+        person.record("%ff", &json!({})).await.faults(),
+        ["path.data_type"]
+    );
+    assert_eq!(
+        person.post("/input/v1/data_type/%ff", &json!({})).await.faults(),
+        ["path.base"]
+    );
 }
 
 #[tokio::test]
@@ -280,9 +358,17 @@ async fn another_persons_own_types_are_not_in_the_catalogue() {
     let (one, other) = (person(), person());
     let own = one.define("Event", &json!({"name": "Secret"})).await;
     assert!(catalog(&one).await.iter().any(|entry| entry["id"] == json!(own)));
-    assert!(!catalog(&other).await.iter().any(|entry| entry["id"] == json!(own)));
+    assert!(
+        !catalog(&other)
+            .await
+            .iter()
+            .any(|entry| entry["id"] == json!(own))
+    );
     let reply = other.get("/data/v1/catalog").with("data_type", &own).await;
     assert!(matches!(reply.status, 403 | 404), "{reply}");
-    let reply = other.get("/data/v1/catalog").with("svc_userid", &one.id.to_string()).await;
+    let reply = other
+        .get("/data/v1/catalog")
+        .with("svc_userid", &one.id.to_string())
+        .await;
     assert_eq!(reply.status, 403, "{reply}");
 }

@@ -7,7 +7,9 @@ use serde_json::Value;
 use crate::harness::{Almanac, Backends, Forwarder, Person, Setup, heart_rate, id, instant};
 
 fn many(value: u32) -> Vec<Value> {
-    (0..30_000).map(|n| heart_rate(id(n), &instant(n), value)).collect()
+    (0..30_000)
+        .map(|n| heart_rate(id(n), &instant(n), value))
+        .collect()
 }
 
 async fn count(person: &Person, value: f64) -> usize {
@@ -18,9 +20,12 @@ async fn count(person: &Person, value: f64) -> usize {
         .count()
 }
 
-/// Puts a file where the directory of the objects is, so that nothing can be written there; the way back is given.
+/// Puts a file where the directory of the objects is, so that nothing can be written there; the way back is
+/// given.
 fn without_object_directory(server: &Almanac, within: impl FnOnce()) {
-    let entries = fs::read_dir(server.data_dir()).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(server.data_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let directories: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     for directory in &directories {
         fs::rename(directory, directory.with_extension("away")).unwrap();
@@ -48,9 +53,15 @@ async fn objects_that_cannot_be_written_refuse_the_request_and_nothing_else() {
             });
         });
     });
-    assert_eq!((count(&person, 1.0).await, count(&person, 2.0).await), (30_000, 0));
+    assert_eq!(
+        (count(&person, 1.0).await, count(&person, 2.0).await),
+        (30_000, 0)
+    );
     person.records("HeartRate", &many(2)).await;
-    assert_eq!((count(&person, 1.0).await, count(&person, 2.0).await), (0, 30_000));
+    assert_eq!(
+        (count(&person, 1.0).await, count(&person, 2.0).await),
+        (0, 30_000)
+    );
     server.kill();
     server.launch();
     assert_eq!(count(&person, 2.0).await, 30_000);
@@ -71,7 +82,10 @@ async fn wired() -> Option<(Almanac, Forwarder, Forwarder)> {
             "ALMANAC_DATABASE_URL",
             &database_url.replace(address, &format!("127.0.0.1:{}", database.port())),
         )
-        .with("AWS_ENDPOINT_URL", &format!("http://127.0.0.1:{}", objects.port()));
+        .with(
+            "AWS_ENDPOINT_URL",
+            &format!("http://127.0.0.1:{}", objects.port()),
+        );
     // Started aside, because the wires work on this runtime.
     let server = tokio::task::spawn_blocking(move || Setup::default().no_upkeep().on(backends).start())
         .await
@@ -90,12 +104,18 @@ async fn a_lost_object_store_refuses_large_writes_and_forgets_nothing() {
     let refused = person.lines("HeartRate", &many(2)).await;
     assert_eq!(refused.status, 503, "{refused}");
     objects.mend();
-    assert_eq!((count(&person, 1.0).await, count(&person, 2.0).await), (30_000, 0));
+    assert_eq!(
+        (count(&person, 1.0).await, count(&person, 2.0).await),
+        (30_000, 0)
+    );
     objects.lose_answers();
     let unsure = person.lines("HeartRate", &many(3)).await;
     assert_eq!(unsure.status, 503, "{unsure}");
     objects.mend();
-    assert_eq!((count(&person, 1.0).await, count(&person, 3.0).await), (30_000, 0));
+    assert_eq!(
+        (count(&person, 1.0).await, count(&person, 3.0).await),
+        (30_000, 0)
+    );
     person.records("HeartRate", &many(2)).await;
     assert_eq!(count(&person, 2.0).await, 30_000);
     assert!(objects.connections() > 0);
@@ -107,12 +127,19 @@ async fn a_lost_catalogue_refuses_and_a_lost_acknowledgement_has_one_effect() {
         return;
     };
     let person = server.person();
-    person.records("HeartRate", &[heart_rate(id(1), &instant(1), 1)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 1)])
+        .await;
     let records = [heart_rate(id(2), &instant(2), 1)];
     database.cut();
-    let refused = person.lines("HeartRate", &records).header("idempotency-key", "k").await;
+    let refused = person
+        .lines("HeartRate", &records)
+        .header("idempotency-key", "k")
+        .await;
     assert!((500..600).contains(&refused.status), "{refused}");
-    let unread = person.metric_samples("HeartRate", "2024-05-01", "2024-06-01").await;
+    let unread = person
+        .metric_samples("HeartRate", "2024-05-01", "2024-06-01")
+        .await;
     assert!((500..600).contains(&unread.status), "{unread}");
     assert_eq!(server.nobody().get("/health/ready").await.status, 503);
     server.nobody().get("/health/live").await.must_be(200);
@@ -121,7 +148,10 @@ async fn a_lost_catalogue_refuses_and_a_lost_acknowledgement_has_one_effect() {
     // The commit may happen although its acknowledgement is lost; sent again with its key, it has one effect.
     database.lose_answers();
     let lost = person
-        .record("HeartRate", &serde_json::json!({"start_date": instant(3), "value": 1}))
+        .record(
+            "HeartRate",
+            &serde_json::json!({"start_date": instant(3), "value": 1}),
+        )
         .header("idempotency-key", "lost")
         .await;
     assert!((500..600).contains(&lost.status), "{lost}");
@@ -129,12 +159,19 @@ async fn a_lost_catalogue_refuses_and_a_lost_acknowledgement_has_one_effect() {
     until_ready(&server).await;
     for _ in 0..2 {
         person
-            .record("HeartRate", &serde_json::json!({"start_date": instant(3), "value": 1}))
+            .record(
+                "HeartRate",
+                &serde_json::json!({"start_date": instant(3), "value": 1}),
+            )
             .header("idempotency-key", "lost")
             .await
             .upload();
     }
-    person.lines("HeartRate", &records).header("idempotency-key", "k").await.upload();
+    person
+        .lines("HeartRate", &records)
+        .header("idempotency-key", "k")
+        .await
+        .upload();
     assert_eq!(count(&person, 1.0).await, 3);
     assert!(database.connections() > 0);
 }

@@ -1,4 +1,5 @@
-//! A full disk: writes are refused with 503, reads go on, nothing acknowledged is lost, and with room again writes succeed.
+//! A full disk: writes are refused with 503, reads go on, nothing acknowledged is lost, and with room again
+//! writes succeed.
 
 use std::path::Path;
 use std::process::Command;
@@ -84,7 +85,9 @@ async fn ids(person: &Person) -> usize {
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_with_503_and_reads_go_on() {
-    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let Some(disk) = SmallDisk::mount("24m") else {
+        return;
+    };
     let server = Setup::default()
         .in_dir(&disk.path().join("data"))
         .with("ALMANAC_FLUSH_AGE", "200ms")
@@ -105,7 +108,11 @@ async fn a_full_disk_refuses_writes_with_503_and_reads_go_on() {
     assert!(accepted > 0);
     assert!(refused.header("retry-after").is_some(), "{refused}");
     refused.problem(503);
-    assert_eq!(ids(&person).await, accepted, "what was accepted, and nothing of what was refused");
+    assert_eq!(
+        ids(&person).await,
+        accepted,
+        "what was accepted, and nothing of what was refused"
+    );
     server.nobody().get("/health/live").await.must_be(200);
     assert!(server.nobody().get("/metrics").await.status == 200);
 

@@ -1,7 +1,8 @@
-//! What every black-box test stands on: the real binary, people with tokens, and answers that explain themselves when they are wrong.
+//! What every black-box test stands on: the real binary, people with tokens, and answers that explain
+//! themselves when they are wrong.
 //!
-//! A server lives as long as the value that started it, the shared one as long as the test binary. Knows the command line, the settings and HTTP; knows
-//! nothing of the inside of the service.
+//! A server lives as long as the value that started it, the shared one as long as the test binary. Knows the
+//! command line, the settings and HTTP; knows nothing of the inside of the service.
 
 mod backends;
 mod client;

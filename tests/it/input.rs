@@ -14,7 +14,12 @@ fn tea() -> Value {
 }
 
 async fn entry(person: &Person, own: &str) -> Value {
-    let entries = person.get("/data/v1/catalog").with("data_type", own).await.must_be(200).rows();
+    let entries = person
+        .get("/data/v1/catalog")
+        .with("data_type", own)
+        .await
+        .must_be(200)
+        .rows();
     assert_eq!(entries.len(), 1);
     entries[0].clone()
 }
@@ -35,11 +40,24 @@ async fn a_new_type_is_in_the_catalogue_at_once() {
         (&json!("Tea"), &json!("A cup of tea"), &json!("event"))
     );
     assert_eq!(
-        (&entry["svc_userid"], &entry["recordable"], &entry["record_spec"]["type"]),
+        (
+            &entry["svc_userid"],
+            &entry["recordable"],
+            &entry["record_spec"]["type"]
+        ),
         (&json!(person.id), &json!(true), &json!("event"))
     );
-    let schema = person.get(&format!("/data/v1/catalog/{own}/v1/schema")).await.must_be(200).json();
-    assert!(schema["properties"]["cups"]["type"].to_string().contains("integer"), "{schema}");
+    let schema = person
+        .get(&format!("/data/v1/catalog/{own}/v1/schema"))
+        .await
+        .must_be(200)
+        .json();
+    assert!(
+        schema["properties"]["cups"]["type"]
+            .to_string()
+            .contains("integer"),
+        "{schema}"
+    );
     person
         .get(&format!("/data/v1/catalog/{}/v1/schema", own.replace('/', "%2F")))
         .await
@@ -58,10 +76,17 @@ async fn a_metric_keeps_its_unit_aggregation_scale_and_values() {
         (&json!("metric"), &json!("points"), &json!("discrete"))
     );
     assert_eq!(
-        (&spec["scale"]["min"], &spec["scale"]["max"], &spec["value_map"]["5"]),
+        (
+            &spec["scale"]["min"],
+            &spec["scale"]["max"],
+            &spec["value_map"]["5"]
+        ),
         (&json!(1), &json!(5), &json!("high"))
     );
-    assert_eq!((&entry["unit"], &entry["metric_kind"]), (&json!("points"), &json!("discrete")));
+    assert_eq!(
+        (&entry["unit"], &entry["metric_kind"]),
+        (&json!("points"), &json!("discrete"))
+    );
 }
 
 #[tokio::test]
@@ -74,7 +99,10 @@ async fn unit_aggregation_scale_and_value_map_on_an_event_are_422() {
         ("value_map", json!({"1": "a"})),
     ] {
         let reply = person
-            .post("/input/v1/data_type/Event", &json!({"name": "x", "record_spec": {name: value}}))
+            .post(
+                "/input/v1/data_type/Event",
+                &json!({"name": "x", "record_spec": {name: value}}),
+            )
             .await;
         assert!(reply.faults()[0].ends_with(name), "{reply}");
     }
@@ -103,7 +131,9 @@ async fn bad_definitions_are_422() {
         )
         .await;
     reply.faults();
-    let reply = person.post("/input/v1/data_type/HeartRate", &json!({"name": "x"})).await;
+    let reply = person
+        .post("/input/v1/data_type/HeartRate", &json!({"name": "x"}))
+        .await;
     assert!(matches!(reply.status, 404 | 422), "{reply}");
 }
 
@@ -120,24 +150,36 @@ async fn the_schema_may_come_as_json_text() {
         .record(&own, &json!({"start_time": at("10:00"), "cups": "two"}))
         .await
         .faults();
-    person.record(&own, &json!({"start_time": at("10:00"), "cups": 2})).await.upload();
+    person
+        .record(&own, &json!({"start_time": at("10:00"), "cups": 2}))
+        .await
+        .upload();
 }
 
 #[tokio::test]
 async fn records_are_held_to_the_schema() {
     let person = person();
     let own = person.define("Event", &tea()).await;
-    let faults = person.record(&own, &json!({"start_time": at("10:00"), "cups": 2})).await.faults();
+    let faults = person
+        .record(&own, &json!({"start_time": at("10:00"), "cups": 2}))
+        .await
+        .faults();
     assert!(faults[0].contains("kind"), "{faults:?}");
     let faults = person
-        .record(&own, &json!({"start_time": at("10:00"), "kind": "green", "cups": 2.5}))
+        .record(
+            &own,
+            &json!({"start_time": at("10:00"), "kind": "green", "cups": 2.5}),
+        )
         .await
         .faults();
     assert!(faults[0].contains("cups"), "{faults:?}");
     let faults = person.record(&own, &json!({"kind": "green"})).await.faults();
     assert!(faults[0].contains("start_time"), "{faults:?}");
     person
-        .record(&own, &json!({"start_time": at("10:00"), "kind": "green", "cups": 2}))
+        .record(
+            &own,
+            &json!({"start_time": at("10:00"), "kind": "green", "cups": 2}),
+        )
         .await
         .upload();
 }
@@ -178,7 +220,9 @@ async fn declared_fields_become_typed_columns() {
         frame.data_type("moment"),
         DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
     );
-    assert!(matches!(frame.data_type("list"), DataType::List(item) if item.data_type() == &DataType::Float64));
+    assert!(
+        matches!(frame.data_type("list"), DataType::List(item) if item.data_type() == &DataType::Float64)
+    );
     assert!(matches!(frame.data_type("nested"), DataType::Struct(fields) if fields.len() == 2));
 }
 
@@ -207,7 +251,12 @@ async fn a_schema_grows_without_touching_what_is_stored() {
         .upload();
     let rows = person.rows("event", &own).await;
     assert_eq!(rows.len(), 2);
-    assert_eq!((&rows[0]["kind"], &rows[0]["cups"]), (&json!("green"), &json!(1)), "{}", rows[0]);
+    assert_eq!(
+        (&rows[0]["kind"], &rows[0]["cups"]),
+        (&json!("green"), &json!(1)),
+        "{}",
+        rows[0]
+    );
     assert!(
         rows[0]["steeps"] == json!(3) || rows[0]["extras"]["steeps"] == json!(3),
         "what was not declared then is lost: {}",
@@ -245,7 +294,10 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
         ("mood", json!({"type": "string"})),
         ("steeps", json!({"type": "integer"})),
         ("n", json!({"type": "integer"})),
-        ("water", json!({"type": "object", "properties": {"litres": {"type": "number"}}})),
+        (
+            "water",
+            json!({"type": "object", "properties": {"litres": {"type": "number"}}}),
+        ),
         ("pot", json!({"type": "string", "format": "uuid"})),
         ("any", json!({})),
     ] {
@@ -255,8 +307,16 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
     let late = json!({"id": id(2), "start_time": at("11:00"), "kind": "black", "mood": "calm", "steeps": 4});
     person.record(&own, &late).await.upload();
     let found = async |filter: &str| {
-        let reply = person.read("event", &own).with("filter", filter).await.must_be(200);
-        reply.rows().iter().map(|row| row["id"].clone()).collect::<Vec<_>>()
+        let reply = person
+            .read("event", &own)
+            .with("filter", filter)
+            .await
+            .must_be(200);
+        reply
+            .rows()
+            .iter()
+            .map(|row| row["id"].clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(found("mood:happy").await, [json!(id(1))]);
     assert_eq!(found("steeps>=3").await, [json!(id(1)), json!(id(2))]);
@@ -268,7 +328,11 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
         assert_eq!(row[name], early[name], "{name}: {row}");
     }
     assert_eq!(row["pot"], json!("a1824c5f-e2fa-4b0d-9c1e-0123456789ab"));
-    let csv = person.read("event", &own).with("format", "csv").await.must_be(200);
+    let csv = person
+        .read("event", &own)
+        .with("format", "csv")
+        .await
+        .must_be(200);
     let mut reader = csv::Reader::from_reader(csv.text().as_bytes());
     let names = reader.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
@@ -278,7 +342,10 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
             .unwrap()
             .to_owned()
     };
-    assert_eq!(["mood", "steeps", "n"].map(|name| field(0, name)), ["happy", "3", ""]);
+    assert_eq!(
+        ["mood", "steeps", "n"].map(|name| field(0, name)),
+        ["happy", "3", ""]
+    );
     assert_eq!(["mood", "steeps"].map(|name| field(1, name)), ["calm", "4"]);
 }
 
@@ -287,7 +354,10 @@ async fn a_property_cannot_change_what_it_holds() {
     let person = person();
     let own = person.define("Event", &tea()).await;
     person
-        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "kind": "green", "cups": 1}))
+        .record(
+            &own,
+            &json!({"id": id(1), "start_time": at("10:00"), "kind": "green", "cups": 1}),
+        )
         .await
         .upload();
     let mut changed = tea();
@@ -302,7 +372,10 @@ async fn archived_types_leave_the_catalogue_and_come_back() {
     let person = person();
     let own = person.define("Event", &tea()).await;
     person
-        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "kind": "green"}))
+        .record(
+            &own,
+            &json!({"id": id(1), "start_time": at("10:00"), "kind": "green"}),
+        )
         .await
         .upload();
     let listed = async || {
@@ -315,19 +388,32 @@ async fn archived_types_leave_the_catalogue_and_come_back() {
             .any(|entry| entry["id"] == json!(own))
     };
     assert!(listed().await);
-    person.put(&path(&own), &json!({"deprecated": true})).await.must_be(200);
+    person
+        .put(&path(&own), &json!({"deprecated": true}))
+        .await
+        .must_be(200);
     assert!(!listed().await, "an archived type is listed");
-    person.put(&path(&own), &json!({"deprecated": false})).await.must_be(200);
+    person
+        .put(&path(&own), &json!({"deprecated": false}))
+        .await
+        .must_be(200);
     assert!(listed().await, "a restored type is not listed");
     assert_eq!(person.rows("event", &own).await.len(), 1, "its records are there");
-    assert_eq!(entry(&person, &own).await["name"], json!("Tea"), "what was not sent is as it was");
+    assert_eq!(
+        entry(&person, &own).await["name"],
+        json!("Tea"),
+        "what was not sent is as it was"
+    );
 }
 
 #[tokio::test]
 async fn a_changed_name_shows_in_the_catalogue() {
     let person = person();
     let own = person.define("Event", &tea()).await;
-    person.put(&path(&own), &json!({"name": "Infusion"})).await.must_be(200);
+    person
+        .put(&path(&own), &json!({"name": "Infusion"}))
+        .await
+        .must_be(200);
     let entry = entry(&person, &own).await;
     assert_eq!(
         (&entry["name"], &entry["description"]),
@@ -341,7 +427,9 @@ async fn nobody_else_sees_changes_or_fills_an_own_type() {
     let own = owner.define("Event", &tea()).await;
     for reply in [
         other.put(&path(&own), &json!({"name": "Mine"})).await,
-        other.record(&own, &json!({"start_time": at("10:00"), "kind": "green"})).await,
+        other
+            .record(&own, &json!({"start_time": at("10:00"), "kind": "green"}))
+            .await,
         other.read("event", &own).await,
         other.get(&format!("/data/v1/catalog/{own}/v1")).await,
     ] {
@@ -360,7 +448,10 @@ async fn own_types_survive_a_restart() {
     let person = server.person();
     let own = person.define("Event", &tea()).await;
     person
-        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "kind": "green"}))
+        .record(
+            &own,
+            &json!({"id": id(1), "start_time": at("10:00"), "kind": "green"}),
+        )
         .await
         .upload();
     server.kill();
@@ -383,15 +474,23 @@ async fn rule_8_4_members_of_an_object_that_nobody_declared_are_read_and_written
         .await;
     let object = json!({"x": 1, "y": {"deep": [1, {"er": null}]}, "inner": {"a": 0.5, "b": "kept"}});
     person
-        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "o": object, "loose": 1}))
+        .record(
+            &own,
+            &json!({"id": id(1), "start_time": at("10:00"), "o": object, "loose": 1}),
+        )
         .await
         .upload();
-    let shown = json!({"x": 1, "z": null, "y": {"deep": [1, {"er": null}]}, "inner": {"a": 0.5, "b": "kept"}});
+    let shown =
+        json!({"x": 1, "z": null, "y": {"deep": [1, {"er": null}]}, "inner": {"a": 0.5, "b": "kept"}});
     let row = person.rows("event", &own).await[0].clone();
     assert_eq!((&row["o"], &row["loose"]), (&shown, &json!(1)));
     let counted = person.updates(&own).await;
     person.record(&own, &row).await.upload();
-    assert_eq!(person.updates(&own).await, counted, "a row written back as it was read is a change");
+    assert_eq!(
+        person.updates(&own).await,
+        counted,
+        "a row written back as it was read is a change"
+    );
     assert_eq!(person.rows("event", &own).await[0], row);
 }
 
@@ -400,24 +499,38 @@ async fn an_events_own_members_may_be_called_value_and_unit() {
     let person = person();
     let schema = json!({"properties": {"value": {"type": "string"}, "unit": {"type": "integer"}}, "required": ["value"]});
     let own = person
-        .define("Event", &json!({"name": "Bet", "record_spec": {"schema": schema}}))
+        .define(
+            "Event",
+            &json!({"name": "Bet", "record_spec": {"schema": schema}}),
+        )
         .await;
     let record = json!({"id": id(1), "start_time": at("10:00"), "value": "red", "unit": 3});
     person.record(&own, &record).await.upload();
     for data_type in [own.as_str(), "Event"] {
         let row = &person.rows("event", data_type).await[0];
-        assert_eq!((&row["value"], &row["unit"]), (&json!("red"), &json!(3)), "{data_type}");
+        assert_eq!(
+            (&row["value"], &row["unit"]),
+            (&json!("red"), &json!(3)),
+            "{data_type}"
+        );
     }
-    let found = person.read("event", &own).with("filter", "value:red").await.must_be(200).rows();
+    let found = person
+        .read("event", &own)
+        .with("filter", "value:red")
+        .await
+        .must_be(200)
+        .rows();
     assert_eq!(found.len(), 1);
-    person.record(&own, &json!({"start_time": at("10:00"), "value": 1})).await.faults();
+    person
+        .record(&own, &json!({"start_time": at("10:00"), "value": 1}))
+        .await
+        .faults();
 }
 
 #[tokio::test]
 async fn a_metric_may_say_again_what_its_value_is() {
     let person = person();
-    let schema =
-        json!({"properties": {"value": {"type": "number", "maximum": 10}, "unit": {"type": "string"}, "note": {"type": "string"}}});
+    let schema = json!({"properties": {"value": {"type": "number", "maximum": 10}, "unit": {"type": "string"}, "note": {"type": "string"}}});
     let own = person
         .define(
             "Metric",
@@ -425,7 +538,10 @@ async fn a_metric_may_say_again_what_its_value_is() {
         )
         .await;
     person
-        .record(&own, &json!({"id": id(1), "start_time": at("10:00"), "value": 7.5, "note": "a"}))
+        .record(
+            &own,
+            &json!({"id": id(1), "start_time": at("10:00"), "value": 7.5, "note": "a"}),
+        )
         .await
         .upload();
     let row = person.rows("metric", &own).await[0].clone();
@@ -435,8 +551,12 @@ async fn a_metric_may_say_again_what_its_value_is() {
     );
     person.record(&own, &row).await.upload();
     assert_eq!(person.updates(&own).await, 1);
-    let faults = person.record(&own, &json!({"start_time": at("10:00"), "value": 11})).await.faults();
+    let faults = person
+        .record(&own, &json!({"start_time": at("10:00"), "value": 11}))
+        .await
+        .faults();
     assert!(faults[0].contains("value"), "{faults:?}");
-    let refused = json!({"name": "x", "record_spec": {"schema": {"properties": {"value": {"type": "string"}}}}});
+    let refused =
+        json!({"name": "x", "record_spec": {"schema": {"properties": {"value": {"type": "string"}}}}});
     person.post("/input/v1/data_type/Metric", &refused).await.faults();
 }

@@ -1,12 +1,21 @@
-//! The service as its users meet it: the real binary over HTTP, one module for each part of the URL tree, and suites that prove what it promises.
+//! The service as its users meet it: the real binary over HTTP, one module for each part of the URL tree, and
+//! suites that prove what it promises.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a test says what it skipped, and shows the log of a server that failed"
 )]
-#![expect(clippy::float_cmp, reason = "values come back exactly as they were sent, or not at all")]
+#![expect(
+    clippy::float_cmp,
+    reason = "values come back exactly as they were sent, or not at all"
+)]
 
 mod harness;
 

@@ -1,4 +1,5 @@
-//! The law: whatever is put, replaced, deleted, flushed, compacted, and however the server ends and starts again, a read shows what a plain map would.
+//! The law: whatever is put, replaced, deleted, flushed, compacted, and however the server ends and starts
+//! again, a read shows what a plain map would.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -67,11 +68,20 @@ type Model = BTreeMap<u32, (u32, u32)>;
 
 const MANY: u32 = 12_000;
 
-async fn take(server: &Almanac, person: &Person, model: &mut Model, step: &Step) -> Result<(), TestCaseError> {
+async fn take(
+    server: &Almanac,
+    person: &Person,
+    model: &mut Model,
+    step: &Step,
+) -> Result<(), TestCaseError> {
     match step {
         Step::Put(samples) => {
             person.records("HeartRate", &records(samples)).await;
-            model.extend(samples.iter().map(|sample| (sample.id, (sample.second, sample.value))));
+            model.extend(
+                samples
+                    .iter()
+                    .map(|sample| (sample.id, (sample.second, sample.value))),
+            );
         }
         Step::PutMany { first, value } => {
             let samples: Vec<Sample> = (*first..first + MANY)
@@ -82,7 +92,11 @@ async fn take(server: &Almanac, person: &Person, model: &mut Model, step: &Step)
                 })
                 .collect();
             person.records("HeartRate", &records(&samples)).await;
-            model.extend(samples.iter().map(|sample| (sample.id, (sample.second, sample.value))));
+            model.extend(
+                samples
+                    .iter()
+                    .map(|sample| (sample.id, (sample.second, sample.value))),
+            );
         }
         Step::Delete(ids) => {
             let tombstones: Vec<Value> = ids

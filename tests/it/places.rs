@@ -37,7 +37,8 @@ fn keys(row: &Value) -> Vec<&str> {
     row.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Returns when what was accepted stands in objects: what flushing began is finished by the end of the process.
+/// Returns when what was accepted stands in objects: what flushing began is finished by the end of the
+/// process.
 async fn flushed(almanac: &Almanac) {
     almanac.until_objects(1).await;
     almanac.restart();

@@ -48,9 +48,16 @@ async fn what_is_sent_replaces_what_is_absent_stays_and_null_clears() {
 async fn rule_1_4e_an_order_of_sources_names_metrics_and_sources() {
     let person = person();
     person
-        .records("StepCount", &[steps(id(1), "2024-05-01T10:00:00Z", "2024-05-01T10:05:00Z", 10)])
+        .records(
+            "StepCount",
+            &[steps(id(1), "2024-05-01T10:00:00Z", "2024-05-01T10:05:00Z", 10)],
+        )
         .await;
-    let sources = person.get("/data/v1alpha1/data_sources").await.must_be(200).rows();
+    let sources = person
+        .get("/data/v1alpha1/data_sources")
+        .await
+        .must_be(200)
+        .rows();
     let source = sources[0]["id"].clone();
     let order = json!({"source_order": {"StepCount": [source, id(7)], "HeartRate": []}});
     assert_eq!(change(&person, &order).await, order);
@@ -72,11 +79,23 @@ async fn what_cannot_be_kept_is_refused_with_its_place_and_changes_nothing() {
         (json!({"timezone": 5}), "body.timezone"),
         (json!({"nosuch": 1}), "body.nosuch"),
         (json!({"calendars": [1]}), "body.calendars.0"),
-        (json!({"periods_of_day": {"morning": "6:00"}}), "body.periods_of_day.morning"),
-        (json!({"selected_metrics": ["HeartRate", "Nosuch"]}), "body.selected_metrics.1"),
-        (json!({"source_order": {"Nosuch": []}}), "body.source_order.Nosuch"),
+        (
+            json!({"periods_of_day": {"morning": "6:00"}}),
+            "body.periods_of_day.morning",
+        ),
+        (
+            json!({"selected_metrics": ["HeartRate", "Nosuch"]}),
+            "body.selected_metrics.1",
+        ),
+        (
+            json!({"source_order": {"Nosuch": []}}),
+            "body.source_order.Nosuch",
+        ),
         (json!({"source_order": {"Event": []}}), "body.source_order.Event"),
-        (json!({"source_order": {"StepCount": ["x"]}}), "body.source_order.StepCount.0"),
+        (
+            json!({"source_order": {"StepCount": ["x"]}}),
+            "body.source_order.StepCount.0",
+        ),
         (json!({"calendars": ["x".repeat(300_000)]}), "body"),
     ];
     for (body, place) in cases {
@@ -87,7 +106,11 @@ async fn what_cannot_be_kept_is_refused_with_its_place_and_changes_nothing() {
         assert_eq!(person.post(PATH, &body).await.faults(), [place]);
     }
     assert_eq!(of(&person).await, json!({"timezone": "UTC"}));
-    person.post(PATH, &json!({"timezone": "UTC"})).body("{").await.must_be(422);
+    person
+        .post(PATH, &json!({"timezone": "UTC"}))
+        .body("{")
+        .await
+        .must_be(422);
 }
 
 #[tokio::test]
@@ -95,7 +118,9 @@ async fn changes_at_the_same_time_are_all_kept() {
     let person = person();
     let names = ["calendars", "selected_calendar_vendor_ids", "selected_metrics"];
     let bodies = names.map(|name| json!({name: ["HeartRate"]}));
-    let calls = bodies.iter().map(|body| async { person.post(PATH, body).await.must_be(200) });
+    let calls = bodies
+        .iter()
+        .map(|body| async { person.post(PATH, body).await.must_be(200) });
     futures::future::join_all(calls).await;
     let kept = of(&person).await;
     assert_eq!(kept.as_object().unwrap().len(), names.len(), "{kept}");
@@ -126,11 +151,22 @@ async fn documents_are_read_by_the_rules_for_every_body() {
         (Method::POST, "/input/v1/data_type/Event".to_owned()),
         (Method::PUT, format!("/input/v1/data_type/{own}")),
     ] {
-        let call = |media_type: &str| person.call(method.clone(), &path).header("content-type", media_type);
-        call("application/json").body(too_large.clone()).await.problem(413);
+        let call = |media_type: &str| {
+            person
+                .call(method.clone(), &path)
+                .header("content-type", media_type)
+        };
+        call("application/json")
+            .body(too_large.clone())
+            .await
+            .problem(413);
         call("text/plain").body("{}").await.problem(415);
         call("application/x-jsonl").body("{}").await.problem(415);
-        assert_eq!(call("application/json").body("{").await.faults(), ["body"], "{path}");
+        assert_eq!(
+            call("application/json").body("{").await.faults(),
+            ["body"],
+            "{path}"
+        );
         call("application/json")
             .header("content-encoding", "br")
             .body("{}")
@@ -141,6 +177,9 @@ async fn documents_are_read_by_the_rules_for_every_body() {
         .call(Method::POST, PATH)
         .header("content-type", "application/json; charset=utf-8");
     let packed = zstd::encode_all(&br#"{"timezone": "Asia/Kathmandu"}"#[..], 0).unwrap();
-    call.header("content-encoding", "zstd").body(packed).await.must_be(200);
+    call.header("content-encoding", "zstd")
+        .body(packed)
+        .await
+        .must_be(200);
     assert_eq!(of(&person).await["timezone"], json!("Asia/Kathmandu"));
 }

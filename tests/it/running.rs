@@ -1,4 +1,5 @@
-//! What stands beside the interface: health, metrics, headers, caching, compression, CORS, documentation, and the end of the process.
+//! What stands beside the interface: health, metrics, headers, caching, compression, CORS, documentation, and
+//! the end of the process.
 
 mod caching;
 mod directory;

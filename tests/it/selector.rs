@@ -11,8 +11,18 @@ fn select(person: &Person, selector: &str) -> Call {
 /// The rows of an answer of one record a line.
 async fn lines(call: Call) -> Vec<Value> {
     let reply = call.await.must_be(200);
-    assert!(reply.header("content-type").unwrap().starts_with("application/x-ndjson"), "{reply}");
-    reply.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("application/x-ndjson"),
+        "{reply}"
+    );
+    reply
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 async fn values(person: &Person, selector: &str) -> Vec<f64> {
@@ -40,15 +50,32 @@ async fn rule_5_7_a_range_answers_what_overlaps_it() {
     let person = heart().await;
     // From 10:00 on, before 12:00.
     let noon = DAY + 12 * 3600;
-    assert_eq!(values(&person, &format!("HeartRate[2h] @ {noon}")).await, [62.0, 63.0]);
-    assert_eq!(values(&person, &format!("HeartRate[7200s] @ {noon}")).await, [62.0, 63.0]);
-    assert_eq!(values(&person, &format!("HeartRate[2h] @ {noon} offset 1h")).await, [61.0, 62.0]);
-    assert_eq!(values(&person, &format!("HeartRate[2h] offset -1h @ {noon}")).await, [63.0, 64.0]);
+    assert_eq!(
+        values(&person, &format!("HeartRate[2h] @ {noon}")).await,
+        [62.0, 63.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate[7200s] @ {noon}")).await,
+        [62.0, 63.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate[2h] @ {noon} offset 1h")).await,
+        [61.0, 62.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate[2h] offset -1h @ {noon}")).await,
+        [63.0, 64.0]
+    );
     assert_eq!(values(&person, "HeartRate[1h]").await, Vec::<f64>::new());
     assert_eq!(values(&person, "HeartRate[100y]").await.len(), 10);
-    person.records("StepCount", &[steps(id(1), &at("09:30"), &at("10:30"), 60)]).await;
+    person
+        .records("StepCount", &[steps(id(1), &at("09:30"), &at("10:30"), 60)])
+        .await;
     let half_past = DAY + 10 * 3600 + 1800;
-    assert_eq!(values(&person, &format!("StepCount[1m] @ {half_past}")).await, [60.0]);
+    assert_eq!(
+        values(&person, &format!("StepCount[1m] @ {half_past}")).await,
+        [60.0]
+    );
     assert_eq!(
         values(&person, &format!("StepCount[1m] @ {}", half_past + 60)).await,
         Vec::<f64>::new()
@@ -61,9 +88,18 @@ async fn rule_5_7_a_bare_selector_answers_the_latest_that_has_begun() {
     assert_eq!(values(&person, "HeartRate").await, [69.0]);
     let noon = DAY + 12 * 3600;
     assert_eq!(values(&person, &format!("HeartRate @ {noon}")).await, [64.0]);
-    assert_eq!(values(&person, &format!("HeartRate @ {}", noon - 1)).await, [63.0]);
-    assert_eq!(values(&person, &format!("HeartRate @ {noon} offset 1h")).await, [63.0]);
-    assert_eq!(values(&person, &format!("HeartRate @ {DAY}")).await, Vec::<f64>::new());
+    assert_eq!(
+        values(&person, &format!("HeartRate @ {}", noon - 1)).await,
+        [63.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate @ {noon} offset 1h")).await,
+        [63.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate @ {DAY}")).await,
+        Vec::<f64>::new()
+    );
     assert_eq!(values(&person, "RestingHeartRate").await, Vec::<f64>::new());
 }
 
@@ -83,7 +119,10 @@ async fn rule_5_7_the_latest_began_last_also_where_an_earlier_one_lasts_longer()
         .await;
     for (n, (start, end, note)) in (1..).zip(shifts) {
         person
-            .records(&own, &[json!({"id": id(n), "start_time": start, "end_time": end, "note": note})])
+            .records(
+                &own,
+                &[json!({"id": id(n), "start_time": start, "end_time": end, "note": note})],
+            )
             .await;
     }
     let latest = |selector: String| {
@@ -91,8 +130,14 @@ async fn rule_5_7_the_latest_began_last_also_where_an_earlier_one_lasts_longer()
         async move { texts(&lines(call).await, "note") }
     };
     assert_eq!(latest(format!("{{__name__=\"{own}\"}} @ {DAY}")).await, ["short"]);
-    assert_eq!(latest(format!("{{__name__=\"{own}\", note!=\"short\"}} @ {DAY}")).await, ["other"]);
-    assert_eq!(latest(format!("{{__name__=\"{own}\", note=~\"l.*\"}} @ {DAY}")).await, ["long"]);
+    assert_eq!(
+        latest(format!("{{__name__=\"{own}\", note!=\"short\"}} @ {DAY}")).await,
+        ["other"]
+    );
+    assert_eq!(
+        latest(format!("{{__name__=\"{own}\", note=~\"l.*\"}} @ {DAY}")).await,
+        ["long"]
+    );
     assert_eq!(latest(format!("Event @ {DAY}")).await, ["short"]);
     assert_eq!(
         latest(format!(
@@ -164,35 +209,77 @@ async fn rule_5_7_the_answer_has_a_record_a_line_or_is_csv() {
     let person = heart().await;
     let selector = format!("HeartRate[1h] @ {}", DAY + 9 * 3600);
     for format in ["json", "jsonl", "ndjson"] {
-        assert_eq!(lines(select(&person, &selector).with("format", format)).await.len(), 1);
+        assert_eq!(
+            lines(select(&person, &selector).with("format", format))
+                .await
+                .len(),
+            1
+        );
     }
     for (name, value) in [("format", "csv"), ("output", "csv")] {
         let reply = select(&person, &selector).with(name, value).await.must_be(200);
         let mut lines = reply.text().lines();
-        assert!(lines.next().unwrap().split(',').any(|column| column == "value"), "{reply}");
+        assert!(
+            lines.next().unwrap().split(',').any(|column| column == "value"),
+            "{reply}"
+        );
         assert_eq!(lines.count(), 1);
     }
     assert_eq!(
-        select(&person, &selector).with("output", "jstable").await.must_be(200).rows().len(),
+        select(&person, &selector)
+            .with("output", "jstable")
+            .await
+            .must_be(200)
+            .rows()
+            .len(),
         1
     );
     assert_eq!(select(&person, "HeartRate[1h] @ 0").await.must_be(200).text(), "");
-    assert_eq!(select(&person, &selector).with("format", "xml").await.faults(), ["query.format"]);
-    let tag = select(&person, &selector).await.must_be(200).header("etag").unwrap().to_owned();
-    select(&person, &selector).header("if-none-match", &tag).await.must_be(304);
+    assert_eq!(
+        select(&person, &selector).with("format", "xml").await.faults(),
+        ["query.format"]
+    );
+    let tag = select(&person, &selector)
+        .await
+        .must_be(200)
+        .header("etag")
+        .unwrap()
+        .to_owned();
+    select(&person, &selector)
+        .header("if-none-match", &tag)
+        .await
+        .must_be(304);
 }
 
 #[tokio::test]
 async fn rule_5_7_moments_are_microseconds_and_lengths_as_long_as_they_are() {
     let person = person();
-    let samples = [heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:10"), 61)];
+    let samples = [
+        heart_rate(id(1), &at("10:00"), 60),
+        heart_rate(id(2), &at("10:10"), 61),
+    ];
     person.records("HeartRate", &samples).await;
     let ten_past = DAY + 10 * 3600 + 600;
-    assert_eq!(values(&person, &format!("HeartRate[1s] @ {ten_past}.0004")).await, [61.0]);
-    assert_eq!(values(&person, &format!("HeartRate[1s] @ {ten_past}")).await, Vec::<f64>::new());
-    assert_eq!(values(&person, &format!("HeartRate @ {}.999999", ten_past - 1)).await, [60.0]);
-    assert_eq!(values(&person, &format!("HeartRate[1717200000s] @ {ten_past}")).await, [60.0]);
-    assert_eq!(values(&person, &format!("HeartRate @ {ten_past} offset 0s")).await, [61.0]);
+    assert_eq!(
+        values(&person, &format!("HeartRate[1s] @ {ten_past}.0004")).await,
+        [61.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate[1s] @ {ten_past}")).await,
+        Vec::<f64>::new()
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate @ {}.999999", ten_past - 1)).await,
+        [60.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate[1717200000s] @ {ten_past}")).await,
+        [60.0]
+    );
+    assert_eq!(
+        values(&person, &format!("HeartRate @ {ten_past} offset 0s")).await,
+        [61.0]
+    );
 }
 
 #[tokio::test]
@@ -225,9 +312,12 @@ async fn rule_5_7_what_is_not_supported_is_named() {
     }
     assert_eq!(person.get("/data/v1/records").await.faults(), ["query.q"]);
     select(&person, "Nosuch").await.must_be(404);
-    select(&person, "{__name__=\"Event/0193b5a2-0000-7000-8000-000000000001\"}")
-        .await
-        .must_be(404);
+    select(
+        &person,
+        "{__name__=\"Event/0193b5a2-0000-7000-8000-000000000001\"}",
+    )
+    .await
+    .must_be(404);
 }
 
 #[tokio::test]

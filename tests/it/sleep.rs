@@ -49,16 +49,25 @@ pub fn ask(person: &Person, route: &str) -> Call {
 }
 
 pub fn ask_about(person: &Person, route: &str, (start, end): (&str, &str)) -> Call {
-    ask_as(person, route, "jstable").with("start_time", start).with("end_time", end)
+    ask_as(person, route, "jstable")
+        .with("start_time", start)
+        .with("end_time", end)
 }
 
 pub fn ask_as(person: &Person, route: &str, method: &str) -> Call {
-    person.get(&format!("/data/v0/{}/{route}", person.id)).with("output", method)
+    person
+        .get(&format!("/data/v0/{}/{route}", person.id))
+        .with("output", method)
 }
 
 /// Rows of stages: cycle, stage, start and end.
 pub fn hypnogram(rows: &[Value]) -> Vec<(i64, i64, String, String)> {
-    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_else(|| panic!("{name} in {row}")).to_owned();
+    let text = |row: &Value, name: &str| {
+        row[name]
+            .as_str()
+            .unwrap_or_else(|| panic!("{name} in {row}"))
+            .to_owned()
+    };
     let number = |row: &Value, name: &str| row[name].as_i64().unwrap_or_else(|| panic!("{name} in {row}"));
     rows.iter()
         .map(|row| {

@@ -1,4 +1,5 @@
-//! However large the answer: memory stays flat, a client that does not read holds up nobody, and one that goes away is forgotten.
+//! However large the answer: memory stays flat, a client that does not read holds up nobody, and one that
+//! goes away is forgotten.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +53,8 @@ async fn a_million_rows_in_every_method_in_flat_memory() {
         let response = whole_month(&person, method).open().await.unwrap();
         assert_eq!(response.status().as_u16(), 200);
         let first_byte = began.elapsed();
-        // Whole answers would fill this process's memory, so they are counted as they come, and one is read in full below.
+        // Whole answers would fill this process's memory, so they are counted as they come, and one is read
+        // in full below.
         let (mut bytes, mut lines) = (0_usize, 0_usize);
         let mut body = response.bytes_stream();
         while let Some(chunk) = body.next().await {
@@ -130,12 +132,19 @@ async fn clients_that_do_not_read_or_go_away_cost_nothing_that_lasts() {
 
     // Clients that go away in the middle, many times: nothing may pile up.
     for n in 0..40 {
-        let response = whole_month(&person, METHODS[n % METHODS.len()]).open().await.unwrap();
+        let response = whole_month(&person, METHODS[n % METHODS.len()])
+            .open()
+            .await
+            .unwrap();
         let mut body = response.bytes_stream();
         drop(body.next().await);
     }
     until_no_request_runs(&server).await;
-    assert!(server.peak_memory() < MEMORY_LIMIT, "{} MiB", server.peak_memory());
+    assert!(
+        server.peak_memory() < MEMORY_LIMIT,
+        "{} MiB",
+        server.peak_memory()
+    );
 }
 
 /// The processor time that the process has used, in hundredths of a second.
@@ -154,7 +163,10 @@ async fn until_no_request_runs(server: &Almanac) {
         if processor_time(server) - before <= 3 {
             return;
         }
-        assert!(Instant::now() < deadline, "something still runs although nobody waits for it");
+        assert!(
+            Instant::now() < deadline,
+            "something still runs although nobody waits for it"
+        );
     }
 }
 
@@ -188,7 +200,8 @@ async fn rule_5_2_many_ask_for_the_last_first_and_nobody_is_turned_away() {
     // From the middle of the time in which samples begin, so that some reach into it from before.
     let ask = |sort: &str| {
         let call = person.get("/data/v1alpha1/metric/HeartRate").with("sort", sort);
-        call.with("start_time", &instant(20_000)).with("end_time", &instant(95_000))
+        call.with("start_time", &instant(20_000))
+            .with("end_time", &instant(95_000))
     };
     let ids = |rows: Vec<Value>| rows.into_iter().map(|row| row["id"].clone()).collect::<Vec<_>>();
     let mut expected = ids(ask("asc").await.must_be(200).rows());

@@ -1,4 +1,5 @@
-//! Every type of the catalogue: what can be recorded comes back, and what came back can be recorded again without changing anything.
+//! Every type of the catalogue: what can be recorded comes back, and what came back can be recorded again
+//! without changing anything.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,11 @@ use crate::harness::{ALL_TIME, Person, person};
 
 /// The read that shows a type's records.
 fn class_of(entry: &Value) -> &'static str {
-    if entry["class"] == json!("metric") { "metric" } else { "event" }
+    if entry["class"] == json!("metric") {
+        "metric"
+    } else {
+        "event"
+    }
 }
 
 async fn recordable_types(person: &Person) -> Vec<Value> {
@@ -18,7 +23,10 @@ async fn recordable_types(person: &Person) -> Vec<Value> {
 }
 
 async fn examples(person: &Person, entry: &Value) -> Vec<Value> {
-    let (id, version) = (entry["id"].as_str().unwrap(), entry["api_version"].as_str().unwrap());
+    let (id, version) = (
+        entry["id"].as_str().unwrap(),
+        entry["api_version"].as_str().unwrap(),
+    );
     let schema = person
         .get(&format!("/data/v1/catalog/{id}/{version}/schema"))
         .await
@@ -46,9 +54,15 @@ async fn what_is_read_can_be_written_back_and_is_no_change() {
             examples.len()
         );
         for example in &examples {
-            assert!(rows.iter().any(|row| shows(row, example)), "{id}: {example} is not among {rows:?}");
+            assert!(
+                rows.iter().any(|row| shows(row, example)),
+                "{id}: {example} is not among {rows:?}"
+            );
         }
-        let foreign = stranger.read(class_of(&entry), &id).with("svc_userid", &owner.id.to_string()).await;
+        let foreign = stranger
+            .read(class_of(&entry), &id)
+            .with("svc_userid", &owner.id.to_string())
+            .await;
         assert_eq!(foreign.status, 403, "{foreign}");
         read.push((entry, rows));
     }
@@ -61,7 +75,11 @@ async fn what_is_read_can_be_written_back_and_is_no_change() {
         owner.records(id, rows).await;
         assert_eq!(&owner.rows(class_of(entry), id).await, rows, "{id} changed");
     }
-    assert_eq!(owner.all_updates().await, counted, "something was written although nothing changed");
+    assert_eq!(
+        owner.all_updates().await,
+        counted,
+        "something was written although nothing changed"
+    );
 }
 
 /// Whether a row shows what the example said: the members that it had and that are no times, ids or units.
@@ -71,14 +89,15 @@ fn shows(row: &Value, example: &Value) -> bool {
         .unwrap()
         .iter()
         .filter(|(_, value)| value.is_number() || value.is_boolean());
-    told.into_iter().all(|(name, value)| match (row[name].as_f64(), value.as_f64()) {
-        (Some(shown), Some(given)) => {
-            (shown - given).abs() <= 1e-9 * given.abs()
-                || row["extras"].to_string().contains(name)
-                || row["extras"].to_string().contains("unit")
-        }
-        _ => &row[name] == value || row["extras"][name] == *value,
-    })
+    told.into_iter()
+        .all(|(name, value)| match (row[name].as_f64(), value.as_f64()) {
+            (Some(shown), Some(given)) => {
+                (shown - given).abs() <= 1e-9 * given.abs()
+                    || row["extras"].to_string().contains(name)
+                    || row["extras"].to_string().contains("unit")
+            }
+            _ => &row[name] == value || row["extras"][name] == *value,
+        })
 }
 
 #[tokio::test]
@@ -89,7 +108,11 @@ async fn every_type_reads_back_in_csv_too() {
         let examples = examples(&person, &entry).await;
         person.records(id, &examples).await;
         let rows = person.rows(class_of(&entry), id).await;
-        let csv = person.read(class_of(&entry), id).with("format", "csv").await.must_be(200);
+        let csv = person
+            .read(class_of(&entry), id)
+            .with("format", "csv")
+            .await
+            .must_be(200);
         let frame = crate::harness::Frame::read("csv", &csv.body);
         assert_eq!(frame.rows.len(), rows.len(), "{id}");
         let columns: Vec<&String> = rows[0].as_object().unwrap().keys().collect();

@@ -1,4 +1,5 @@
-//! Records by period: `/data/v1alpha1/event/{data_type}/agg/{resolution}` and `/data/v1alpha1/metric/{data_type}/agg/{resolution}`.
+//! Records by period: `/data/v1alpha1/event/{data_type}/agg/{resolution}` and
+//! `/data/v1alpha1/metric/{data_type}/agg/{resolution}`.
 
 use std::str::FromStr;
 use std::time::Instant as Moment;
@@ -109,10 +110,17 @@ impl FromParams for ValuesQuery {
             .enumerate()
             .find(|(place, function)| functions.iter().take(*place).any(|earlier| earlier == *function));
         if let Some((_, function)) = twice {
-            params.fault("function", "value_error", format!("{} is named twice", function.name()));
+            params.fault(
+                "function",
+                "value_error",
+                format!("{} is named twice", function.name()),
+            );
             return None;
         }
-        Some(Self { query: query?, functions })
+        Some(Self {
+            query: query?,
+            functions,
+        })
     }
 }
 
@@ -203,8 +211,18 @@ async fn aggregate(
     let mut chosen_sources = Vec::new();
     if matches!(&measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum)) {
         let preferences = Preferences::of(&app.catalog, owner).await?;
-        let chosen = |source: &Source| (source.data_type.id.clone(), preferences.chosen_sources(&source.data_type.id));
-        chosen_sources.extend(sources.iter().map(chosen).filter(|(_, chosen)| !chosen.is_empty()));
+        let chosen = |source: &Source| {
+            (
+                source.data_type.id.clone(),
+                preferences.chosen_sources(&source.data_type.id),
+            )
+        };
+        chosen_sources.extend(
+            sources
+                .iter()
+                .map(chosen)
+                .filter(|(_, chosen)| !chosen.is_empty()),
+        );
     }
     let question = format!(
         "{owner} {} by {} {} {chosen_sources:?}",

@@ -1,4 +1,5 @@
-//! What reads of one person's places and plans have in common: who asks whom, what for, and how the answer goes out.
+//! What reads of one person's places and plans have in common: who asks whom, what for, and how the answer
+//! goes out.
 
 use std::time::Instant as Moment;
 
@@ -51,9 +52,17 @@ impl FromRequestParts<Shared> for Asking {
 
 impl Asking {
     /// The permission to read a built-in type in `range`.
-    pub async fn granted(&self, app: &Shared, name: &str, range: TimeRange) -> Result<Granted<Warden>, ApiError> {
+    pub async fn granted(
+        &self,
+        app: &Shared,
+        name: &str,
+        range: TimeRange,
+    ) -> Result<Granted<Warden>, ApiError> {
         let partition = TypeId::new(name);
-        let permit = app.grants.windows(&self.reader, self.owner, &partition, range).await?;
+        let permit = app
+            .grants
+            .windows(&self.reader, self.owner, &partition, range)
+            .await?;
         let named = app.types.find(self.owner, name).await?;
         let source = Source {
             data_type: named.data_type,

@@ -38,8 +38,13 @@ impl FromParams for CalendarsQuery {
     params(("svc_userid" = String, Path), ("vendor_ids" = Option<Vec<String>>, Query, description = "Only the calendars with these values of `calendar_identifier`"),
         ("output" = Option<OutputMethod>, Query)),
     responses((status = 200, description = "Calendars"), (status = 403), (status = 422)))]
-pub async fn calendars(State(app): State<Shared>, asking: Asking, Checked(query): Checked<CalendarsQuery>) -> Result<Response, ApiError> {
-    let always = TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time has an end before its start"))?;
+pub async fn calendars(
+    State(app): State<Shared>,
+    asking: Asking,
+    Checked(query): Checked<CalendarsQuery>,
+) -> Result<Response, ApiError> {
+    let always = TimeRange::new(Instant::MIN, Instant::MAX)
+        .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, CALENDARS, always).await?;
     let ticket = app.queries.enter().await?;
     let spec = RawSpec {
@@ -78,7 +83,8 @@ impl FromParams for EventsQuery {
     }
 }
 
-/// The events that take place in the range. An event that lasts all day takes place on whole days of its own time zone (UTC where it names none); dates that are midnights in UTC mean these days in that zone.
+/// The events that take place in the range. An event that lasts all day takes place on whole days of its own
+/// time zone (UTC where it names none); dates that are midnights in UTC mean these days in that zone.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/calendar_events", tag = "calendars",
     params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
         ("calendar_ids" = Option<Vec<String>>, Query, description = "Only events of these calendars"), ("output" = Option<OutputMethod>, Query)),
@@ -89,7 +95,9 @@ pub async fn calendar_events(
     Checked(query): Checked<EventsQuery>,
 ) -> Result<Response, ApiError> {
     let margin = if query.range.is_empty() { 0 } else { DAY_MARGIN };
-    let granted = asking.granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin)).await?;
+    let granted = asking
+        .granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin))
+        .await?;
     let ticket = app.queries.enter().await?;
     let spec = RawSpec {
         columns: EVENT_COLUMNS,

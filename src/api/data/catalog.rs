@@ -84,8 +84,13 @@ pub async fn catalog(
     for name in &query.data_type {
         types.push(app.types.find(owner, name).await?.data_type);
     }
-    let asked =
-        |data_type: &DataType| query.category.is_empty() || query.category.iter().any(|category| data_type.categories.contains(category));
+    let asked = |data_type: &DataType| {
+        query.category.is_empty()
+            || query
+                .category
+                .iter()
+                .any(|category| data_type.categories.contains(category))
+    };
     let entries = types
         .iter()
         .filter(|data_type| asked(data_type))
@@ -101,7 +106,9 @@ pub struct EntryQuery {
 
 impl FromParams for EntryQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        Some(Self { owner: params.owner() })
+        Some(Self {
+            owner: params.owner(),
+        })
     }
 }
 
@@ -153,6 +160,7 @@ async fn of_version(app: &App, owner: PersonId, name: &str, api_version: &str) -
 /// The person whose types are listed, if the reader may see them.
 async fn listed_owner(app: &App, reader: &Reader, owner: Option<PersonId>) -> Result<PersonId, ApiError> {
     let owner = owner.unwrap_or_else(|| reader.person());
-    let always = TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time is inverted"))?;
+    let always =
+        TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time is inverted"))?;
     Ok(app.grants.readable_types(reader, owner, always).await?.owner())
 }

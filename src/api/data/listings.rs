@@ -40,7 +40,11 @@ pub async fn updates(
 ) -> Result<Response, ApiError> {
     let permit = app
         .grants
-        .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range)
+        .readable_types(
+            &reader,
+            query.owner.unwrap_or_else(|| reader.person()),
+            query.range,
+        )
         .await?;
     let counts: Map<String, Value> = app
         .catalog
@@ -65,7 +69,11 @@ pub async fn data_available(
 ) -> Result<Response, ApiError> {
     let permit = app
         .grants
-        .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), query.range)
+        .readable_types(
+            &reader,
+            query.owner.unwrap_or_else(|| reader.person()),
+            query.range,
+        )
         .await?;
     let available = app.archive.available(&permit, query.range).await?;
     let entry = |found: crate::query::available::Available| {
@@ -76,7 +84,10 @@ pub async fn data_available(
         });
         json!({ (found.data_type.as_str()): bounds })
     };
-    listing(&headers, &available.into_iter().map(entry).collect::<Vec<Value>>())
+    listing(
+        &headers,
+        &available.into_iter().map(entry).collect::<Vec<Value>>(),
+    )
 }
 
 /// Where the caller's records came from.

@@ -1,4 +1,5 @@
-//! Locations as they were recorded: updates of the device and of a maps provider, visits, and the bounds of what there is.
+//! Locations as they were recorded: updates of the device and of a maps provider, visits, and the bounds of
+//! what there is.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -43,7 +44,10 @@ pub struct RangeQuery {
 impl FromParams for RangeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, output) = (params.range(), output(params));
-        Some(Self { range: range?, output })
+        Some(Self {
+            range: range?,
+            output,
+        })
     }
 }
 
@@ -77,7 +81,11 @@ pub struct VisitsQuery {
 
 impl FromParams for VisitsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, derive, output) = (params.range(), params.flag("derive").unwrap_or(false), output(params));
+        let (range, derive, output) = (
+            params.range(),
+            params.flag("derive").unwrap_or(false),
+            output(params),
+        );
         Some(Self {
             range: range?,
             derive,
@@ -86,7 +94,8 @@ impl FromParams for VisitsQuery {
     }
 }
 
-/// Stays at places that share time with the range. An arrival in year 1 and a departure in year 4001 are unknown.
+/// Stays at places that share time with the range. An arrival in year 1 and a departure in year 4001 are
+/// unknown.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_location_visits", tag = "locations",
     params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
         ("derive" = Option<bool>, Query, description = "Where no visit of the range was recorded, work visits out from the device's updates: at least 10 minutes within 100 metres, with silences of at most 15 minutes"),
@@ -99,7 +108,11 @@ pub async fn platform_location_visits(
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, PLATFORM_VISITS, query.range).await?;
     let updates = if query.derive {
-        Some(asking.granted(&app, PLATFORM_UPDATES, stays::reads(query.range)).await?)
+        Some(
+            asking
+                .granted(&app, PLATFORM_UPDATES, stays::reads(query.range))
+                .await?,
+        )
     } else {
         None
     };
@@ -113,7 +126,10 @@ pub async fn platform_location_visits(
     if let Some(updates) = updates
         && app.archive.location_bounds(&granted, None).await?.records == 0
     {
-        let stays = app.archive.stays(&updates, query.range, &prepared.schema, spec.ids).await?;
+        let stays = app
+            .archive
+            .stays(&updates, query.range, &prepared.schema, spec.ids)
+            .await?;
         let versions = prepared.versions.into_iter().chain(stays.versions).collect();
         prepared = Prepared { versions, ..stays };
     }
@@ -184,7 +200,8 @@ pub async fn maps_location_bounds(
     asking: Asking,
     Checked(query): Checked<BoundsQuery>,
 ) -> Result<Response, ApiError> {
-    let always = TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time has an end before its start"))?;
+    let always = TimeRange::new(Instant::MIN, Instant::MAX)
+        .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
     let _ticket = app.queries.enter().await?;
     let only = of_source(&app, asking.owner, query.source).await?;
@@ -227,11 +244,15 @@ pub async fn location_updates(
 ) -> Result<Response, ApiError> {
     let updates = updates_of(&app, &asking, &query.sources, query.range).await?;
     let ticket = app.queries.enter().await?;
-    let prepared = app.archive.location_updates(&updates, id_form(query.output)).await?;
+    let prepared = app
+        .archive
+        .location_updates(&updates, id_form(query.output))
+        .await?;
     asking.answer(&app, ticket, prepared, query.output, "").await
 }
 
-/// `location_sources`, each once; none named means that none is preferred. `Some` unless one of them is unknown.
+/// `location_sources`, each once; none named means that none is preferred. `Some` unless one of them is
+/// unknown.
 pub(super) fn location_sources(params: &mut Params<'_>) -> Option<Vec<LocationSource>> {
     let mut sources: Vec<LocationSource> = params.choices("location_sources")?;
     sources.sort_unstable();
@@ -239,19 +260,27 @@ pub(super) fn location_sources(params: &mut Params<'_>) -> Option<Vec<LocationSo
     Some(sources)
 }
 
-/// The permissions to read the updates of `sources`. Where none is named, those that the reader may see, if there are any.
+/// The permissions to read the updates of `sources`. Where none is named, those that the reader may see, if
+/// there are any.
 pub(super) async fn updates_of(
     app: &Shared,
     asking: &Asking,
     sources: &[LocationSource],
     range: TimeRange,
 ) -> Result<Vec<Updates<Warden>>, ApiError> {
-    let wanted = if sources.is_empty() { &LocationSource::ALL } else { sources };
+    let wanted = if sources.is_empty() {
+        &LocationSource::ALL
+    } else {
+        sources
+    };
     let mut updates = Vec::with_capacity(wanted.len());
     let mut refusal = None;
     for source in wanted {
         match asking.granted(app, source.updates(), range).await {
-            Ok(granted) => updates.push(Updates { source: *source, granted }),
+            Ok(granted) => updates.push(Updates {
+                source: *source,
+                granted,
+            }),
             Err(refused) => refusal = Some(refused),
         }
     }
@@ -261,13 +290,19 @@ pub(super) async fn updates_of(
     }
 }
 
-/// The rows of the source that `text` names: by the id that sources are listed with, by its vendor's id, or as its rows name it.
+/// The rows of the source that `text` names: by the id that sources are listed with, by its vendor's id, or
+/// as its rows name it.
 async fn of_source(app: &Shared, owner: PersonId, text: Option<String>) -> Result<Option<OneOf>, ApiError> {
     let Some(text) = text else { return Ok(None) };
     let mut values = Vec::new();
     if let Ok(id) = Uuid::try_parse(&text) {
         let sources = app.catalog.sources_of(owner).await?;
-        values.extend(sources.into_iter().filter(|source| source.id == id).map(|source| source.key));
+        values.extend(
+            sources
+                .into_iter()
+                .filter(|source| source.id == id)
+                .map(|source| source.key),
+        );
     }
     values.push(text);
     Ok(Some(OneOf {

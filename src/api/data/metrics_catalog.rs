@@ -40,12 +40,17 @@ pub async fn metrics_catalog(
     let types = app.types.registry().types().iter();
     listing(
         &headers,
-        &types.filter_map(|data_type| entry(data_type)).collect::<Vec<DataMetric>>(),
+        &types
+            .filter_map(|data_type| entry(data_type))
+            .collect::<Vec<DataMetric>>(),
     )
 }
 
 fn entry(data_type: &DataType) -> Option<DataMetric> {
-    let metric = data_type.metric.as_ref().filter(|_| data_type.api_version == ApiVersion::V0)?;
+    let metric = data_type
+        .metric
+        .as_ref()
+        .filter(|_| data_type.api_version == ApiVersion::V0)?;
     Some(DataMetric {
         name: data_type.id.to_string(),
         description: data_type.description.clone(),

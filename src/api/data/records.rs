@@ -54,7 +54,11 @@ impl Selection {
     pub(super) fn read(params: &mut Params<'_>) -> Self {
         for name in ["pool_id", "participant_id"] {
             if params.text(name).is_some() {
-                params.fault(name, "value_error", "groups are not available yet; leave this parameter out");
+                params.fault(
+                    name,
+                    "value_error",
+                    "groups are not available yet; leave this parameter out",
+                );
             }
         }
         let texts = params.repeated("filter");
@@ -66,7 +70,11 @@ impl Selection {
             None | Some("asc") => Order::Ascending,
             Some("desc") => Order::Descending,
             Some(other) => {
-                params.fault("sort", "enum", format!("unknown sort '{other}'; use one of asc, desc"));
+                params.fault(
+                    "sort",
+                    "enum",
+                    format!("unknown sort '{other}'; use one of asc, desc"),
+                );
                 Order::Ascending
             }
         };
@@ -137,7 +145,10 @@ async fn records(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let owner = query.owner.unwrap_or_else(|| reader.person());
-    let permit = app.grants.windows(reader, owner, &TypeId::new(data_type), query.range).await?;
+    let permit = app
+        .grants
+        .windows(reader, owner, &TypeId::new(data_type), query.range)
+        .await?;
     let named = readable(app, owner, data_type).await?;
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(app, owner, &named, query.conditions).await?;
@@ -196,7 +207,10 @@ pub async fn latest_event(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let owner = query.owner.unwrap_or_else(|| reader.person());
-    let permit = app.grants.windows(&reader, owner, &TypeId::new(&data_type), query.range).await?;
+    let permit = app
+        .grants
+        .windows(&reader, owner, &TypeId::new(&data_type), query.range)
+        .await?;
     let named = readable(&app, owner, &data_type).await?;
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
@@ -237,7 +251,10 @@ pub async fn event_summary(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let owner = query.owner.unwrap_or_else(|| reader.person());
-    let permit = app.grants.windows(&reader, owner, &TypeId::new(&data_type), query.range).await?;
+    let permit = app
+        .grants
+        .windows(&reader, owner, &TypeId::new(&data_type), query.range)
+        .await?;
     let named = readable(&app, owner, &data_type).await?;
     let _ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
@@ -258,7 +275,10 @@ pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Res
     if named.data_type.queryable {
         Ok(named)
     } else {
-        Err(ApiError::not_found(format!("{} cannot be read", named.data_type.id)))
+        Err(ApiError::not_found(format!(
+            "{} cannot be read",
+            named.data_type.id
+        )))
     }
 }
 
@@ -283,7 +303,8 @@ pub async fn sources_of(
         );
     }
     if let Some(annotation) = named.annotation {
-        // Between itself and itself: an equality would be an alternative to the caller's own conditions on the same field.
+        // Between itself and itself: an equality would be an alternative to the caller's own conditions on
+        // the same field.
         let id = format!("{}.annotation.{annotation}", app.settings.source_prefix);
         for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
             conditions.push(Condition {
@@ -299,5 +320,9 @@ pub async fn sources_of(
 /// Frames carry ids as text; encoders of text print the bytes themselves.
 #[must_use]
 pub const fn id_form(method: OutputMethod) -> IdForm {
-    if method.is_text() { IdForm::Bytes } else { IdForm::Text }
+    if method.is_text() {
+        IdForm::Bytes
+    } else {
+        IdForm::Text
+    }
 }

@@ -53,12 +53,18 @@ pub async fn metric_samples(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let permit = app.grants.windows(&reader, owner, &TypeId::new(&query.metric), query.range).await?;
+    let permit = app
+        .grants
+        .windows(&reader, owner, &TypeId::new(&query.metric), query.range)
+        .await?;
     let named = app.types.find(owner, &query.metric).await?;
     if named.data_type.class != RecordClass::Metric {
         return Err(invalid(
             ["query", "metric"],
-            format!("{} is no metric; read it at /data/v1alpha1/event/{0}", named.data_type.id),
+            format!(
+                "{} is no metric; read it at /data/v1alpha1/event/{0}",
+                named.data_type.id
+            ),
         ));
     }
     let ticket = app.queries.enter().await?;

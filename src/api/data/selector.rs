@@ -74,7 +74,8 @@ impl FromParams for SelectorQuery {
     }
 }
 
-/// The records that a selector names: those that share time with a stretch before a moment, or the one that began last.
+/// The records that a selector names: those that share time with a stretch before a moment, or the one that
+/// began last.
 ///
 /// `HeartRate[3600s] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"}[1d] offset 1w`, `HeartRate`.
 #[utoipa::path(get, path = "/data/v1/records", tag = "records",
@@ -91,10 +92,16 @@ pub async fn selected_records(
     let begun = Moment::now();
     let owner = query.owner.unwrap_or_else(|| reader.person());
     let Selector {
-        name, conditions, extent, ..
+        name,
+        conditions,
+        extent,
+        ..
     } = &query.selector;
     let range = query.selector.range(app.clock.now());
-    let permit = app.grants.windows(&reader, owner, &TypeId::new(name), range).await?;
+    let permit = app
+        .grants
+        .windows(&reader, owner, &TypeId::new(name), range)
+        .await?;
     let named = readable(&app, owner, name).await?;
     let ticket = app.queries.enter().await?;
     let (sources, conditions) = sources_of(&app, owner, &named, conditions.clone()).await?;

@@ -97,7 +97,10 @@ impl FromParams for GroupedQuery {
 impl WindowsQuery {
     fn read(params: &mut Params<'_>) -> Option<Self> {
         let (range, output) = (params.range(), params.required_choice("output"));
-        let rate = params.text("samprate").map(|text| SampleRate::parse(&text)).transpose();
+        let rate = params
+            .text("samprate")
+            .map(|text| SampleRate::parse(&text))
+            .transpose();
         let rate = rate.map_err(|error| params.fault("samprate", "value_error", error.to_string()));
         let zone = params.zone("tz");
         Some(Self {
@@ -158,11 +161,19 @@ pub async fn metric_time_series(
     refuse_too_many(&app, spec.cells())?;
     let ticket = app.queries.enter().await?;
     if spec.measure.counting() == Counting::BestSource {
-        spec.chosen_sources = Preferences::of(&app.catalog, owner).await?.chosen_sources(&named.data_type.id);
+        spec.chosen_sources = Preferences::of(&app.catalog, owner)
+            .await?
+            .chosen_sources(&named.data_type.id);
     }
-    let question = format!("{owner} series {} {:?}", question.unwrap_or_default(), spec.chosen_sources);
+    let question = format!(
+        "{owner} series {} {:?}",
+        question.unwrap_or_default(),
+        spec.chosen_sources
+    );
     let (sources, conditions) = sources_of(&app, owner, &named, Vec::new()).await?;
-    let source = sources.first().ok_or_else(|| ApiError::internal("a metric without a partition"))?;
+    let source = sources
+        .first()
+        .ok_or_else(|| ApiError::internal("a metric without a partition"))?;
     let asked = SeriesSource {
         permit: &permit,
         source,
@@ -199,7 +210,11 @@ pub async fn time_series_grouped(
     let windows = &query.windows;
     let mut permits = Vec::with_capacity(query.metrics.len());
     for metric in &query.metrics {
-        permits.push(app.grants.windows(&reader, owner, &TypeId::new(metric), windows.range).await?);
+        permits.push(
+            app.grants
+                .windows(&reader, owner, &TypeId::new(metric), windows.range)
+                .await?,
+        );
     }
     let metrics = named_metrics(&app, owner, &query.metrics).await?;
     let grid = windows.grid();
@@ -211,7 +226,8 @@ pub async fn time_series_grouped(
         let (sources, conditions) = sources_of(&app, owner, named, Vec::new()).await?;
         let source = sources.into_iter().next();
         let source = source.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
-        let traits = series_traits(&named.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
+        let traits =
+            series_traits(&named.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
         let spec = SeriesSpec {
             column: column.clone(),
             grid: grid.clone(),
@@ -247,7 +263,11 @@ pub async fn time_series_grouped(
 }
 
 /// The metrics of a request with the columns that they get: each metric once, no two columns of one name.
-pub(super) async fn named_metrics(app: &App, owner: PersonId, names: &[String]) -> Result<Vec<(Named, String)>, ApiError> {
+pub(super) async fn named_metrics(
+    app: &App,
+    owner: PersonId,
+    names: &[String],
+) -> Result<Vec<(Named, String)>, ApiError> {
     let mut metrics: Vec<(Named, String)> = Vec::with_capacity(names.len());
     let mut faults = Vec::new();
     let mut seen = HashSet::new();
@@ -272,7 +292,11 @@ pub(super) async fn named_metrics(app: &App, owner: PersonId, names: &[String]) 
             continue;
         }
         let taken = metrics.iter().any(|(_, column)| *column == traits.value_column);
-        let column = if taken { name.clone() } else { traits.value_column.clone() };
+        let column = if taken {
+            name.clone()
+        } else {
+            traits.value_column.clone()
+        };
         metrics.push((named, column));
     }
     if faults.is_empty() {
@@ -290,9 +314,13 @@ fn wrong_metric(name: &str, message: String) -> Fault {
 fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
     let id = &data_type.id;
     match &data_type.metric {
-        Some(_) if Base::named(id.as_str()).is_some() => Err(format!("{id} is the base of metrics; name one of them, {id}/<uuid>")),
+        Some(_) if Base::named(id.as_str()).is_some() => Err(format!(
+            "{id} is the base of metrics; name one of them, {id}/<uuid>"
+        )),
         Some(traits) => Ok(traits),
-        None => Err(format!("{id} is no time series; /data/v0/metrics_catalog lists those there are")),
+        None => Err(format!(
+            "{id} is no time series; /data/v0/metrics_catalog lists those there are"
+        )),
     }
 }
 
@@ -303,7 +331,10 @@ pub(super) fn stages(app: &App, traits: &MetricTraits) -> Option<Arc<StageTable>
 }
 
 fn refuse_calculations(query: &SeriesQuery, traits: &MetricTraits) -> Result<(), ApiError> {
-    let refused = query.calculations.iter().find(|calculation| !calculation.fits_amounts());
+    let refused = query
+        .calculations
+        .iter()
+        .find(|calculation| !calculation.fits_amounts());
     match refused.filter(|_| traits.kind == Some(MetricKind::Cumulative)) {
         None => Ok(()),
         Some(refused) => Err(invalid(

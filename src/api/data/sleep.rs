@@ -54,7 +54,9 @@ pub async fn sleep_stages(
         merge_overlapping: query.merge_overlapping,
         merge_contiguous: query.merge_contiguous,
     };
-    asked.answer(Question::Stages(spec), query.cycles.output, &headers).await
+    asked
+        .answer(Question::Stages(spec), query.cycles.output, &headers)
+        .await
 }
 
 /// Sleep cycles: nights and naps, each in one row.
@@ -107,7 +109,9 @@ pub async fn sleep_agg(
         functions: query.functions,
     };
     asked.refuse_too_many(&spec)?;
-    asked.answer(Question::Aggregate(spec), query.cycles.output, &headers).await
+    asked
+        .answer(Question::Aggregate(spec), query.cycles.output, &headers)
+        .await
 }
 
 /// What the stages of sleep mean.
@@ -122,7 +126,10 @@ pub async fn sleep_stage_metadata(
 ) -> Result<Response, ApiError> {
     let always = TimeRange::new(Instant::MIN, Instant::MAX);
     let always = always.ok_or_else(|| ApiError::internal("time runs backwards"))?;
-    let _permit = app.grants.windows(&reader, owner, &TypeId::new(SLEEP_STAGE), always).await?;
+    let _permit = app
+        .grants
+        .windows(&reader, owner, &TypeId::new(SLEEP_STAGE), always)
+        .await?;
     listing(&headers, &app.types.registry().sleep_stages())
 }
 
@@ -153,8 +160,15 @@ impl<'a> Asked<'a> {
         // Beyond what was asked for, another person's sleep is nobody's business.
         let clip = query.clip || !own || query.range.is_empty();
         let range = if clip { query.range } else { around(query.range) };
-        let permit = app.grants.windows(reader, owner, &TypeId::new(SLEEP_STAGE), range).await?;
-        let text = format!("{owner} {route} {} {own} {:?}", question.unwrap_or_default(), permit.windows());
+        let permit = app
+            .grants
+            .windows(reader, owner, &TypeId::new(SLEEP_STAGE), range)
+            .await?;
+        let text = format!(
+            "{owner} {route} {} {own} {:?}",
+            question.unwrap_or_default(),
+            permit.windows()
+        );
         Ok(Self {
             app,
             owner,
@@ -168,26 +182,38 @@ impl<'a> Asked<'a> {
     }
 
     fn cycles(&self, query: &CyclesQuery) -> Result<CyclesSpec, ApiError> {
-        let set = |name: &str, stages: &[i64]| match stages.iter().find(|stage| self.stages.get(**stage).is_none()) {
-            Some(unknown) => Err(invalid(
-                ["query", name],
-                format!("there is no stage {unknown}; use some of {}", self.stages.described()),
-            )),
-            None => Ok(stages.iter().copied().collect::<StageSet>()),
-        };
+        let set =
+            |name: &str, stages: &[i64]| match stages.iter().find(|stage| self.stages.get(**stage).is_none())
+            {
+                Some(unknown) => Err(invalid(
+                    ["query", name],
+                    format!(
+                        "there is no stage {unknown}; use some of {}",
+                        self.stages.described()
+                    ),
+                )),
+                None => Ok(stages.iter().copied().collect::<StageSet>()),
+            };
         Ok(CyclesSpec {
             range: query.range,
             clip: self.clip,
             gap: query.gap,
             gap_stages: set("gap_stages", &query.gap_stages)?,
-            shown: query.stages.as_deref().map(|stages| set("stages", stages)).transpose()?,
+            shown: query
+                .stages
+                .as_deref()
+                .map(|stages| set("stages", stages))
+                .transpose()?,
         })
     }
 
     /// Periods without sleep have no rows, but how many there may be is known beforehand.
     fn refuse_too_many(&self, spec: &AggregateSpec) -> Result<(), ApiError> {
         let range = spec.cycles.range;
-        let periods = spec.period.grid(&spec.zone, if self.clip { range } else { around(range) }).len();
+        let periods = spec
+            .period
+            .grid(&spec.zone, if self.clip { range } else { around(range) })
+            .len();
         let cells = periods.saturating_mul(spec.functions.len() as u64);
         let limit = self.app.settings.cell_limit;
         if cells <= limit {
@@ -208,15 +234,25 @@ impl<'a> Asked<'a> {
         })
     }
 
-    async fn answer(self, question: Question, output: OutputMethod, headers: &HeaderMap) -> Result<Response, ApiError> {
+    async fn answer(
+        self,
+        question: Question,
+        output: OutputMethod,
+        headers: &HeaderMap,
+    ) -> Result<Response, ApiError> {
         let app = self.app;
         let source = self.source().await?;
         let names = match &question {
-            Question::Stages(spec) if self.own && !spec.merge_contiguous => Some(Arc::new(self.source_names().await?)),
+            Question::Stages(spec) if self.own && !spec.merge_contiguous => {
+                Some(Arc::new(self.source_names().await?))
+            }
             _ => None,
         };
         let ticket = app.queries.enter().await?;
-        let prepared = app.archive.sleep(&self.permit, &source, &self.stages, question, names).await?;
+        let prepared = app
+            .archive
+            .sleep(&self.permit, &source, &self.stages, question, names)
+            .await?;
         let request = Request {
             app,
             headers,

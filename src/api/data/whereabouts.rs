@@ -41,7 +41,10 @@ pub struct AtTimeQuery {
 
 impl FromParams for AtTimeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (time, window) = (params.required_instant("time"), seconds(params, "window_size", LOOK_BACK, 0));
+        let (time, window) = (
+            params.required_instant("time"),
+            seconds(params, "window_size", LOOK_BACK, 0),
+        );
         let include_after = params.flag("include_after").unwrap_or(false);
         let (names, output) = (wants_names(params), output(params));
         Some(Self {
@@ -54,7 +57,8 @@ impl FromParams for AtTimeQuery {
     }
 }
 
-/// Where the person was: the update at the time itself, or the nearest one within the window. An array of one row or of none.
+/// Where the person was: the update at the time itself, or the nearest one within the window. An array of one
+/// row or of none.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/location_at_time", tag = "locations",
     params(("svc_userid" = String, Path), ("time" = String, Query),
         ("window_size" = Option<i64>, Query, description = "Seconds to look back, and forward with `include_after`; 14400 if not given"),
@@ -65,14 +69,26 @@ pub async fn location_at_time(
     asking: Asking,
     Checked(query): Checked<AtTimeQuery>,
 ) -> Result<Response, ApiError> {
-    let spec = AtTimeSpec::new(query.time, query.window, query.include_after, id_form(query.output))
-        .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
+    let spec = AtTimeSpec::new(
+        query.time,
+        query.window,
+        query.include_after,
+        id_form(query.output),
+    )
+    .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
     let ticket = app.queries.enter().await?;
     let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
-    let (prepared, edition) = named(&app, prepared, query.names, ("latitude_degrees", "longitude_degrees"));
-    asking.answer(&app, ticket, prepared, query.output, &edition).await
+    let (prepared, edition) = named(
+        &app,
+        prepared,
+        query.names,
+        ("latitude_degrees", "longitude_degrees"),
+    );
+    asking
+        .answer(&app, ticket, prepared, query.output, &edition)
+        .await
 }
 
 /// A series of places.
@@ -93,7 +109,11 @@ impl FromParams for SeriesQuery {
         );
         let change_meters = params.number("change_meters");
         if change_meters.is_some_and(|meters| meters < 0.0) {
-            params.fault("change_meters", "greater_than_equal", "expected a distance of at least 0 metres");
+            params.fault(
+                "change_meters",
+                "greater_than_equal",
+                "expected a distance of at least 0 metres",
+            );
         }
         let (sources, names, output) = (location_sources(params), wants_names(params), output(params));
         Some(Self {
@@ -110,7 +130,8 @@ impl FromParams for SeriesQuery {
     }
 }
 
-/// Where the person was at regular moments: at each the latest position known by then, and how far that is from the row before.
+/// Where the person was at regular moments: at each the latest position known by then, and how far that is
+/// from the row before.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/location_time_series", tag = "locations",
     params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
         ("sample_rate" = Option<i64>, Query, description = "Seconds from one row to the next; 900 if not given"),
@@ -141,7 +162,10 @@ pub async fn location_time_series(
     let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
     let ticket = app.queries.enter().await?;
-    let prepared = app.archive.location_series(&updates, visits.as_ref(), &spec).await?;
+    let prepared = app
+        .archive
+        .location_series(&updates, visits.as_ref(), &spec)
+        .await?;
     let (prepared, edition) = named(&app, prepared, names, ("lat", "long"));
     asking.answer(&app, ticket, prepared, output, &edition).await
 }
@@ -152,7 +176,12 @@ fn wants_names(params: &mut Params<'_>) -> bool {
 }
 
 /// The rows with the names of their places, if these are wanted, and what the names depend on.
-fn named(app: &Shared, prepared: Prepared, wanted: bool, columns: (&'static str, &'static str)) -> (Prepared, String) {
+fn named(
+    app: &Shared,
+    prepared: Prepared,
+    wanted: bool,
+    columns: (&'static str, &'static str),
+) -> (Prepared, String) {
     if !wanted {
         return (prepared, String::new());
     }
@@ -161,8 +190,16 @@ fn named(app: &Shared, prepared: Prepared, wanted: bool, columns: (&'static str,
 }
 
 /// The visits to fall back on: the device's, if it is asked and if they may be seen.
-async fn visits_of(app: &Shared, asking: &Asking, updates: &[Updates<Warden>], range: TimeRange) -> Option<Granted<Warden>> {
-    if !updates.iter().any(|updates| updates.source == LocationSource::MobileOs) {
+async fn visits_of(
+    app: &Shared,
+    asking: &Asking,
+    updates: &[Updates<Warden>],
+    range: TimeRange,
+) -> Option<Granted<Warden>> {
+    if !updates
+        .iter()
+        .any(|updates| updates.source == LocationSource::MobileOs)
+    {
         return None;
     }
     asking.granted(app, PLATFORM_VISITS, range).await.ok()
@@ -175,7 +212,11 @@ fn seconds(params: &mut Params<'_>, name: &str, otherwise: i64, least: i64) -> O
         Some(text) => {
             let seconds = text.parse::<i64>().ok();
             if seconds.is_none() {
-                params.fault(name, "int_parsing", format!("{text:?} is not a whole number of seconds"));
+                params.fault(
+                    name,
+                    "int_parsing",
+                    format!("{text:?} is not a whole number of seconds"),
+                );
             }
             seconds
         }
@@ -185,7 +226,10 @@ fn seconds(params: &mut Params<'_>, name: &str, otherwise: i64, least: i64) -> O
         params.fault(
             name,
             "greater_than_equal",
-            format!("expected a number of seconds from {least} to {}", i64::MAX / MICROS),
+            format!(
+                "expected a number of seconds from {least} to {}",
+                i64::MAX / MICROS
+            ),
         );
     }
     micros

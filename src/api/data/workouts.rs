@@ -26,7 +26,10 @@ pub struct WorkoutsQuery {
 impl FromParams for WorkoutsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, output) = (params.range(), output(params));
-        Some(Self { range: range?, output })
+        Some(Self {
+            range: range?,
+            output,
+        })
     }
 }
 

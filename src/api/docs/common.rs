@@ -18,7 +18,10 @@ const GROUPS: [&str; 2] = ["pool_id", "participant_id"];
 
 /// `routes`, all of which may also answer with `statuses`.
 #[must_use]
-pub fn also_answering<S: Clone + Send + Sync + 'static>(mut routes: OpenApiRouter<S>, statuses: &[StatusCode]) -> OpenApiRouter<S> {
+pub fn also_answering<S: Clone + Send + Sync + 'static>(
+    mut routes: OpenApiRouter<S>,
+    statuses: &[StatusCode],
+) -> OpenApiRouter<S> {
     for operation in operations(routes.get_openapi_mut()) {
         add(operation, statuses);
     }
@@ -50,9 +53,15 @@ pub fn complete(document: &mut Document) {
 
 fn operations(document: &mut Document) -> impl Iterator<Item = &mut Operation> {
     document.paths.paths.values_mut().flat_map(|item| {
-        [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete]
-            .into_iter()
-            .flatten()
+        [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
+        ]
+        .into_iter()
+        .flatten()
     })
 }
 
@@ -84,14 +93,20 @@ fn name_groups(operation: &mut Operation) {
             .description(Some("Groups are not available yet: 422"))
             .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
             .build();
-        operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+        operation
+            .parameters
+            .get_or_insert_default()
+            .push(RefOr::T(parameter));
     }
 }
 
 /// Fills in what a response that only has a status leaves open.
 fn explain(status: StatusCode, response: &mut Response) {
     if response.description.is_empty() {
-        status.canonical_reason().unwrap_or_default().clone_into(&mut response.description);
+        status
+            .canonical_reason()
+            .unwrap_or_default()
+            .clone_into(&mut response.description);
     }
     if response.content.is_empty() && (status.is_client_error() || status.is_server_error()) {
         let (media_type, schema) = if status == StatusCode::UNPROCESSABLE_ENTITY {

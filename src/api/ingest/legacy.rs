@@ -27,7 +27,12 @@ use super::{Submission, commit, content_length, decode_context, deleting, idempo
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest", params(("content-length" = u64, Header)), request_body = Object,
     responses((status = 201, description = "Stored", body = Object), (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type}"]
-pub async fn wrapped_record(State(app): State<Shared>, reader: Reader, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub async fn wrapped_record(
+    State(app): State<Shared>,
+    reader: Reader,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let bytes = announced(&app, &headers, body).await?;
     let record = unwrap_one(&bytes)?;
     store(&app, reader.person(), &headers, &bytes, vec![record]).await
@@ -37,7 +42,12 @@ pub async fn wrapped_record(State(app): State<Shared>, reader: Reader, headers: 
 #[utoipa::path(post, path = "/ingest/v1/record/batch", tag = "ingest", params(("content-length" = u64, Header)), request_body = Object,
     responses((status = 201, description = "Stored", body = Object), (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type} with JSON lines"]
-pub async fn wrapped_batch(State(app): State<Shared>, reader: Reader, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub async fn wrapped_batch(
+    State(app): State<Shared>,
+    reader: Reader,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let bytes = announced(&app, &headers, body).await?;
     let records = unwrap_batch(&bytes)?;
     store(&app, reader.person(), &headers, &bytes, records).await
@@ -47,12 +57,20 @@ pub async fn wrapped_batch(State(app): State<Shared>, reader: Reader, headers: H
 async fn announced(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     content_length(app, headers)?;
     if BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).is_none() {
-        return Err(ApiError::unsupported_media_type("expected application/json or application/x-jsonl"));
+        return Err(ApiError::unsupported_media_type(
+            "expected application/json or application/x-jsonl",
+        ));
     }
-    whole(app, headers, body).await
+    whole(app.settings.body_limit, headers, body).await
 }
 
-async fn store(app: &App, person: PersonId, headers: &HeaderMap, bytes: &[u8], records: Vec<LegacyRecord>) -> Result<Response, ApiError> {
+async fn store(
+    app: &App,
+    person: PersonId,
+    headers: &HeaderMap,
+    bytes: &[u8],
+    records: Vec<LegacyRecord>,
+) -> Result<Response, ApiError> {
     let key = idempotency_key(headers)?;
     let key = key.map(|key| IdempotencyKey {
         key,
@@ -70,7 +88,10 @@ async fn store(app: &App, person: PersonId, headers: &HeaderMap, bytes: &[u8], r
             vec![put(app, person, run, &mut sources, &mut faults).await?]
         };
         for change in changes {
-            match partitions.iter_mut().find(|partition| partition.data_type == change.data_type) {
+            match partitions
+                .iter_mut()
+                .find(|partition| partition.data_type == change.data_type)
+            {
                 Some(partition) => partition.changes.extend(change.changes),
                 None => partitions.push(change),
             }
@@ -98,7 +119,10 @@ async fn put(
     sources: &mut Vec<SeenSource>,
     faults: &mut Vec<Fault>,
 ) -> Result<PartitionChanges, ApiError> {
-    let name = records.first().map(|record| record.data_type.as_str()).unwrap_or_default();
+    let name = records
+        .first()
+        .map(|record| record.data_type.as_str())
+        .unwrap_or_default();
     let compiled = recordable(app, person, name).await?;
     let data_type = std::sync::Arc::clone(compiled.data_type());
     let mut decoder = RecordDecoder::new(compiled, decode_context(app)).map_err(ApiError::internal)?;
@@ -125,12 +149,22 @@ async fn put(
     })
 }
 
-async fn delete(app: &App, person: PersonId, records: &[LegacyRecord], faults: &mut Vec<Fault>) -> Result<Vec<PartitionChanges>, ApiError> {
+async fn delete(
+    app: &App,
+    person: PersonId,
+    records: &[LegacyRecord],
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<PartitionChanges>, ApiError> {
     let compiled = recordable(app, person, TOMBSTONE_TYPE).await?;
     let context = decode_context(app);
     let mut tombstones = Vec::new();
     for record in records {
-        match decode_tombstone(&compiled, &context, record.place, &record.json_for(compiled.data_type())) {
+        match decode_tombstone(
+            &compiled,
+            &context,
+            record.place,
+            &record.json_for(compiled.data_type()),
+        ) {
             Ok(tombstone) => tombstones.push(tombstone),
             Err(found) => faults.extend(found),
         }

@@ -53,7 +53,9 @@ pub async fn record(
     if let Some(version) = &query.api_version {
         let known = serde_json::to_value(compiled.data_type().api_version).map_err(ApiError::internal)?;
         if known != *version {
-            return Err(ApiError::not_found(format!("{data_type} has no version {version:?}")));
+            return Err(ApiError::not_found(format!(
+                "{data_type} has no version {version:?}"
+            )));
         }
     }
     let mut reading = body_reader(&app, &headers)?;
@@ -68,7 +70,10 @@ pub async fn record(
                 if key.is_some() {
                     fingerprint.update(&chunk);
                 }
-                acceptance.feed(&mut reading, &chunk).await.map_err(ApiError::from)
+                acceptance
+                    .feed(&mut reading, &chunk)
+                    .await
+                    .map_err(ApiError::from)
             }
             Err(error) => Err(broke_off(&error)),
         };
@@ -79,7 +84,10 @@ pub async fn record(
     }
     let (work, sources) = match acceptance.finish(reading).await? {
         Accepted::Rows { work, sources } => (work, sources),
-        Accepted::Deletions(tombstones) => (Work::Small(deleting(&app, person, &tombstones).await?), Vec::new()),
+        Accepted::Deletions(tombstones) => (
+            Work::Small(deleting(&app, person, &tombstones).await?),
+            Vec::new(),
+        ),
     };
     let key = key.map(|key| IdempotencyKey {
         key,
@@ -99,7 +107,9 @@ pub async fn record(
 
 pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {
     let form = BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).ok_or_else(|| {
-        ApiError::unsupported_media_type("expected application/json with one record, or application/x-jsonl with a record a line")
+        ApiError::unsupported_media_type(
+            "expected application/json with one record, or application/x-jsonl with a record a line",
+        )
     })?;
     let encoding = content_encoding(headers)?;
     let limits = BodyLimits {

@@ -19,7 +19,8 @@ pub async fn arrival(State(app): State<Shared>, request: Request, next: Next) ->
         return next.run(request).await;
     }
     let limit = app.settings.slow_client_limit;
-    next.run(request.map(|body| Body::new(Patient::new(body, limit)))).await
+    next.run(request.map(|body| Body::new(Patient::new(body, limit))))
+        .await
 }
 
 /// The body's next part did not arrive in time.
@@ -57,7 +58,10 @@ impl HttpBody for Patient {
     type Data = Bytes;
     type Error = axum::BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.waiting = false;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
@@ -88,7 +92,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_stops_arriving_fails() {
-        let parts = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"half"))]).chain(futures::stream::pending());
+        let parts = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"half"))])
+            .chain(futures::stream::pending());
         let body = Body::new(Patient::new(Body::from_stream(parts), Duration::from_millis(1)));
         let mut parts = body.into_data_stream();
         assert_eq!(parts.next().await.unwrap().unwrap(), "half");

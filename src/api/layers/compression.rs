@@ -31,7 +31,11 @@ impl Predicate for IsText {
             || media_type.ends_with("json")
             || matches!(
                 media_type,
-                "application/x-jsonl" | "application/jsonl" | "application/openmetrics-text" | "application/javascript" | "image/svg+xml"
+                "application/x-jsonl"
+                    | "application/jsonl"
+                    | "application/openmetrics-text"
+                    | "application/javascript"
+                    | "image/svg+xml"
             )
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use axum::http::header::{AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
+};
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -18,7 +20,8 @@ const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// The layer for these origins; `None` where none is named, so that nothing is said about origins at all.
 ///
-/// Tokens come in a header that pages set themselves: cookies and other ambient credentials are never asked for, so `*` is safe to allow.
+/// Tokens come in a header that pages set themselves: cookies and other ambient credentials are never asked
+/// for, so `*` is safe to allow.
 #[must_use]
 pub fn layer(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
@@ -27,11 +30,22 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
     let allowed = if origins.iter().any(|origin| origin == "*") {
         AllowOrigin::any()
     } else {
-        AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
+        AllowOrigin::list(
+            origins
+                .iter()
+                .filter_map(|origin| HeaderValue::from_str(origin).ok()),
+        )
     };
     let layer = CorsLayer::new()
         .allow_origin(allowed)
-        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_methods([
+            Method::GET,
+            Method::HEAD,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
         .allow_headers([
             AUTHORIZATION,
             CONTENT_TYPE,

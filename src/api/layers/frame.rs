@@ -1,4 +1,5 @@
-//! The outermost layer: gives a request its id, counts and logs it, catches what broke, and puts on every answer what every answer carries.
+//! The outermost layer: gives a request its id, counts and logs it, catches what broke, and puts on every
+//! answer what every answer carries.
 //!
 //! The log names the route as it is declared and the id, never a query or a header of the request.
 
@@ -39,7 +40,9 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
     let span = tracing::info_span!("request", id = %id.0);
 
-    let answered = AssertUnwindSafe(next.run(request).instrument(span.clone())).catch_unwind().await;
+    let answered = AssertUnwindSafe(next.run(request).instrument(span.clone()))
+        .catch_unwind()
+        .await;
     let mut response = answered.unwrap_or_else(|cause| {
         app.metrics.panicked();
         ApiError::internal(panic_message(cause.as_ref())).into_response()
@@ -61,7 +64,9 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
 /// The client's own id, if it is harmless to repeat.
 fn given_id(headers: &HeaderMap) -> Option<Arc<str>> {
     let text = headers.get(X_REQUEST_ID)?.to_str().ok()?;
-    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'=');
+    let harmless = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'=')
+    };
     ((1..=LONGEST_REQUEST_ID).contains(&text.len()) && text.bytes().all(harmless)).then(|| text.into())
 }
 

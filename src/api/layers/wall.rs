@@ -1,4 +1,5 @@
-//! The wall: behind it, every request has a reader. Nothing else about a request is looked at before its token is.
+//! The wall: behind it, every request has a reader. Nothing else about a request is looked at before its
+//! token is.
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
@@ -18,7 +19,11 @@ pub async fn wall(State(app): State<Shared>, mut request: Request, next: Next) -
     let verdict = match (given.next(), given.next()) {
         // Of two tokens, one would be checked and perhaps the other one meant.
         (Some(_), Some(_)) => Err(Refusal::Malformed),
-        (one, _) => app.verifier.verify(one.map(axum::http::HeaderValue::as_bytes)).await,
+        (one, _) => {
+            app.verifier
+                .verify(one.map(axum::http::HeaderValue::as_bytes))
+                .await
+        }
     };
     match verdict {
         Ok(reader) => {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text that `encoded` stands for; `None` when it is not UTF-8. A `%` without two digits behind it stands for itself, as browsers read it.
+/// The text that `encoded` stands for; `None` when it is not UTF-8. A `%` without two digits behind it stands
+/// for itself, as browsers read it.
 pub(super) fn decoded(encoded: &str) -> Option<Cow<'_, str>> {
     if !encoded.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return Some(Cow::Borrowed(encoded));
@@ -13,7 +14,10 @@ pub(super) fn decoded(encoded: &str) -> Option<Cow<'_, str>> {
         rest = behind;
         match first {
             b'+' => bytes.push(b' '),
-            b'%' => match behind.split_at_checked(2).and_then(|(digits, after)| Some((byte(digits)?, after))) {
+            b'%' => match behind
+                .split_at_checked(2)
+                .and_then(|(digits, after)| Some((byte(digits)?, after)))
+            {
                 Some((byte, after)) => {
                     bytes.push(byte);
                     rest = after;

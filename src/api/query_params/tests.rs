@@ -6,7 +6,11 @@ fn names(params: Params<'_>) -> Vec<(String, &'static str)> {
         [LocPart::Name(place), LocPart::Name(name)] if place == "query" => name.clone(),
         other => panic!("{other:?}"),
     };
-    params.into_faults().iter().map(|fault| (name(fault), fault.kind)).collect()
+    params
+        .into_faults()
+        .iter()
+        .map(|fault| (name(fault), fault.kind))
+        .collect()
 }
 
 #[test]
@@ -23,7 +27,10 @@ fn percent_and_plus_are_decoded() {
 
 #[test]
 fn a_value_that_is_no_text_is_a_fault() {
-    assert_eq!(names(Params::parse("name=%FF")), [("name".to_owned(), "string_unicode")]);
+    assert_eq!(
+        names(Params::parse("name=%FF")),
+        [("name".to_owned(), "string_unicode")]
+    );
 }
 
 #[test]
@@ -35,7 +42,11 @@ fn a_plus_before_an_offset_may_arrive_as_a_blank() {
     ] {
         let query = format!("time={}", text.replace(' ', "%20"));
         let mut params = Params::parse(&query);
-        assert_eq!(params.instant("time").map(Instant::micros), Some(1_706_050_800_000_000), "{text}");
+        assert_eq!(
+            params.instant("time").map(Instant::micros),
+            Some(1_706_050_800_000_000),
+            "{text}"
+        );
     }
 }
 
@@ -47,8 +58,14 @@ fn a_range_needs_both_ends_in_order() {
         names(params)
     };
     let fault = |name: &str, kind| (name.to_owned(), kind);
-    assert_eq!(faults(""), [fault("start_time", "missing"), fault("end_time", "missing")]);
-    assert_eq!(faults("start_time=2024-01-01&end_time=x"), [fault("end_time", "datetime_parsing")]);
+    assert_eq!(
+        faults(""),
+        [fault("start_time", "missing"), fault("end_time", "missing")]
+    );
+    assert_eq!(
+        faults("start_time=2024-01-01&end_time=x"),
+        [fault("end_time", "datetime_parsing")]
+    );
     assert_eq!(
         faults("start_time=2024-01-02&end_time=2024-01-01"),
         [fault("end_time", "value_error")]
@@ -102,7 +119,11 @@ fn choices_name_what_there_is() {
     impl FromStr for Asc {
         type Err = &'static str;
         fn from_str(text: &str) -> Result<Self, Self::Err> {
-            if text == "asc" { Ok(Self) } else { Err("expected asc") }
+            if text == "asc" {
+                Ok(Self)
+            } else {
+                Err("expected asc")
+            }
         }
     }
     let mut params = Params::parse("sort=asc&other=down");
@@ -112,7 +133,10 @@ fn choices_name_what_there_is() {
     assert_eq!(params.choices::<Asc>("sort"), Some(vec![Asc]));
     let faults = params.into_faults();
     assert_eq!(
-        faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>(),
+        faults
+            .iter()
+            .map(|fault| fault.message.as_str())
+            .collect::<Vec<_>>(),
         ["expected asc", "this parameter is required"]
     );
 }

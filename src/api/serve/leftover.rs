@@ -1,11 +1,12 @@
 //! What is left of a request's body when its answer is ready.
 //!
-//! A request may be answered before its body was read: nobody reads the records of a stranger. The rest still stands where the connection's next
-//! request would begin, and a connection that is closed under a client that is still sending takes the answer with it. So the rest is read and
-//! thrown away, up to a limit of bytes and of time; where that is not enough, the answer says that the connection ends with it.
+//! A request may be answered before its body was read: nobody reads the records of a stranger. The rest still
+//! stands where the connection's next request would begin, and a connection that is closed under a client
+//! that is still sending takes the answer with it. So the rest is read and thrown away, up to a limit of
+//! bytes and of time; where that is not enough, the answer says that the connection ends with it.
 //!
-//! In HTTP/2 a stream ends without its neighbours, but a client that is still sending may take the end of its stream for the loss of its answer; so there
-//! the rest is thrown away too.
+//! In HTTP/2 a stream ends without its neighbours, but a client that is still sending may take the end of its
+//! stream for the loss of its answer; so there the rest is thrown away too.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -21,13 +22,16 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 use tower::ServiceExt;
 
-/// Bytes of one body that are thrown away. Several times the usual limit of a body, so that whoever exceeds that is told so.
+/// Bytes of one body that are thrown away. Several times the usual limit of a body, so that whoever exceeds
+/// that is told so.
 pub(super) const MOST: u64 = 256 << 20;
 
-/// An answer waits so long for the rest of its request. Later, it is sent while the rest still comes, and the connection ends with it.
+/// An answer waits so long for the rest of its request. Later, it is sent while the rest still comes, and the
+/// connection ends with it.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// The router's answer to `request`, after which its connection is in order or ends. Nobody is listened to for longer than `patience`.
+/// The router's answer to `request`, after which its connection is in order or ends. Nobody is listened to
+/// for longer than `patience`.
 pub async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Response {
     // To end the connection would be to end the other streams.
     let one_at_a_time = request.version() < Version::HTTP_2;
@@ -41,7 +45,8 @@ pub async fn answer(router: Router, request: Request<Incoming>, patience: Durati
     let Ok(mut rest) = left.try_recv() else {
         return response;
     };
-    // To read a body that its client holds back would be to ask for it, and what has stopped arriving was waited for already.
+    // To read a body that its client holds back would be to ask for it, and what has stopped arriving was
+    // waited for already.
     let comes = rest.begun || !waits_to_be_asked;
     if comes && response.status() != StatusCode::REQUEST_TIMEOUT {
         let deadline = Instant::now() + patience;
@@ -53,13 +58,18 @@ pub async fn answer(router: Router, request: Request<Incoming>, patience: Durati
         tokio::spawn(timeout_at(deadline, async move { rest.discard().await }));
     }
     if one_at_a_time {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
 async fn run(router: Router, request: Request<Body>) -> Response {
-    router.oneshot(request).await.unwrap_or_else(|never| match never {})
+    router
+        .oneshot(request)
+        .await
+        .unwrap_or_else(|never| match never {})
 }
 
 /// Whether the client sends the body only after it was told to go on.
@@ -114,7 +124,10 @@ impl HttpBody for Watched {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.begun = true;
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
@@ -131,7 +144,9 @@ impl HttpBody for Watched {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        self.body
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 
@@ -140,7 +155,11 @@ impl Drop for Watched {
         let (begun, left) = (self.begun, self.left.take());
         let unread = self.body.take().filter(|body| !body.is_end_stream());
         if let (Some(body), Some(left)) = (unread, left) {
-            let rest = Rest { body, begun, spare: MOST };
+            let rest = Rest {
+                body,
+                begun,
+                spare: MOST,
+            };
             // A request that was given up has nobody who wants the rest.
             let _unwanted = left.send(rest);
         }

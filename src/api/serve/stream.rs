@@ -8,11 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// How a connection begins whose client speaks HTTP/2. Until it is known whether this comes, nobody else watches the time.
+/// How a connection begins whose client speaks HTTP/2. Until it is known whether this comes, nobody else
+/// watches the time.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Fails when nothing could be written for too long, or nothing was said at first. Without it, a client that stops reading would hold its
-/// place, and the rows being sent to it, for ever.
+/// Fails when nothing could be written for too long, or nothing was said at first. Without it, a client that
+/// stops reading would hold its place, and the rows being sent to it, for ever.
 pub struct Impatient<S> {
     stream: S,
     limit: Duration,
@@ -45,14 +46,21 @@ impl<S> Impatient<S> {
             self.alarm.as_mut().reset(deadline);
         }
         match self.alarm.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing"))),
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client takes nothing",
+            ))),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
         let Some(expected) = self.opening else {
@@ -64,19 +72,30 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
             return outcome;
         }
         match self.alarm.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client says nothing"))),
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client says nothing",
+            ))),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch(context, outcome)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
         self.watch(context, outcome)
     }

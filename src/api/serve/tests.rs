@@ -51,9 +51,15 @@ impl Gate {
         let listener = listen(&settings).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(async move { serve(listener, router, &settings, async { drop(stopped.await) }).await });
+        let serving =
+            tokio::spawn(
+                async move { serve(listener, router, &settings, async { drop(stopped.await) }).await },
+            );
         let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(b"GET / HTTP/1.1\r\nhost: almanac\r\n\r\n").await.unwrap();
+        client
+            .write_all(b"GET / HTTP/1.1\r\nhost: almanac\r\n\r\n")
+            .await
+            .unwrap();
         entered.notified().await;
         Self {
             entered,
@@ -72,7 +78,10 @@ async fn a_request_being_answered_is_finished_before_the_end() {
     gate.go.notify_one();
     let mut answer = String::new();
     gate.client.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("done"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("done"),
+        "{answer}"
+    );
     assert_eq!(gate.serving.await.unwrap(), Ended::InGoodOrder);
     drop(gate.entered);
 }
@@ -90,7 +99,10 @@ async fn a_stopping_service_does_not_wait_for_ever() {
 
 /// A service that refuses whatever is posted to it without reading it, as if it were too large.
 async fn refusing(settings: InterfaceSettings) -> (TcpStream, oneshot::Sender<()>) {
-    let router = axum::Router::new().route("/", axum::routing::post(|| async { axum::http::StatusCode::PAYLOAD_TOO_LARGE }));
+    let router = axum::Router::new().route(
+        "/",
+        axum::routing::post(|| async { axum::http::StatusCode::PAYLOAD_TOO_LARGE }),
+    );
     let listener = listen(&settings).await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -111,12 +123,18 @@ async fn head(client: &mut TcpStream) -> String {
 async fn a_client_that_sends_everything_first_is_refused_and_goes_on() {
     let (mut client, _stop) = refusing(settings()).await;
     let body = vec![b' '; 8 << 20];
-    for announced in [format!("content-length: {}", body.len()), "transfer-encoding: chunked".to_owned()] {
+    for announced in [
+        format!("content-length: {}", body.len()),
+        "transfer-encoding: chunked".to_owned(),
+    ] {
         let chunked = announced.starts_with("transfer");
         let request = format!("POST / HTTP/1.1\r\nhost: almanac\r\n{announced}\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         if chunked {
-            client.write_all(format!("{:x}\r\n", body.len()).as_bytes()).await.unwrap();
+            client
+                .write_all(format!("{:x}\r\n", body.len()).as_bytes())
+                .await
+                .unwrap();
         }
         client.write_all(&body).await.unwrap();
         if chunked {
@@ -131,7 +149,8 @@ async fn a_client_that_sends_everything_first_is_refused_and_goes_on() {
 #[tokio::test]
 async fn a_body_that_waits_to_be_asked_for_is_not_asked_for_to_be_thrown_away() {
     let (mut client, _stop) = refusing(settings()).await;
-    let request = b"POST / HTTP/1.1\r\nhost: almanac\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n";
+    let request =
+        b"POST / HTTP/1.1\r\nhost: almanac\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n";
     client.write_all(request).await.unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
@@ -185,5 +204,8 @@ async fn a_head_that_does_not_come_whole_is_given_up() {
     client.write_all(b"POST / HTTP/1.1\r\nho").await.unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 408"),
+        "{answer}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Reading a JSON Web Key Set. A key that is not understood, not for signatures or too weak is left out; the others stay usable.
+//! Reading a JSON Web Key Set. A key that is not understood, not for signatures or too weak is left out; the
+//! others stay usable.
 
 use jsonwebtoken::DecodingKey;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
@@ -11,11 +12,24 @@ use super::{JwksError, VerifyingKey, library_name};
 /// 2,048 bits in base64 without padding; shorter RSA keys can be broken.
 const LEAST_MODULUS_DIGITS: usize = 342;
 
-pub(super) fn verifying_keys(document: &[u8], allowed: &[PublicAlgorithm]) -> Result<Vec<VerifyingKey>, JwksError> {
+pub(super) fn verifying_keys(
+    document: &[u8],
+    allowed: &[PublicAlgorithm],
+) -> Result<Vec<VerifyingKey>, JwksError> {
     let document: Value = serde_json::from_slice(document).map_err(|_| JwksError::Malformed)?;
-    let entries = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
-    let keys: Vec<VerifyingKey> = entries.iter().filter_map(|entry| verifying_key(entry, allowed)).collect();
-    if keys.is_empty() { Err(JwksError::NoKeys) } else { Ok(keys) }
+    let entries = document
+        .get("keys")
+        .and_then(Value::as_array)
+        .ok_or(JwksError::Malformed)?;
+    let keys: Vec<VerifyingKey> = entries
+        .iter()
+        .filter_map(|entry| verifying_key(entry, allowed))
+        .collect();
+    if keys.is_empty() {
+        Err(JwksError::NoKeys)
+    } else {
+        Ok(keys)
+    }
 }
 
 fn verifying_key(entry: &Value, allowed: &[PublicAlgorithm]) -> Option<VerifyingKey> {
@@ -45,9 +59,15 @@ fn verifying_key(entry: &Value, allowed: &[PublicAlgorithm]) -> Option<Verifying
 /// The kind of key decides, so that no public key is ever used as a shared secret.
 fn algorithm_of(jwk: &Jwk) -> Option<PublicAlgorithm> {
     match &jwk.algorithm {
-        AlgorithmParameters::RSA(key) if key.n.trim_end_matches('=').len() >= LEAST_MODULUS_DIGITS => Some(PublicAlgorithm::Rs256),
-        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => Some(PublicAlgorithm::Es256),
-        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => Some(PublicAlgorithm::EdDsa),
+        AlgorithmParameters::RSA(key) if key.n.trim_end_matches('=').len() >= LEAST_MODULUS_DIGITS => {
+            Some(PublicAlgorithm::Rs256)
+        }
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+            Some(PublicAlgorithm::Es256)
+        }
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+            Some(PublicAlgorithm::EdDsa)
+        }
         _ => None,
     }
 }

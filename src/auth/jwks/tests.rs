@@ -20,8 +20,9 @@ const INTERVAL: i64 = 10;
 /// A key pair on P-256 made from its name.
 fn key(name: &str) -> EncodingKey {
     const BEFORE_THE_SCALAR: [u8; 35] = [
-        0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
-        0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20,
+        0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06,
+        0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01, 0x01, 0x04,
+        0x20,
     ];
     let mut scalar = [1_u8; 32];
     for (place, letter) in scalar.iter_mut().zip(name.bytes()) {
@@ -58,7 +59,11 @@ impl Publisher {
         let answer = move || {
             served.asked.fetch_add(1, Ordering::SeqCst);
             let broken = served.broken.load(Ordering::SeqCst);
-            let status = if broken { StatusCode::BAD_GATEWAY } else { StatusCode::OK };
+            let status = if broken {
+                StatusCode::BAD_GATEWAY
+            } else {
+                StatusCode::OK
+            };
             let document = json!({"keys": *served.keys.read().unwrap()}).to_string();
             let hanging = Arc::clone(&served.hanging);
             async move {
@@ -118,7 +123,9 @@ impl Case {
     }
 
     async fn verify(&self, token: &str) -> Result<Reader, Refusal> {
-        self.verifier.verify(Some(format!("Bearer {token}").as_bytes())).await
+        self.verifier
+            .verify(Some(format!("Bearer {token}").as_bytes()))
+            .await
     }
 }
 
@@ -148,7 +155,10 @@ async fn published_keys_are_believed_and_fetched_once() {
     for _ in 0..5 {
         case.verify(&token("first")).await.unwrap();
     }
-    assert!(case.verify(&signed("first", None)).await.is_ok(), "a token need not name its key");
+    assert!(
+        case.verify(&signed("first", None)).await.is_ok(),
+        "a token need not name its key"
+    );
     assert_eq!(case.publisher.asked(), 1);
 }
 
@@ -169,7 +179,10 @@ async fn a_rotated_key_is_fetched_when_a_token_names_it() {
 async fn unknown_keys_cannot_hammer_the_provider() {
     let case = Case::start(vec![published("first")]).await;
     for name in ["a", "b", "c", "d"] {
-        assert!(matches!(case.verify(&token(name)).await, Err(Refusal::UnknownKey)), "{name}");
+        assert!(
+            matches!(case.verify(&token(name)).await, Err(Refusal::UnknownKey)),
+            "{name}"
+        );
     }
     assert_eq!(case.publisher.asked(), 1);
     case.clock.set(at(INTERVAL));
@@ -186,7 +199,10 @@ async fn a_key_that_was_withdrawn_is_believed_no_longer_than_its_lifetime() {
     case.clock.set(at(LIFETIME - 1));
     assert!(case.verify(&token("first")).await.is_ok());
     case.clock.set(at(LIFETIME));
-    assert!(matches!(case.verify(&token("first")).await, Err(Refusal::UnknownKey)));
+    assert!(matches!(
+        case.verify(&token("first")).await,
+        Err(Refusal::UnknownKey)
+    ));
 }
 
 #[tokio::test]
@@ -197,7 +213,10 @@ async fn while_the_provider_fails_the_last_keys_stay_in_use_for_a_day() {
     case.clock.set(at(LIFETIME));
     assert!(case.verify(&token("first")).await.is_ok());
     case.clock.set(at(24 * 60 * 60));
-    assert!(matches!(case.verify(&token("first")).await, Err(Refusal::Unavailable(_))));
+    assert!(matches!(
+        case.verify(&token("first")).await,
+        Err(Refusal::Unavailable(_))
+    ));
     case.publisher.broken.store(false, Ordering::SeqCst);
     case.clock.set(at(24 * 60 * 60 + INTERVAL));
     assert!(case.verify(&token("first")).await.is_ok());
@@ -214,7 +233,10 @@ async fn while_the_provider_hangs_good_tokens_are_not_kept_waiting_for_it() {
         assert!(case.verify(&token("first")).await.is_ok());
     }
     assert!(begun.elapsed() < FETCH_LIMIT / 2, "{:?}", begun.elapsed());
-    assert!(matches!(case.verify(&token("second")).await, Err(Refusal::UnknownKey)));
+    assert!(matches!(
+        case.verify(&token("second")).await,
+        Err(Refusal::UnknownKey)
+    ));
     assert!(begun.elapsed() < FETCH_LIMIT, "{:?}", begun.elapsed());
     assert_eq!(
         case.publisher.asked(),
@@ -228,12 +250,19 @@ async fn while_the_provider_hangs_good_tokens_are_not_kept_waiting_for_it() {
 async fn a_provider_that_never_answered_is_no_refusal() {
     let case = Case::start(vec![published("first")]).await;
     case.publisher.broken.store(true, Ordering::SeqCst);
-    assert!(matches!(case.verify(&token("first")).await, Err(Refusal::Unavailable(_))));
+    assert!(matches!(
+        case.verify(&token("first")).await,
+        Err(Refusal::Unavailable(_))
+    ));
     assert!(
         matches!(case.verify("not.a.token").await, Err(Refusal::Malformed)),
         "no key could make this good"
     );
-    assert_eq!(case.publisher.asked(), 1, "the least interval holds for the first fetch too");
+    assert_eq!(
+        case.publisher.asked(),
+        1,
+        "the least interval holds for the first fetch too"
+    );
 }
 
 #[tokio::test]
@@ -249,14 +278,22 @@ async fn a_forged_key_does_not_fit_the_name_it_takes() {
 async fn public_keys_are_no_secrets_to_sign_with() {
     let (elliptic, rsa) = (published("first"), rsa(2048));
     let case = Case::start(vec![elliptic.clone(), rsa.clone()]).await;
-    for (kid, public) in [("first", elliptic["x"].as_str().unwrap()), ("rsa", rsa["n"].as_str().unwrap())] {
+    for (kid, public) in [
+        ("first", elliptic["x"].as_str().unwrap()),
+        ("rsa", rsa["n"].as_str().unwrap()),
+    ] {
         for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
             let header = Header {
                 kid: Some(kid.to_owned()),
                 ..Header::new(algorithm)
             };
-            let forged = jsonwebtoken::encode(&header, &claims(), &EncodingKey::from_secret(public.as_bytes())).unwrap();
-            assert!(matches!(case.verify(&forged).await, Err(Refusal::Algorithm)), "{kid} {algorithm:?}");
+            let forged =
+                jsonwebtoken::encode(&header, &claims(), &EncodingKey::from_secret(public.as_bytes()))
+                    .unwrap();
+            assert!(
+                matches!(case.verify(&forged).await, Err(Refusal::Algorithm)),
+                "{kid} {algorithm:?}"
+            );
         }
     }
 }
@@ -264,12 +301,21 @@ async fn public_keys_are_no_secrets_to_sign_with() {
 #[tokio::test]
 async fn an_algorithm_off_the_list_is_refused_whatever_is_published() {
     let case = Case::with(vec![published("first"), rsa(2048)], vec![PublicAlgorithm::Rs256]).await;
-    assert!(matches!(case.verify(&token("first")).await, Err(Refusal::Algorithm)));
+    assert!(matches!(
+        case.verify(&token("first")).await,
+        Err(Refusal::Algorithm)
+    ));
 }
 
 #[test]
 fn keys_that_are_weak_or_for_something_else_are_left_out() {
-    let usable = |key: Value| document::verifying_keys(json!({"keys": [key]}).to_string().as_bytes(), &PublicAlgorithm::ALL).is_ok();
+    let usable = |key: Value| {
+        document::verifying_keys(
+            json!({"keys": [key]}).to_string().as_bytes(),
+            &PublicAlgorithm::ALL,
+        )
+        .is_ok()
+    };
     let with = |mut key: Value, name: &str, value: &str| {
         key[name] = json!(value);
         key
@@ -282,7 +328,10 @@ fn keys_that_are_weak_or_for_something_else_are_left_out() {
     assert!(!usable(rsa(1024)), "too short");
     assert!(!usable(with(published("first"), "use", "enc")), "for encryption");
     assert!(!usable(with(rsa(2048), "alg", "PS256")), "for another algorithm");
-    assert!(!usable(json!({"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"})), "a secret");
+    assert!(
+        !usable(json!({"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"})),
+        "a secret"
+    );
     assert!(!usable(json!({"kty": "unheard-of"})));
     assert!(!usable(json!("no key")));
 }
@@ -312,7 +361,15 @@ fn an_address_that_is_none_is_refused_at_the_start() {
         lifetime: Duration::from_secs(1),
         minimum_interval: Duration::from_secs(1),
     };
-    for url in ["", "keys.json", "ftp://identity.example/keys", "file:///etc/passwd"] {
-        assert!(Jwks::new(provider(url), Arc::new(ManualClock::at(at(0)))).is_err(), "{url}");
+    for url in [
+        "",
+        "keys.json",
+        "ftp://identity.example/keys",
+        "file:///etc/passwd",
+    ] {
+        assert!(
+            Jwks::new(provider(url), Arc::new(ManualClock::at(at(0)))).is_err(),
+            "{url}"
+        );
     }
 }

@@ -15,7 +15,11 @@ use super::{Reader, Refusal};
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
 /// The reader that `claims` name, if they hold now and here.
-pub(super) fn reader(claims: &Map<String, Value>, settings: &IdentitySettings, now: Instant) -> Result<Reader, Refusal> {
+pub(super) fn reader(
+    claims: &Map<String, Value>,
+    settings: &IdentitySettings,
+    now: Instant,
+) -> Result<Reader, Refusal> {
     let expires = later(moment(claims, "exp").ok_or(Refusal::NoExpiry)?, settings.leeway);
     if now >= expires {
         return Err(Refusal::Expired);
@@ -38,12 +42,20 @@ pub(super) fn reader(claims: &Map<String, Value>, settings: &IdentitySettings, n
     }
     let person = person(claims, &settings.user_claim)?;
     let name = claims.get("name").and_then(Value::as_str).map(Arc::from);
-    Ok(Reader { person, name, expires })
+    Ok(Reader {
+        person,
+        name,
+        expires,
+    })
 }
 
-/// The configured claim decides where it is present; a person must not be able to hide it behind a `sub` of their choice.
+/// The configured claim decides where it is present; a person must not be able to hide it behind a `sub` of
+/// their choice.
 fn person(claims: &Map<String, Value>, user_claim: &str) -> Result<PersonId, Refusal> {
-    let claim = claims.get(user_claim).or_else(|| claims.get("sub")).and_then(Value::as_str);
+    let claim = claims
+        .get(user_claim)
+        .or_else(|| claims.get("sub"))
+        .and_then(Value::as_str);
     claim
         .and_then(|text| Uuid::parse_str(text).ok())
         .map(PersonId)

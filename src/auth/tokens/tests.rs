@@ -61,7 +61,9 @@ impl Case {
     }
 
     async fn bearer(&self, token: &str) -> Result<Reader, Refusal> {
-        self.verifier.verify(Some(format!("Bearer {token}").as_bytes())).await
+        self.verifier
+            .verify(Some(format!("Bearer {token}").as_bytes()))
+            .await
     }
 }
 
@@ -82,7 +84,9 @@ fn base64(bytes: &[u8]) -> String {
             .iter()
             .zip([16, 8, 0])
             .fold(0_u32, |bits, (byte, place)| bits | u32::from(*byte) << place);
-        text.extend((0..=group.len()).map(|place| char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63])));
+        text.extend(
+            (0..=group.len()).map(|place| char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63])),
+        );
     }
     text
 }
@@ -121,7 +125,12 @@ async fn no_token_or_another_scheme_is_missing() {
 async fn the_scheme_may_be_in_any_case() {
     let case = case();
     let token = case.signed(&claims());
-    assert!(case.verifier.verify(Some(format!("bEARER  {token}").as_bytes())).await.is_ok());
+    assert!(
+        case.verifier
+            .verify(Some(format!("bEARER  {token}").as_bytes()))
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -139,10 +148,19 @@ async fn garbage_is_malformed() {
         &format!("{whole} {whole}"),
         &format!("{whole}\u{e9}"),
     ] {
-        assert!(matches!(case.bearer(token).await, Err(Refusal::Malformed)), "{token}");
+        assert!(
+            matches!(case.bearer(token).await, Err(Refusal::Malformed)),
+            "{token}"
+        );
     }
-    assert!(matches!(case.verifier.verify(Some(b"Bearer")).await, Err(Refusal::Malformed)));
-    assert!(matches!(case.bearer(&"y".repeat(20_000)).await, Err(Refusal::TooLong)));
+    assert!(matches!(
+        case.verifier.verify(Some(b"Bearer")).await,
+        Err(Refusal::Malformed)
+    ));
+    assert!(matches!(
+        case.bearer(&"y".repeat(20_000)).await,
+        Err(Refusal::TooLong)
+    ));
 }
 
 #[tokio::test]
@@ -162,7 +180,12 @@ async fn a_changed_token_does_not_fit_its_signature() {
 
 #[tokio::test]
 async fn another_key_does_not_fit() {
-    let foreign = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims(), &EncodingKey::from_secret(&[8; 48])).unwrap();
+    let foreign = jsonwebtoken::encode(
+        &Header::new(Algorithm::HS256),
+        &claims(),
+        &EncodingKey::from_secret(&[8; 48]),
+    )
+    .unwrap();
     assert!(matches!(case().bearer(&foreign).await, Err(Refusal::Signature)));
 }
 
@@ -171,7 +194,10 @@ async fn only_one_algorithm_is_allowed_with_the_own_key() {
     let case = case();
     for algorithm in [Algorithm::HS384, Algorithm::HS512] {
         let token = jsonwebtoken::encode(&Header::new(algorithm), &claims(), &case.key.encoding()).unwrap();
-        assert!(matches!(case.bearer(&token).await, Err(Refusal::Algorithm)), "{algorithm:?}");
+        assert!(
+            matches!(case.bearer(&token).await, Err(Refusal::Algorithm)),
+            "{algorithm:?}"
+        );
     }
 }
 
@@ -180,7 +206,10 @@ async fn the_algorithm_none_is_not_allowed() {
     let case = case();
     for name in ["none", "None", "NONE", "nOnE"] {
         let token = unsigned(&json!({"alg": name, "typ": "JWT"}));
-        assert!(matches!(case.bearer(&token).await, Err(Refusal::Algorithm)), "{name}");
+        assert!(
+            matches!(case.bearer(&token).await, Err(Refusal::Algorithm)),
+            "{name}"
+        );
     }
     assert!(case.bearer(&unsigned(&json!({"typ": "JWT"}))).await.is_err());
 }
@@ -193,39 +222,75 @@ async fn an_extension_that_must_be_understood_is_refused() {
         ..Header::new(Algorithm::HS256)
     };
     let token = jsonwebtoken::encode(&header, &claims(), &case.key.encoding()).unwrap();
-    assert!(matches!(case.bearer(&token).await, Err(Refusal::CriticalExtension)));
+    assert!(matches!(
+        case.bearer(&token).await,
+        Err(Refusal::CriticalExtension)
+    ));
 }
 
 #[tokio::test]
 async fn a_token_needs_an_expiry_that_is_a_number() {
     let case = case();
     for value in [Value::Null, json!("soon")] {
-        assert!(matches!(case.with("exp", value.clone()).await, Err(Refusal::NoExpiry)), "{value}");
+        assert!(
+            matches!(case.with("exp", value.clone()).await, Err(Refusal::NoExpiry)),
+            "{value}"
+        );
     }
-    assert!(matches!(case.with("exp", json!([NOW + 600])).await, Err(Refusal::Malformed)));
-    assert!(case.with("exp", json!(NOW as f64 + 0.5)).await.is_ok(), "fractions are allowed");
-    assert!(matches!(case.with("exp", json!(NOW - 30)).await, Err(Refusal::Expired)));
-    assert!(case.with("exp", json!(NOW - 29)).await.is_ok(), "inside the leeway");
-    assert!(matches!(case.with("exp", json!(-1e300)).await, Err(Refusal::Expired)));
+    assert!(matches!(
+        case.with("exp", json!([NOW + 600])).await,
+        Err(Refusal::Malformed)
+    ));
+    assert!(
+        case.with("exp", json!(NOW as f64 + 0.5)).await.is_ok(),
+        "fractions are allowed"
+    );
+    assert!(matches!(
+        case.with("exp", json!(NOW - 30)).await,
+        Err(Refusal::Expired)
+    ));
+    assert!(
+        case.with("exp", json!(NOW - 29)).await.is_ok(),
+        "inside the leeway"
+    );
+    assert!(matches!(
+        case.with("exp", json!(-1e300)).await,
+        Err(Refusal::Expired)
+    ));
     assert!(case.with("exp", json!(1e300)).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_token_is_not_valid_before_its_time() {
     let case = case();
-    assert!(matches!(case.with("nbf", json!(NOW + 31)).await, Err(Refusal::NotYet)));
-    assert!(case.with("nbf", json!(NOW + 30)).await.is_ok(), "inside the leeway");
-    assert!(matches!(case.with("nbf", json!("now")).await, Err(Refusal::Malformed)));
+    assert!(matches!(
+        case.with("nbf", json!(NOW + 31)).await,
+        Err(Refusal::NotYet)
+    ));
+    assert!(
+        case.with("nbf", json!(NOW + 30)).await.is_ok(),
+        "inside the leeway"
+    );
+    assert!(matches!(
+        case.with("nbf", json!("now")).await,
+        Err(Refusal::Malformed)
+    ));
 }
 
 #[tokio::test]
 async fn issuer_and_audience_must_be_ours() {
     let case = case();
     for value in [Value::Null, json!("elsewhere"), json!(["almanac"])] {
-        assert!(matches!(case.with("iss", value.clone()).await, Err(Refusal::Issuer)), "{value}");
+        assert!(
+            matches!(case.with("iss", value.clone()).await, Err(Refusal::Issuer)),
+            "{value}"
+        );
     }
     for value in [Value::Null, json!("elsewhere"), json!([]), json!(["elsewhere"])] {
-        assert!(matches!(case.with("aud", value.clone()).await, Err(Refusal::Audience)), "{value}");
+        assert!(
+            matches!(case.with("aud", value.clone()).await, Err(Refusal::Audience)),
+            "{value}"
+        );
     }
     assert!(case.with("aud", json!(["elsewhere", "almanac"])).await.is_ok());
 }
@@ -234,14 +299,26 @@ async fn issuer_and_audience_must_be_ours() {
 async fn the_person_is_the_claim_else_the_subject() {
     let case = case();
     let other = PersonId(Uuid::from_u128(5));
-    assert_eq!(case.with("svc_userid", json!(other)).await.unwrap().person(), other);
-    assert_eq!(case.with("svc_userid", Value::Null).await.unwrap().person(), PERSON);
+    assert_eq!(
+        case.with("svc_userid", json!(other)).await.unwrap().person(),
+        other
+    );
+    assert_eq!(
+        case.with("svc_userid", Value::Null).await.unwrap().person(),
+        PERSON
+    );
     assert!(
-        matches!(case.with("svc_userid", json!("somebody")).await, Err(Refusal::NoPerson)),
+        matches!(
+            case.with("svc_userid", json!("somebody")).await,
+            Err(Refusal::NoPerson)
+        ),
         "a claim that is there decides"
     );
     let mut nobody = claims();
     nobody.as_object_mut().unwrap().remove("svc_userid");
     nobody["sub"] = json!("auth0|12345");
-    assert!(matches!(case.bearer(&case.signed(&nobody)).await, Err(Refusal::NoPerson)));
+    assert!(matches!(
+        case.bearer(&case.signed(&nobody)).await,
+        Err(Refusal::NoPerson)
+    ));
 }

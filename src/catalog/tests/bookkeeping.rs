@@ -1,4 +1,5 @@
-//! What the catalogue remembers besides pieces: people, sources, definitions, leases, and what waits for upkeep.
+//! What the catalogue remembers besides pieces: people, sources, definitions, leases, and what waits for
+//! upkeep.
 
 use super::super::records::StoredDefinition;
 use super::*;
@@ -49,7 +50,10 @@ async fn a_definition_changes_only_from_the_version_that_was_read() {
         };
         assert!(bench.catalog.update_definition(&second, 1).await.unwrap());
         assert!(!bench.catalog.update_definition(&first, 1).await.unwrap());
-        assert_eq!(bench.catalog.definitions_of(owner).await.unwrap(), std::slice::from_ref(&second));
+        assert_eq!(
+            bench.catalog.definitions_of(owner).await.unwrap(),
+            std::slice::from_ref(&second)
+        );
         assert_eq!(bench.catalog.definition(first.id).await.unwrap(), Some(second));
     }
 }
@@ -65,7 +69,13 @@ async fn preferences_and_meta_are_kept() {
         assert!(bench.catalog.ensure_person(person, Some("Ada")).await.unwrap());
         assert!(!bench.catalog.ensure_person(person, Some("Bob")).await.unwrap());
         assert!(bench.catalog.swap_preferences(person, None, "{}").await.unwrap());
-        assert!(!bench.catalog.swap_preferences(person, None, "{\"zone\":\"lost\"}").await.unwrap());
+        assert!(
+            !bench
+                .catalog
+                .swap_preferences(person, None, "{\"zone\":\"lost\"}")
+                .await
+                .unwrap()
+        );
         assert!(
             bench
                 .catalog
@@ -100,7 +110,10 @@ async fn the_backlog_and_the_listing_of_objects_name_what_is_there() {
             .unwrap();
         let backlog = bench.catalog.tail_backlog().await.unwrap();
         let ours = backlog.iter().find(|backlog| backlog.person == person).unwrap();
-        assert_eq!((ours.pieces, ours.bytes, ours.oldest.micros()), (2, 5, 1_000 * MINUTE));
+        assert_eq!(
+            (ours.pieces, ours.bytes, ours.oldest.micros()),
+            (2, 5, 1_000 * MINUTE)
+        );
         let mut paths = Vec::new();
         let mut after = None;
         loop {
@@ -138,6 +151,9 @@ async fn a_source_is_listed_once() {
                 .unwrap();
         }
         let known = bench.catalog.sources_of(source.person).await.unwrap();
-        assert_eq!(known.iter().map(|source| source.key.as_str()).collect::<Vec<_>>(), ["watch"]);
+        assert_eq!(
+            known.iter().map(|source| source.key.as_str()).collect::<Vec<_>>(),
+            ["watch"]
+        );
     }
 }

@@ -157,14 +157,22 @@ impl Service {
         };
         let token = mint(&key, &settings.identity, &order, Uuid::nil(), NOW).unwrap();
         let foundations = Foundations {
-            catalog: Catalog::open(&settings.database_url, clock.clone()).await.unwrap(),
+            catalog: Catalog::open(&settings.database_url, clock.clone())
+                .await
+                .unwrap(),
             objects: ObjectStorage::open(&settings.objects).unwrap(),
             verifier: Verifier::embedded(&key, settings.identity.clone(), clock.clone()),
             readiness: Box::new(Part { ready }),
             clock,
         };
-        let Assembly { app, computing, spill, .. } = assemble(&settings, foundations).unwrap();
-        let router = routes::assembled(Arc::clone(&app), routes::interface_routes().merge(test_routes())).unwrap();
+        let Assembly {
+            app,
+            computing,
+            spill,
+            ..
+        } = assemble(&settings, foundations).unwrap();
+        let router =
+            routes::assembled(Arc::clone(&app), routes::interface_routes().merge(test_routes())).unwrap();
         Self {
             app,
             router,
@@ -180,7 +188,12 @@ impl Service {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let response = self
+            .router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
         let (parts, body) = response.into_parts();
         let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
         Reply {
@@ -192,8 +205,12 @@ impl Service {
 
     /// A GET by the person.
     async fn get(&self, path: &str) -> Reply {
-        self.call(Method::GET, path, &[("authorization", &format!("Bearer {}", self.token))])
-            .await
+        self.call(
+            Method::GET,
+            path,
+            &[("authorization", &format!("Bearer {}", self.token))],
+        )
+        .await
     }
 
     async fn get_by_nobody(&self, path: &str) -> Reply {
@@ -222,7 +239,12 @@ impl Reply {
 
     /// The problem document, which has to be whole.
     fn problem(&self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{}", self.text());
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{}",
+            self.text()
+        );
         let problem = self.json();
         assert_eq!(problem["status"], self.status.as_u16());
         for member in ["type", "title", "detail"] {
@@ -248,7 +270,9 @@ async fn without_a_token_every_address_of_the_interface_is_401() {
         assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
         reply.problem();
     }
-    let delete = service.call(Method::DELETE, "/data/v0/metrics_catalog", &[]).await;
+    let delete = service
+        .call(Method::DELETE, "/data/v0/metrics_catalog", &[])
+        .await;
     assert_eq!(delete.status, StatusCode::UNAUTHORIZED);
 }
 
@@ -259,7 +283,11 @@ async fn every_refused_token_gets_the_same_answer() {
     for value in ["Bearer", "Bearer x", "Basic dXNlcg==", "Bearer a.b.c"] {
         bodies.push(
             service
-                .call(Method::GET, "/data/v0/metrics_catalog", &[("authorization", value)])
+                .call(
+                    Method::GET,
+                    "/data/v0/metrics_catalog",
+                    &[("authorization", value)],
+                )
                 .await
                 .body,
         );
@@ -268,7 +296,11 @@ async fn every_refused_token_gets_the_same_answer() {
     assert_eq!(bodies.len(), 1);
     let bearer = format!("Bearer {}", service.token);
     let two = service
-        .call(Method::GET, "/test/long", &[("authorization", &bearer), ("authorization", &bearer)])
+        .call(
+            Method::GET,
+            "/test/long",
+            &[("authorization", &bearer), ("authorization", &bearer)],
+        )
         .await;
     assert_eq!(two.status, StatusCode::UNAUTHORIZED, "two tokens");
 }
@@ -307,7 +339,9 @@ async fn unknown_addresses_are_404_and_other_methods_405() {
     reply.problem();
     let bearer = format!("Bearer {}", service.token);
     for path in ["/data/v0/metrics_catalog", "/health/live"] {
-        let reply = service.call(Method::PUT, path, &[("authorization", &bearer)]).await;
+        let reply = service
+            .call(Method::PUT, path, &[("authorization", &bearer)])
+            .await;
         assert_eq!(reply.status, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(reply.header("allow"), Some("GET,HEAD"));
         reply.problem();
@@ -340,7 +374,9 @@ async fn every_answer_carries_what_every_answer_carries() {
 async fn a_harmless_request_id_is_echoed_and_any_other_replaced() {
     let service = Service::start().await;
     let id = async |given: &str| {
-        let reply = service.call(Method::GET, "/health/live", &[("x-request-id", given)]).await;
+        let reply = service
+            .call(Method::GET, "/health/live", &[("x-request-id", given)])
+            .await;
         reply.header("x-request-id").unwrap().to_owned()
     };
     assert_eq!(id("mine-0001").await, "mine-0001");
@@ -361,13 +397,19 @@ async fn failures_and_panics_are_500_with_an_id_and_no_reason() {
         assert_eq!(problem["instance"], format!("urn:request:{id}"));
     }
     let numbers = service.get_by_nobody("/metrics").await;
-    assert!(numbers.text().contains("almanac_http_panics_total 1"), "{}", numbers.text());
+    assert!(
+        numbers.text().contains("almanac_http_panics_total 1"),
+        "{}",
+        numbers.text()
+    );
 }
 
 #[tokio::test]
 async fn a_query_is_refused_with_all_of_its_faults() {
     let service = Service::start().await;
-    let reply = service.get("/test/asked?svc_userid=me&number=many&colour=red").await;
+    let reply = service
+        .get("/test/asked?svc_userid=me&number=many&colour=red")
+        .await;
     assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(reply.header("content-type"), Some("application/json"));
     let detail = reply.json()["detail"].clone();
@@ -375,13 +417,23 @@ async fn a_query_is_refused_with_all_of_its_faults() {
     assert_eq!(detail[0]["type"], "uuid_parsing");
     assert_eq!(detail[1]["loc"], serde_json::json!(["query", "number"]));
     assert!(detail[1]["msg"].as_str().unwrap().contains("many"));
-    assert_eq!(reply.header("x-ignored-parameters"), Some("colour"), "on a refusal too");
+    assert_eq!(
+        reply.header("x-ignored-parameters"),
+        Some("colour"),
+        "on a refusal too"
+    );
     let fine = service.get("/test/asked?number=2&colour=red&size=1").await;
     assert_eq!(
         (fine.status, fine.header("x-ignored-parameters")),
         (StatusCode::OK, Some("colour, size"))
     );
-    assert_eq!(service.get("/test/asked?number=2").await.header("x-ignored-parameters"), None);
+    assert_eq!(
+        service
+            .get("/test/asked?number=2")
+            .await
+            .header("x-ignored-parameters"),
+        None
+    );
 }
 
 #[tokio::test]
@@ -391,7 +443,10 @@ async fn an_owner_in_a_path_is_a_uuid_in_any_case() {
     assert_eq!(service.get(&format!("/test/{upper}/owned")).await.text(), "true");
     let reply = service.get("/test/me/owned").await;
     assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(reply.json()["detail"][0]["loc"], serde_json::json!(["path", "svc_userid"]));
+    assert_eq!(
+        reply.json()["detail"][0]["loc"],
+        serde_json::json!(["path", "svc_userid"])
+    );
 }
 
 #[tokio::test]
@@ -402,25 +457,33 @@ async fn origins_are_allowed_only_where_they_are_named() {
         ("access-control-request-headers", "authorization,content-type"),
     ];
     let closed = Service::start().await;
-    let reply = closed.call(Method::OPTIONS, "/data/v0/metrics_catalog", &preflight).await;
+    let reply = closed
+        .call(Method::OPTIONS, "/data/v0/metrics_catalog", &preflight)
+        .await;
     assert_eq!(
         (reply.status, reply.header("access-control-allow-origin")),
         (StatusCode::UNAUTHORIZED, None)
     );
 
     let open = Service::with(&["https://app.example"], true).await;
-    let reply = open.call(Method::OPTIONS, "/data/v0/metrics_catalog", &preflight).await;
+    let reply = open
+        .call(Method::OPTIONS, "/data/v0/metrics_catalog", &preflight)
+        .await;
     assert_eq!(
         (reply.status, reply.header("access-control-allow-origin")),
         (StatusCode::OK, Some("https://app.example"))
     );
     assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
-    let refused = open.call(Method::GET, "/data/v0/metrics_catalog", &preflight[..1]).await;
+    let refused = open
+        .call(Method::GET, "/data/v0/metrics_catalog", &preflight[..1])
+        .await;
     assert_eq!(
         (refused.status, refused.header("access-control-allow-origin")),
         (StatusCode::UNAUTHORIZED, Some("https://app.example"))
     );
-    let evil = open.call(Method::GET, "/health/live", &[("origin", "https://evil.example")]).await;
+    let evil = open
+        .call(Method::GET, "/health/live", &[("origin", "https://evil.example")])
+        .await;
     assert_eq!(evil.header("access-control-allow-origin"), None);
 }
 
@@ -454,23 +517,45 @@ async fn numbers_name_routes_and_no_person() {
     let numbers = service.get_by_nobody("/metrics").await;
     let text = numbers.text();
     assert!(
-        text.contains(r#"almanac_http_requests_total{route="/test/{svc_userid}/owned",method="GET",status="200"} 1"#),
+        text.contains(
+            r#"almanac_http_requests_total{route="/test/{svc_userid}/owned",method="GET",status="200"} 1"#
+        ),
         "{text}"
     );
-    assert!(text.contains(r#"route="none",method="GET",status="404"} 1"#), "{text}");
-    assert!(text.contains(r#"method="other""#) && !text.contains("SOMETHING"), "{text}");
-    assert!(!text.contains(&PERSON.to_string()) && !text.contains("somewhere"), "{text}");
-    assert!(text.contains("almanac_http_in_flight 1"), "the scrape itself: {text}");
+    assert!(
+        text.contains(r#"route="none",method="GET",status="404"} 1"#),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#"method="other""#) && !text.contains("SOMETHING"),
+        "{text}"
+    );
+    assert!(
+        !text.contains(&PERSON.to_string()) && !text.contains("somewhere"),
+        "{text}"
+    );
+    assert!(
+        text.contains("almanac_http_in_flight 1"),
+        "the scrape itself: {text}"
+    );
 }
 
 #[tokio::test]
 async fn the_document_lists_the_routes_and_the_pages_need_no_network() {
     let service = Service::start().await;
     let document = service.get_by_nobody("/openapi.json").await.json();
-    for path in ["/data/v0/metrics_catalog", "/health/live", "/health/ready", "/metrics"] {
+    for path in [
+        "/data/v0/metrics_catalog",
+        "/health/live",
+        "/health/ready",
+        "/metrics",
+    ] {
         assert!(document["paths"][path]["get"].is_object(), "{path}");
     }
-    assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
+    assert_eq!(
+        document["components"]["securitySchemes"]["bearer"]["scheme"],
+        "bearer"
+    );
     let moved = service.get_by_nobody("/docs").await;
     assert_eq!(moved.header("location"), Some("/docs/"));
     let page = service.get_by_nobody("/docs/").await;

@@ -44,13 +44,20 @@ pub(super) fn list(said: &Said) -> Vec<String> {
 
 /// An address and port; a host name stands for its first address.
 pub(super) fn address(said: &Said) -> Result<SocketAddr, SettingsError> {
-    let resolved = said.text.trim().to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    let resolved = said
+        .text
+        .trim()
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next());
     resolved.ok_or_else(|| said.wrong("an address and port such as 127.0.0.1:8080"))
 }
 
 pub(super) fn optional_url(said: &Said) -> Result<Option<String>, SettingsError> {
     match said.value() {
-        Some(url) if url.starts_with("http://") || url.starts_with("https://") => Ok(Some(url.trim_end_matches('/').to_owned())),
+        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+            Ok(Some(url.trim_end_matches('/').to_owned()))
+        }
         Some(_) => Err(said.wrong("an address that begins with http:// or https://")),
         None => Ok(None),
     }

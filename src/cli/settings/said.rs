@@ -145,9 +145,21 @@ impl Said {
 
 impl fmt::Display for Sayings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: Vec<(&str, String, String)> = self.0.iter().map(|said| (said.entry.name, said.shown(), said.place())).collect();
-        let name_width = shown.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
-        let value_width = shown.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or_default();
+        let shown: Vec<(&str, String, String)> = self
+            .0
+            .iter()
+            .map(|said| (said.entry.name, said.shown(), said.place()))
+            .collect();
+        let name_width = shown
+            .iter()
+            .map(|(name, ..)| name.len())
+            .max()
+            .unwrap_or_default();
+        let value_width = shown
+            .iter()
+            .map(|(_, value, _)| value.chars().count())
+            .max()
+            .unwrap_or_default();
         for (name, value, place) in shown {
             writeln!(formatter, "{name:name_width$}  {value:value_width$}  {place}")?;
         }
@@ -171,8 +183,11 @@ fn file_values(path: &Path, text: &str) -> Result<Vec<(String, String)>, Setting
                 key: name,
             });
         }
-        let text =
-            file_value(&value).ok_or_else(|| malformed(format!("`{name}` must be a text, a number, a boolean or a list of texts")))?;
+        let text = file_value(&value).ok_or_else(|| {
+            malformed(format!(
+                "`{name}` must be a text, a number, a boolean or a list of texts"
+            ))
+        })?;
         values.push((name, text));
     }
     Ok(values)
@@ -204,7 +219,10 @@ fn without_passwords(text: &str) -> String {
         }
     }
     if let Some((before, after)) = shown.split_once("password=") {
-        let behind = after.find('&').and_then(|end| after.get(end..)).unwrap_or_default();
+        let behind = after
+            .find('&')
+            .and_then(|end| after.get(end..))
+            .unwrap_or_default();
         shown = format!("{before}password=***{behind}");
     }
     shown

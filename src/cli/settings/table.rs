@@ -9,14 +9,21 @@ pub struct Entry {
     pub flag: &'static str,
     /// The environment variable.
     pub variable: &'static str,
-    /// What holds when nothing is said. Empty: nothing does, or it is worked out from other settings, as the help says.
+    /// What holds when nothing is said. Empty: nothing does, or it is worked out from other settings, as the
+    /// help says.
     pub default: &'static str,
     /// Never printed, and not taken from flags, which other users of the machine can see.
     pub secret: bool,
     pub help: &'static str,
 }
 
-const fn entry(name: &'static str, flag: &'static str, variable: &'static str, default: &'static str, help: &'static str) -> Entry {
+const fn entry(
+    name: &'static str,
+    flag: &'static str,
+    variable: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> Entry {
     Entry {
         name,
         flag,
@@ -76,7 +83,11 @@ pub const SETTINGS: &[Entry] = &[
         "Objects: s3://bucket/prefix or a directory; the data directory if not given",
     ),
     secret("aws_access_key_id", "AWS_ACCESS_KEY_ID", "Key id for S3"),
-    secret("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "Secret key for S3"),
+    secret(
+        "aws_secret_access_key",
+        "AWS_SECRET_ACCESS_KEY",
+        "Secret key for S3",
+    ),
     secret("aws_session_token", "AWS_SESSION_TOKEN", "Session token for S3"),
     entry(
         "aws_region",

@@ -25,13 +25,18 @@ fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
 
 #[test]
 fn flags_beat_the_environment_and_the_environment_beats_the_file() {
-    let say = |name: &'static str, value: &'static str| move |asked: &str| (asked == name).then(|| value.to_owned());
+    let say = |name: &'static str, value: &'static str| {
+        move |asked: &str| (asked == name).then(|| value.to_owned())
+    };
     let (flag, variable) = (say("listen", "127.0.0.1:1"), say("ALMANAC_LISTEN", "127.0.0.1:2"));
     let text = "listen = '127.0.0.1:3'";
     let origin = |sources: &Sources<'_>| {
         let sayings = Sayings::gathered(sources).unwrap();
         let said = sayings.said("listen").unwrap().clone();
-        (Settings::from_sayings(&sayings).unwrap().interface.listen.port(), said.origin)
+        (
+            Settings::from_sayings(&sayings).unwrap().interface.listen.port(),
+            said.origin,
+        )
     };
     assert_eq!(
         origin(&Sources {
@@ -92,7 +97,10 @@ fn numbers_booleans_and_lists_in_the_file_are_values() {
     .unwrap();
     assert_eq!(settings.interface.waiting_queries, 3);
     assert!(!settings.upkeep.enabled);
-    assert_eq!(settings.interface.cors_origins, ["http://a.example", "http://b.example"]);
+    assert_eq!(
+        settings.interface.cors_origins,
+        ["http://a.example", "http://b.example"]
+    );
 }
 
 #[test]
@@ -103,7 +111,10 @@ fn the_defaults_are_a_service_on_this_machine_alone() {
     assert_eq!(settings.interface.body_limit, 64 << 20);
     assert_eq!(settings.interface.cors_origins, [""; 0]);
     assert_eq!(settings.database_url, "sqlite://./almanac-data/catalogue.db");
-    assert_eq!(settings.objects, ObjectStoreSettings::Local("./almanac-data/objects".into()));
+    assert_eq!(
+        settings.objects,
+        ObjectStoreSettings::Local("./almanac-data/objects".into())
+    );
     assert_eq!(settings.identity.provider, Provider::Embedded);
     assert_eq!(settings.identity.issuer.as_deref(), Some("almanac"));
     assert_eq!(settings.identity.user_claim, "svc_userid");
@@ -111,7 +122,10 @@ fn the_defaults_are_a_service_on_this_machine_alone() {
 
 #[test]
 fn a_wrong_value_names_the_setting_its_origin_and_what_was_expected() {
-    let error = settings(&[("ALMANAC_BODY_LIMIT", "huge")]).err().unwrap().to_string();
+    let error = settings(&[("ALMANAC_BODY_LIMIT", "huge")])
+        .err()
+        .unwrap()
+        .to_string();
     for part in ["body_limit", "huge", "environment ALMANAC_BODY_LIMIT", "64MiB"] {
         assert!(error.contains(part), "{error}");
     }
@@ -146,7 +160,12 @@ fn an_s3_store_takes_the_usual_variables() {
         panic!("not S3")
     };
     assert_eq!(url, "s3://bucket/prefix");
-    let option = |name: &str| options.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let option = |name: &str| {
+        options
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    };
     assert_eq!(option("AWS_DEFAULT_REGION"), Some("eu-central-1"));
     assert_eq!(option("AWS_ALLOW_HTTP"), Some("true"));
     assert_eq!(option("AWS_SECRET_ACCESS_KEY"), Some("key"));
@@ -183,10 +202,18 @@ fn what_nobody_sets_shows_what_follows_from_the_rest() {
     .unwrap();
     let settings = Settings::from_sayings(&sayings).unwrap();
     let completed = sayings.completed(&settings);
-    let shown = |name| completed.said(name).map(|said| (said.shown(), said.place())).unwrap();
+    let shown = |name| {
+        completed
+            .said(name)
+            .map(|said| (said.shown(), said.place()))
+            .unwrap()
+    };
     assert_eq!(
         shown("database_url"),
-        ("sqlite:///srv/almanac/catalogue.db".to_owned(), "default, from data_dir".to_owned())
+        (
+            "sqlite:///srv/almanac/catalogue.db".to_owned(),
+            "default, from data_dir".to_owned()
+        )
     );
     assert_eq!(shown("public_url").0, "http://127.0.0.1:8080");
     assert_eq!(shown("jwks_url"), ("-".to_owned(), "default".to_owned()));

@@ -68,7 +68,9 @@ impl<'a> Reading<'_, 'a> {
         let missing = match &self.compiled.data_type.layout.times {
             TimeFields::Moment { optional: true, .. } => None,
             TimeFields::RecordedAt => self.given_in(Role::End).map(|_| "start_time".to_owned()),
-            TimeFields::Moment { at: names, .. } | TimeFields::StartEnd { start: names, .. } => names.first().cloned(),
+            TimeFields::Moment { at: names, .. } | TimeFields::StartEnd { start: names, .. } => {
+                names.first().cloned()
+            }
         };
         let Some(name) = missing else {
             self.undated = true;
@@ -98,10 +100,13 @@ impl<'a> Reading<'_, 'a> {
         let span = self.recorded_span(loc.clone(), given)?;
         // Rows as they are read say both, so saying it twice is fine as long as it is the same.
         for (role, said) in [(Role::Start, span.start), (Role::End, span.end)] {
-            let Some((field, again)) = self.given_in(role) else { continue };
+            let Some((field, again)) = self.given_in(role) else {
+                continue;
+            };
             let place = self.field_loc(field);
             if self.instant(&place, again.raw)? != said {
-                let message = "the time is given twice, and differs; send recorded_at, or start_time and end_time";
+                let message =
+                    "the time is given twice, and differs; send recorded_at, or start_time and end_time";
                 self.faults.push(Fault::new(loc, "duplicate", message));
                 return None;
             }
@@ -121,7 +126,13 @@ impl<'a> Reading<'_, 'a> {
             .iter()
             .filter(|member| !matches!(member.name.as_ref(), "start_time" | "end_time"));
         let rest: Vec<String> = others
-            .map(|member| format!("{}:{}", Value::from(member.name.as_ref()), cells::compact(member.raw)))
+            .map(|member| {
+                format!(
+                    "{}:{}",
+                    Value::from(member.name.as_ref()),
+                    cells::compact(member.raw)
+                )
+            })
             .collect();
         if !rest.is_empty() {
             self.keep_rest("recorded_at", &format!("{{{}}}", rest.join(",")));
@@ -135,18 +146,25 @@ impl<'a> Reading<'_, 'a> {
     }
 
     /// The time that one member of a span says, and its place.
-    fn member(&mut self, span: &[LocPart], members: &[json::Field<'a>], name: &str) -> Option<(Instant, Vec<LocPart>)> {
+    fn member(
+        &mut self,
+        span: &[LocPart],
+        members: &[json::Field<'a>],
+        name: &str,
+    ) -> Option<(Instant, Vec<LocPart>)> {
         let mut loc = span.to_vec();
         loc.push(name.into());
         let mut found = members.iter().filter(|member| member.name == name);
         match (found.next(), found.next()) {
             (Some(only), None) => Some((self.instant(&loc, only.raw)?, loc)),
             (None, _) => {
-                self.faults.push(Fault::new(loc, "missing", format!("{name} is missing")));
+                self.faults
+                    .push(Fault::new(loc, "missing", format!("{name} is missing")));
                 None
             }
             (Some(_), Some(_)) => {
-                self.faults.push(Fault::new(loc, "duplicate", format!("{name} is given twice")));
+                self.faults
+                    .push(Fault::new(loc, "duplicate", format!("{name} is given twice")));
                 None
             }
         }
@@ -154,8 +172,11 @@ impl<'a> Reading<'_, 'a> {
 
     fn instant(&mut self, loc: &[LocPart], raw: &str) -> Option<Instant> {
         let Some(text) = json::text(raw) else {
-            self.faults
-                .push(Fault::new(loc.to_vec(), "type", "expected a string with a date and time"));
+            self.faults.push(Fault::new(
+                loc.to_vec(),
+                "type",
+                "expected a string with a date and time",
+            ));
             return None;
         };
         parse_instant(&text)

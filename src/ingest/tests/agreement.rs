@@ -39,7 +39,10 @@ fn sensible_field() -> impl Strategy<Value = (String, String)> {
         prop::sample::select(values).prop_map(move |value| (name.to_owned(), value.to_owned()))
     };
     prop_oneof![
-        choose("unit", &[r#""bpm""#, r#""count/min""#, r#""kg""#, r#""lb""#, "null"]),
+        choose(
+            "unit",
+            &[r#""bpm""#, r#""count/min""#, r#""kg""#, r#""lb""#, "null"]
+        ),
         choose("count", &["1", "0", "null", "5.0"]),
         choose("id", &[r#""0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e""#, "null"]),
         choose("sources", &[r#"["a"]"#, r#"["a","b"]"#, "null", "[]"]),
@@ -52,15 +55,24 @@ fn sensible_field() -> impl Strategy<Value = (String, String)> {
                 "{}"
             ]
         ),
-        choose("device_properties", &[r#"{"name":"Watch","hardwareVersion":"Watch6,2"}"#, "null"]),
-        choose("end_date", &[r#""2024-05-01T10:00:00Z""#, r#""2024-05-01T11:00:00Z""#, "null"]),
+        choose(
+            "device_properties",
+            &[r#"{"name":"Watch","hardwareVersion":"Watch6,2"}"#, "null"]
+        ),
+        choose(
+            "end_date",
+            &[r#""2024-05-01T10:00:00Z""#, r#""2024-05-01T11:00:00Z""#, "null"]
+        ),
         choose("has_undetermined_duration", &["true", "false", "null"]),
         choose("note", &[r#""x""#, r#""y ü""#, "null"]),
     ]
 }
 
 fn line_of(fields: &[(String, String)], blank: &str) -> String {
-    let fields: Vec<_> = fields.iter().map(|(name, value)| format!("\"{name}\":{blank}{value}")).collect();
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| format!("\"{name}\":{blank}{value}"))
+        .collect();
     format!("{{{}}}", fields.join(&format!(",{blank}")))
 }
 
@@ -83,7 +95,8 @@ fn any_body() -> impl Strategy<Value = (&'static str, Vec<String>)> {
         ("NumericAnnotation", &[("recorded_at", MORNING), ("value", "3")]),
         ("MomentAnnotation", &[("start_time", MORNING)]),
     ];
-    prop::sample::select(types).prop_flat_map(|(name, required)| (Just(name), prop::collection::vec(any_line(required), 1..40)))
+    prop::sample::select(types)
+        .prop_flat_map(|(name, required)| (Just(name), prop::collection::vec(any_line(required), 1..40)))
 }
 
 const MORNING: &str = r#""2024-05-01T10:00:00Z""#;
@@ -105,15 +118,20 @@ fn any_line(required: &'static [(&'static str, &'static str)]) -> impl Strategy<
         }
         fields
     });
-    (fields.prop_shuffle_some(), prop_oneof![5 => Just(""), 1 => Just(" ")], 0..60_usize).prop_map(|(fields, blank, damage)| {
-        let mut line = line_of(&fields, blank);
-        if damage < 2 && line.is_char_boundary(line.len() / 2) {
-            line.truncate(line.len() / 2);
-        } else if damage == 2 {
-            line.push('x');
-        }
-        line
-    })
+    (
+        fields.prop_shuffle_some(),
+        prop_oneof![5 => Just(""), 1 => Just(" ")],
+        0..60_usize,
+    )
+        .prop_map(|(fields, blank, damage)| {
+            let mut line = line_of(&fields, blank);
+            if damage < 2 && line.is_char_boundary(line.len() / 2) {
+                line.truncate(line.len() / 2);
+            } else if damage == 2 {
+                line.push('x');
+            }
+            line
+        })
 }
 
 trait ShuffleSome: Strategy<Value = Vec<(String, String)>> + Sized {
@@ -157,7 +175,11 @@ fn records_as_programs_write_them_take_the_hasty_way() {
         spaced.as_str(),
         r#"{"start_date":"2024-05-01T10:00:00Z","value":80.5,"unit":"kg"}"#,
     ] {
-        let name = if line.contains("kg") { "Weight" } else { "HeartRate" };
+        let name = if line.contains("kg") {
+            "Weight"
+        } else {
+            "HeartRate"
+        };
         let mut decoder = decoder(name);
         decoder.push(0, line.as_bytes()).unwrap();
         assert!(decoder.takes_the_hasty_way(line.as_bytes()), "{line}");

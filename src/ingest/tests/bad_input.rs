@@ -12,7 +12,12 @@ fn malformed_json_is_refused_with_line_and_field() {
         "body.7.value",
         "json",
     );
-    refused("HeartRate", r#"{"start_date":2024-05-01,"value":72}"#, "body.7.start_date", "json");
+    refused(
+        "HeartRate",
+        r#"{"start_date":2024-05-01,"value":72}"#,
+        "body.7.start_date",
+        "json",
+    );
     refused("HeartRate", "", "body.7", "json");
     refused("HeartRate", "[]", "body.7", "json");
     refused("HeartRate", "[{}]", "body.7", "json");
@@ -24,13 +29,26 @@ fn a_body_that_is_one_object_has_no_line_in_its_place() {
     let faults = decoder("HeartRate")
         .push(Place::Whole, br#"{"start_date":"2024-05-01","value":"high"}"#)
         .unwrap_err();
-    assert_eq!((place(&faults[0]).as_str(), faults[0].kind), ("body.value", "type"));
+    assert_eq!(
+        (place(&faults[0]).as_str(), faults[0].kind),
+        ("body.value", "type")
+    );
 }
 
 #[test]
 fn wrong_type_is_refused() {
-    refused("HeartRate", r#"{"start_date":"2024-05-01","value":"high"}"#, "body.7.value", "type");
-    refused("HeartRate", r#"{"start_date":1717200000,"value":1}"#, "body.7.start_date", "type");
+    refused(
+        "HeartRate",
+        r#"{"start_date":"2024-05-01","value":"high"}"#,
+        "body.7.value",
+        "type",
+    );
+    refused(
+        "HeartRate",
+        r#"{"start_date":1717200000,"value":1}"#,
+        "body.7.start_date",
+        "type",
+    );
     refused(
         "HeartRate",
         r#"{"start_date":"2024-05-01","value":1,"source_properties":{"name":1}}"#,
@@ -66,9 +84,19 @@ fn all_faults_of_a_record_are_told_at_once() {
 
 #[test]
 fn missing_field_is_refused() {
-    refused("HeartRate", r#"{"start_date":"2024-05-01"}"#, "body.7.value", "missing");
+    refused(
+        "HeartRate",
+        r#"{"start_date":"2024-05-01"}"#,
+        "body.7.value",
+        "missing",
+    );
     refused("HeartRate", r#"{"value":1}"#, "body.7.start_date", "missing");
-    refused("HeartRate", r#"{"value":1,"start_date":null}"#, "body.7.start_date", "missing");
+    refused(
+        "HeartRate",
+        r#"{"value":1,"start_date":null}"#,
+        "body.7.start_date",
+        "missing",
+    );
 }
 
 #[test]
@@ -103,7 +131,12 @@ fn end_before_start_is_refused() {
 
 #[test]
 fn value_out_of_the_schema_is_refused() {
-    refused("StepCount", r#"{"start_date":"2024-05-01","value":-1}"#, "body.7.value", "minimum");
+    refused(
+        "StepCount",
+        r#"{"start_date":"2024-05-01","value":-1}"#,
+        "body.7.value",
+        "minimum",
+    );
     refused(
         "PlatformLocationUpdate",
         r#"{"timestamp":"2024-05-01","latitude_degrees":91,"longitude_degrees":0}"#,
@@ -124,7 +157,12 @@ fn nan_is_refused_with_line_and_field() {
 
 #[test]
 fn a_number_beyond_every_float_is_refused() {
-    refused("HeartRate", r#"{"start_date":"2024-05-01","value":1e400}"#, "body.7.value", "json");
+    refused(
+        "HeartRate",
+        r#"{"start_date":"2024-05-01","value":1e400}"#,
+        "body.7.value",
+        "json",
+    );
     refused(
         "HeartRate",
         r#"{"start_date":"2024-05-01","value":1,"mood":-1e999}"#,
@@ -160,7 +198,11 @@ fn nesting_10_000_deep_is_refused() {
             .unwrap_err();
         assert_eq!(faults[0].message, "nested deeper than 127 levels");
         assert!(decoder("HeartRate").push(7, deep.as_bytes()).is_err());
-        assert!(decoder("HeartRate").push(7, open.repeat(10_000).as_bytes()).is_err());
+        assert!(
+            decoder("HeartRate")
+                .push(7, open.repeat(10_000).as_bytes())
+                .is_err()
+        );
         assert!(unwrap_one(deep.as_bytes()).is_err());
         assert!(unwrap_batch(deep.as_bytes()).is_err());
     }
@@ -200,7 +242,11 @@ fn a_field_given_twice_is_refused() {
         "duplicate",
     );
     assert_eq!(
-        stored("HeartRate", &format!(r#"{{{start},"value":1,"start_time":"2024-05-01"}}"#), "value"),
+        stored(
+            "HeartRate",
+            &format!(r#"{{{start},"value":1,"start_time":"2024-05-01"}}"#),
+            "value"
+        ),
         "1.0",
         "the same again says nothing new"
     );
@@ -219,7 +265,10 @@ fn a_refused_record_leaves_nothing_behind() {
     }
     decoder.push(2, SAMPLE.as_bytes()).unwrap();
     let found = decoder.take().unwrap();
-    assert_eq!((found.rows.num_rows(), found.given.len(), found.sources.len()), (2, 2, 1));
+    assert_eq!(
+        (found.rows.num_rows(), found.given.len(), found.sources.len()),
+        (2, 2, 1)
+    );
 }
 
 /// Arbitrary JSON whose objects like to name fields that types know.
@@ -268,7 +317,8 @@ fn any_json() -> impl Strategy<Value = serde_json::Value> {
     leaf.prop_recursive(4, 40, 8, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((name.clone(), inner), 0..10).prop_map(|members| Value::Object(members.into_iter().collect())),
+            prop::collection::vec((name.clone(), inner), 0..10)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     })
 }
@@ -287,7 +337,12 @@ fn feed_everything(json: &[u8]) {
         let mut decoder = decoder(name);
         for place in [Place::Whole, Place::Line(1)] {
             if let Err(faults) = decoder.push(place, json) {
-                assert!(faults.iter().all(|fault| !fault.loc.is_empty() && !fault.message.is_empty()) && !faults.is_empty());
+                assert!(
+                    faults
+                        .iter()
+                        .all(|fault| !fault.loc.is_empty() && !fault.message.is_empty())
+                        && !faults.is_empty()
+                );
             }
         }
         let waiting = decoder.len();

@@ -41,15 +41,25 @@ fn rule_8_3_tombstones_are_accepted_in_both_spellings() {
         ("record_id", "data_type"),
         ("deleted_id", "data_type"),
     ] {
-        let tombstone = decode(&json!({deleted_id: id.to_uppercase(), deleted_type: "HeartRate", "reason": "twice"}).to_string()).unwrap();
+        let tombstone = decode(
+            &json!({deleted_id: id.to_uppercase(), deleted_type: "HeartRate", "reason": "twice"}).to_string(),
+        )
+        .unwrap();
         assert_eq!(
-            (tombstone.record.to_string(), tombstone.data_type.as_str(), tombstone.place),
+            (
+                tombstone.record.to_string(),
+                tombstone.data_type.as_str(),
+                tombstone.place
+            ),
             (id.to_owned(), "HeartRate", Place::Line(3))
         );
     }
     let refusal = |json: &str| {
         let faults = decode(json).expect_err(json);
-        faults.iter().map(|fault| (place(fault), fault.kind)).collect::<Vec<_>>()
+        faults
+            .iter()
+            .map(|fault| (place(fault), fault.kind))
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         refusal(r#"{"deleted_type":"HeartRate"}"#),
@@ -87,7 +97,10 @@ fn rule_8_4_undeclared_members_of_declared_objects_are_kept_too() {
     let line = r#"{"start_date":"2024-05-01T10:00:00Z","value":1,"source_properties":{"name":"Watch","colour":"red"}}"#;
     let found = rows("HeartRate", &[line, line]);
     for row in 0..2 {
-        assert_eq!(cell(&found, "extras", row), r#"{"source_properties":{"colour":"red"}}"#);
+        assert_eq!(
+            cell(&found, "extras", row),
+            r#"{"source_properties":{"colour":"red"}}"#
+        );
         assert!(cell(&found, "source_properties", row).contains("Watch"));
     }
 }
@@ -130,7 +143,13 @@ fn rule_8_4_own_types_have_typed_columns_and_keep_the_rest_as_given() {
         .unwrap_err();
     let mut found: Vec<_> = faults.iter().map(|fault| (place(fault), fault.kind)).collect();
     found.sort();
-    assert_eq!(found, [("body.beans".to_owned(), "missing"), ("body.grams".to_owned(), "type")]);
+    assert_eq!(
+        found,
+        [
+            ("body.beans".to_owned(), "missing"),
+            ("body.grams".to_owned(), "type")
+        ]
+    );
 }
 
 const SHOUTED: &str = "A1824C5F-E2Fa-4B0D-9C1E-0123456789AB";
@@ -149,7 +168,11 @@ fn rule_8_1_ids_of_other_records_are_kept_in_one_spelling_wherever_they_stand() 
     for row in 0..2 {
         assert_eq!(cell(&found, "calendar_id", row), CANONICAL);
         assert_eq!(cell(&found, "notes", row), SHOUTED, "a text is a text");
-        for (column, canonical, sent) in [("organizer", 1, 0), ("participants", 2, 1), ("recurrence_rules", 2, 0)] {
+        for (column, canonical, sent) in [
+            ("organizer", 1, 0),
+            ("participants", 2, 1),
+            ("recurrence_rules", 2, 0),
+        ] {
             let text = cell(&found, column, row);
             let count = |id: &str| text.matches(id).count();
             assert_eq!(
@@ -169,9 +192,14 @@ fn rule_8_1_ids_in_own_types_are_kept_in_one_spelling() {
         "nested": {"type": "object", "properties": {"deep": {"type": "object", "properties": {"id": id, "text": {"type": "string"}}}}},
         "text": {"type": "string"},
     }});
-    let definition = Definition::read(Base::Event, &json!({"name": "Links", "record_spec": {"schema": schema}})).unwrap();
+    let definition = Definition::read(
+        Base::Event,
+        &json!({"name": "Links", "record_spec": {"schema": schema}}),
+    )
+    .unwrap();
     let owner = PersonId(Uuid::from_u128(1));
-    let own = DataType::from_definition(owner, Uuid::from_u128(3), &data_type("Event"), &definition, 1).unwrap();
+    let own =
+        DataType::from_definition(owner, Uuid::from_u128(3), &data_type("Event"), &definition, 1).unwrap();
     let own = Arc::new(own);
     for (name, expected) in [
         ("plain", true),
@@ -198,7 +226,10 @@ fn rule_8_1_ids_in_own_types_are_kept_in_one_spelling() {
         [CANONICAL, CANONICAL, SHOUTED]
     );
     assert_eq!(cell(&found, "list", 0), format!("[{CANONICAL}, {CANONICAL}]"));
-    assert_eq!(cell(&found, "nested", 0), format!("{{deep: {{id: {CANONICAL}, text: {SHOUTED}}}}}"));
+    assert_eq!(
+        cell(&found, "nested", 0),
+        format!("{{deep: {{id: {CANONICAL}, text: {SHOUTED}}}}}")
+    );
 }
 
 #[test]
@@ -216,7 +247,12 @@ fn rule_0_a_week_of_an_event_begins_on_one_of_its_seven_days() {
     };
     for day in [0, 8, -1] {
         let found = refusals("CalendarEvent", &line(day));
-        assert!(found.iter().any(|(place, _)| place.contains("first_day_of_the_week")), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .any(|(place, _)| place.contains("first_day_of_the_week")),
+            "{found:?}"
+        );
     }
     for day in 1..=7 {
         rows("CalendarEvent", &[&line(day)]);
@@ -238,9 +274,15 @@ fn rule_8_2_rows_that_came_without_a_time_are_known_as_such() {
 
 #[test]
 fn rule_8_6_only_measurements_must_have_happened() {
-    let line = |name: &str, at: &str| format!(r#"{{"{name}":"{at}","value":1,"latitude_degrees":1,"longitude_degrees":1}}"#);
+    let line = |name: &str, at: &str| {
+        format!(r#"{{"{name}":"{at}","value":1,"latitude_degrees":1,"longitude_degrees":1}}"#)
+    };
     assert_eq!(
-        stored("HeartRate", &line("start_date", "2024-06-02T12:00:00Z"), "start_time"),
+        stored(
+            "HeartRate",
+            &line("start_date", "2024-06-02T12:00:00Z"),
+            "start_time"
+        ),
         "2024-06-02T12:00:00Z"
     );
     refused(
@@ -263,11 +305,13 @@ fn rule_8_6_only_measurements_must_have_happened() {
 
 #[test]
 fn rule_0_2_the_years_that_stand_for_unknown_are_kept() {
-    let line =
-        r#"{"arrival_date":"0001-01-01T00:00:00Z","departure_date":"4001-01-01T00:00:00Z","latitude_degrees":1,"longitude_degrees":2}"#;
+    let line = r#"{"arrival_date":"0001-01-01T00:00:00Z","departure_date":"4001-01-01T00:00:00Z","latitude_degrees":1,"longitude_degrees":2}"#;
     let found = rows("PlatformLocationVisit", &[line]);
     assert_eq!(
-        (cell(&found, "start_time", 0).as_str(), cell(&found, "end_time", 0).as_str()),
+        (
+            cell(&found, "start_time", 0).as_str(),
+            cell(&found, "end_time", 0).as_str()
+        ),
         ("0001-01-01T00:00:00Z", "4001-01-01T00:00:00Z")
     );
 }
@@ -290,7 +334,10 @@ fn rule_1_4e_every_row_says_where_it_comes_from() {
         ("", "6"),
         ("com.example.health/Watch6,2", "3"),
     ];
-    assert_eq!(marks, expected.map(|(key, class)| (key.to_owned(), class.to_owned())));
+    assert_eq!(
+        marks,
+        expected.map(|(key, class)| (key.to_owned(), class.to_owned()))
+    );
     let sources: Vec<_> = found
         .sources
         .iter()
@@ -320,7 +367,11 @@ fn rule_5_8_an_annotation_belongs_to_the_definition_among_its_sources() {
         definition
     );
     assert_eq!(
-        stored("MomentAnnotation", &line(r#""com.example.app","other""#), "source_id"),
+        stored(
+            "MomentAnnotation",
+            &line(r#""com.example.app","other""#),
+            "source_id"
+        ),
         "com.example.app"
     );
     assert_eq!(stored("MomentAnnotation", &line(""), "source_id"), "");
@@ -332,7 +383,10 @@ fn rule_5_8_recorded_at_is_a_moment_or_a_span_or_now() {
         let found = rows("DurationAnnotation", &[line]);
         (cell(&found, "start_time", 0), cell(&found, "end_time", 0))
     };
-    let expected = ("2024-05-01T10:00:00Z".to_owned(), "2024-05-01T11:00:00Z".to_owned());
+    let expected = (
+        "2024-05-01T10:00:00Z".to_owned(),
+        "2024-05-01T11:00:00Z".to_owned(),
+    );
     assert_eq!(
         span(r#"{"recorded_at":{"start_time":"2024-05-01T10:00Z","end_time":"2024-05-01T11:00Z"}}"#),
         expected
@@ -363,7 +417,9 @@ fn rule_5_8_recorded_at_is_a_moment_or_a_span_or_now() {
         "duplicate",
     );
     assert_eq!(
-        span(r#"{"recorded_at":"2024-05-01T10:00Z","start_time":"2024-05-01T10:00:00Z","end_time":"2024-05-01T10:00Z"}"#),
+        span(
+            r#"{"recorded_at":"2024-05-01T10:00Z","start_time":"2024-05-01T10:00:00Z","end_time":"2024-05-01T10:00Z"}"#
+        ),
         (expected.0.clone(), expected.0),
         "what is said twice and agrees is accepted"
     );
@@ -386,7 +442,12 @@ fn every_example_of_every_type_is_accepted_and_what_is_stored_has_its_layout() {
                 .unwrap_or_else(|faults| panic!("{}: {faults:?}", data_type.id));
         }
         let found = decoder.take().unwrap();
-        assert_eq!(found.rows.schema_ref(), &data_type.layout.storage, "{}", data_type.id);
+        assert_eq!(
+            found.rows.schema_ref(),
+            &data_type.layout.storage,
+            "{}",
+            data_type.id
+        );
         assert_eq!(found.rows.num_rows(), examples.len());
     }
 }

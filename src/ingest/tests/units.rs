@@ -13,7 +13,10 @@ fn converted(name: &str, value: &str, unit: &str) -> (f64, String) {
     let line = line(value, unit);
     let found = rows(name, &[&line, &line]);
     assert_eq!(table(&found)[0][1..], table(&found)[1][1..]);
-    (cell(&found, "value", 1).parse().unwrap(), cell(&found, "extras", 1))
+    (
+        cell(&found, "value", 1).parse().unwrap(),
+        cell(&found, "extras", 1),
+    )
 }
 
 #[test]
@@ -37,9 +40,16 @@ fn rule_8_7_values_are_stored_in_the_catalogue_unit_and_the_original_is_kept() {
 fn rule_8_7_the_catalogue_unit_in_any_spelling_changes_nothing() {
     assert_eq!(converted("HeartRate", "72", "bpm"), (72.0, String::new()));
     assert_eq!(converted("HeartRate", "72", "count/min"), (72.0, String::new()));
-    assert_eq!(stored("HeartRate", r#"{"start_date":"2024-05-01","value":72}"#, "value"), "72.0");
     assert_eq!(
-        stored("HeartRate", r#"{"start_date":"2024-05-01","value":72,"unit":null}"#, "value"),
+        stored("HeartRate", r#"{"start_date":"2024-05-01","value":72}"#, "value"),
+        "72.0"
+    );
+    assert_eq!(
+        stored(
+            "HeartRate",
+            r#"{"start_date":"2024-05-01","value":72,"unit":null}"#,
+            "value"
+        ),
         "72.0"
     );
 }
@@ -49,7 +59,12 @@ fn rule_8_7_wrong_dimension_and_unknown_units_are_refused() {
     refused("HeartRate", &line("72", "kg"), "body.7.unit", "unit");
     refused("Weight", &line("72", "blobs"), "body.7.unit", "unit");
     refused("Weight", &line("1e308", "st"), "body.7.value", "unit");
-    refused("Weight", r#"{"start_date":"2024-05-01","value":1,"unit":5}"#, "body.7.unit", "type");
+    refused(
+        "Weight",
+        r#"{"start_date":"2024-05-01","value":1,"unit":5}"#,
+        "body.7.unit",
+        "type",
+    );
 }
 
 #[test]
@@ -76,9 +91,16 @@ fn rule_8_7_bounds_hold_for_the_converted_value() {
 
 #[test]
 fn a_metric_without_a_fixed_unit_keeps_the_unit_it_was_given() {
-    assert_eq!(stored("NumericAnnotation", r#"{"value":3,"unit":"cups"}"#, "unit"), "cups");
     assert_eq!(
-        stored("Metric", r#"{"start_time":"2024-05-01","value":3,"unit":"cups"}"#, "unit"),
+        stored("NumericAnnotation", r#"{"value":3,"unit":"cups"}"#, "unit"),
+        "cups"
+    );
+    assert_eq!(
+        stored(
+            "Metric",
+            r#"{"start_time":"2024-05-01","value":3,"unit":"cups"}"#,
+            "unit"
+        ),
         "cups"
     );
 }

@@ -21,21 +21,30 @@ fn what_the_wrapper_says_goes_where_the_type_has_it() {
         "sources": ["com.example.app"], "tags": ["x"],
     });
     assert_eq!(found, expected);
-    assert_eq!(stored("HeartRate", &found.to_string(), "source"), "com.example.app");
+    assert_eq!(
+        stored("HeartRate", &found.to_string(), "source"),
+        "com.example.app"
+    );
 }
 
 #[test]
 fn what_the_record_says_itself_counts_first() {
     let data = json!({"id": "0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e", "recorded_at": "2024-05-01T10:00:00Z", "note": "x", "tags": ["own"]});
     let metadata = json!({"data_type": "MomentAnnotation", "id": "0191f0c4-5b1e-7c3a-9d52-000000000000", "recorded_at": "2020-01-01", "source": [], "tags": ["other"]});
-    assert_eq!(unwrapped(&json!({"data": data.to_string(), "metadata": metadata})), data);
+    assert_eq!(
+        unwrapped(&json!({"data": data.to_string(), "metadata": metadata})),
+        data
+    );
 }
 
 #[test]
 fn a_moment_takes_the_time_of_its_wrapper() {
     let metadata = json!({"data_type": "PlatformLocationUpdate", "recorded_at": "2024-05-01T10:00:00Z"});
     let found = unwrapped(&json!({"data": "{\"latitude_degrees\": 1.50}", "metadata": metadata}));
-    assert_eq!(found, json!({"latitude_degrees": 1.5, "timestamp": "2024-05-01T10:00:00Z"}));
+    assert_eq!(
+        found,
+        json!({"latitude_degrees": 1.5, "timestamp": "2024-05-01T10:00:00Z"})
+    );
 }
 
 #[test]
@@ -55,7 +64,10 @@ fn a_batch_is_an_array_or_lines() {
         (format!("{wrapped}\n\n{wrapped}\n"), [0, 2]),
     ] {
         let found = unwrap_batch(body.as_bytes()).unwrap();
-        assert_eq!(found.iter().map(|record| record.place).collect::<Vec<_>>(), places.map(Place::Line));
+        assert_eq!(
+            found.iter().map(|record| record.place).collect::<Vec<_>>(),
+            places.map(Place::Line)
+        );
     }
     assert_eq!(
         unwrap_batch(serde_json::to_string_pretty(&wrapped).unwrap().as_bytes())
@@ -70,12 +82,18 @@ fn a_batch_is_an_array_or_lines() {
 fn faults_of_a_wrapper_carry_their_place() {
     let places = |body: &str| {
         let faults = unwrap_batch(body.as_bytes()).expect_err(body);
-        faults.iter().map(|fault| (place(fault), fault.kind)).collect::<Vec<_>>()
+        faults
+            .iter()
+            .map(|fault| (place(fault), fault.kind))
+            .collect::<Vec<_>>()
     };
     let named = |place: &str, kind| (place.to_owned(), kind);
     assert_eq!(
         places("[{}]"),
-        [named("body.0.metadata", "missing"), named("body.0.data", "missing")]
+        [
+            named("body.0.metadata", "missing"),
+            named("body.0.data", "missing")
+        ]
     );
     assert_eq!(
         places(r#"[{"data":{},"metadata":{"data_type":"X"}}]"#),

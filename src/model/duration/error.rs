@@ -9,15 +9,23 @@ pub enum DurationError {
         "{text:?} is no duration; write whole numbers with the units ns, us, ms, s, m, h, d, w, mo, q, y, such as 1h30m, or ISO 8601 such as PT1H30M"
     )]
     Malformed { text: String },
-    #[error("{text:?} has the unknown unit {unit:?}; units are ns, us, ms, s, m, h, d, w, mo, q, y, in lower case")]
+    #[error(
+        "{text:?} has the unknown unit {unit:?}; units are ns, us, ms, s, m, h, d, w, mo, q, y, in lower case"
+    )]
     UnknownUnit { text: String, unit: String },
-    #[error("{text:?} has a fraction; only seconds in ISO 8601, such as PT0.5S, and plain numbers of seconds may have one")]
+    #[error(
+        "{text:?} has a fraction; only seconds in ISO 8601, such as PT0.5S, and plain numbers of seconds may have one"
+    )]
     Fraction { text: String },
     #[error("{text:?} has no length; a duration is longer than zero")]
     Zero { text: String },
-    #[error("{text:?} is negative; a duration is longer than zero, and only an offset may begin with a minus sign")]
+    #[error(
+        "{text:?} is negative; a duration is longer than zero, and only an offset may begin with a minus sign"
+    )]
     Negative { text: String },
-    #[error("{text:?} is no plain number of seconds; write digits with at most one decimal point, such as 60 or 0.5")]
+    #[error(
+        "{text:?} is no plain number of seconds; write digits with at most one decimal point, such as 60 or 0.5"
+    )]
     NotPlain { text: String },
     #[error(
         "{text:?} mixes units that begin at different places; use one family: months (mo, q, y), weeks (w), days (d), or fixed lengths (ns to h)"

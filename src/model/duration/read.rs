@@ -128,7 +128,8 @@ impl Amounts {
         let mut rest = half;
         let mut left = units.iter();
         while !rest.is_empty() {
-            let (number, after) = split_where(rest, |character| !character.is_ascii_digit() && character != '.');
+            let (number, after) =
+                split_where(rest, |character| !character.is_ascii_digit() && character != '.');
             let name = after.chars().next();
             let (_, unit) = left
                 .find(|(letter, _)| Some(*letter) == name)

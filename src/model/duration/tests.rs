@@ -156,8 +156,23 @@ fn rule_2_1_lengths_d02() {
 fn rule_1_2_a_sampling_rate_is_a_number_of_seconds_or_a_truncation() {
     assert_eq!(SampleRate::parse("60"), Ok(SampleRate::Width(60 * SECOND)));
     assert_eq!(SampleRate::parse("0.25"), Ok(SampleRate::Width(250_000)));
-    assert_eq!(SampleRate::parse("1h"), Ok(SampleRate::Calendar(Truncation::HOURS)));
-    for text in ["0", "0.0", "-1", "-0", "1e-9", "NaN", "-inf", "+60", "", "1 ", "0.0000001"] {
+    assert_eq!(
+        SampleRate::parse("1h"),
+        Ok(SampleRate::Calendar(Truncation::HOURS))
+    );
+    for text in [
+        "0",
+        "0.0",
+        "-1",
+        "-0",
+        "1e-9",
+        "NaN",
+        "-inf",
+        "+60",
+        "",
+        "1 ",
+        "0.0000001",
+    ] {
         assert!(SampleRate::parse(text).is_err(), "{text}");
     }
 }

@@ -1,7 +1,8 @@
 //! Where the periods of a calendar begin in a zone.
 //!
-//! A boundary is a time of the wall clock, and becomes the first instant at which that clock shows it or, when it is skipped, has passed it. Where the
-//! clock is set back, days and longer periods go on as if nothing had happened, while periods of fixed length begin again with the hour that comes twice.
+//! A boundary is a time of the wall clock, and becomes the first instant at which that clock shows it or,
+//! when it is skipped, has passed it. Where the clock is set back, days and longer periods go on as if
+//! nothing had happened, while periods of fixed length begin again with the hour that comes twice.
 
 use super::{Edges, Grid};
 use crate::model::duration::{Every, MICROS_PER_DAY, Truncation};
@@ -14,7 +15,8 @@ const FIRST_MONDAY: i64 = 4;
 const LARGEST_JUMP: i64 = MICROS_PER_DAY;
 
 impl Truncation {
-    /// The bins that cover a range. The first begins at the last boundary that is not after the start of the range.
+    /// The bins that cover a range. The first begins at the last boundary that is not after the start of the
+    /// range.
     #[must_use]
     pub fn grid(&self, zone: &Zone, range: TimeRange) -> Grid {
         let (start, end) = (range.start().micros(), range.end().micros());
@@ -22,7 +24,8 @@ impl Truncation {
             return Edges::default().into_grid(start, end);
         }
         let lattice = Lattice::of(self);
-        // Whatever the clock did, a period begins within this time; and no jump before it reaches into the range.
+        // Whatever the clock did, a period begins within this time; and no jump before it reaches into the
+        // range.
         let before = lattice.longest().saturating_add(3 * LARGEST_JUMP);
         let stretches = zone.stretches(start.saturating_sub(before), end);
         lattice.edges(&stretches).into_grid(start, end)
@@ -41,7 +44,8 @@ impl Truncation {
 enum Lattice {
     /// Every `width` microseconds, one of them at `origin`.
     Even { origin: i64, width: i64, again: bool },
-    /// The first of every so many months, one of them being month number `origin` since January 1970, each moved by so many microseconds.
+    /// The first of every so many months, one of them being month number `origin` since January 1970, each
+    /// moved by so many microseconds.
     Months { origin: i64, months: i64, moved: i64 },
 }
 
@@ -53,7 +57,8 @@ impl Lattice {
             let (_, _, day) = date_of(first_day);
             let origin_day = first_of_month(months) + day - 1;
             Self::Even {
-                origin: (origin_day.saturating_mul(MICROS_PER_DAY).rem_euclid(width)).saturating_add(moved.rem_euclid(width)),
+                origin: (origin_day.saturating_mul(MICROS_PER_DAY).rem_euclid(width))
+                    .saturating_add(moved.rem_euclid(width)),
                 width,
                 again,
             }
@@ -86,7 +91,9 @@ impl Lattice {
     /// The first boundary at or after a time of the wall clock.
     fn at_or_after(self, local: i64) -> i64 {
         match self {
-            Self::Even { origin, width, .. } => local.saturating_add(origin.saturating_sub(local).rem_euclid(width)),
+            Self::Even { origin, width, .. } => {
+                local.saturating_add(origin.saturating_sub(local).rem_euclid(width))
+            }
             Self::Months { .. } => {
                 let mut month = self.month_before(local);
                 while self.month_start(month) < local {
@@ -123,7 +130,11 @@ impl Lattice {
             Self::Even { width, .. } => {
                 let first = self.at_or_after(from);
                 if first < to {
-                    edges.push(first - offset, width, ((to - first) as u64).div_ceil(width as u64));
+                    edges.push(
+                        first - offset,
+                        width,
+                        ((to - first) as u64).div_ceil(width as u64),
+                    );
                 }
             }
             Self::Months { .. } => {
@@ -144,13 +155,27 @@ impl Lattice {
 
     /// The number of a period whose start is not after `local`, and not long before it.
     fn month_before(self, local: i64) -> i64 {
-        let Self::Months { origin, months, moved } = self else { return 0 };
+        let Self::Months {
+            origin,
+            months,
+            moved,
+        } = self
+        else {
+            return 0;
+        };
         let (year, month, _) = date_of(local.saturating_sub(moved).div_euclid(MICROS_PER_DAY));
         ((year - 1970) * 12 + month - 1 - origin).div_euclid(months)
     }
 
     fn month_start(self, number: i64) -> i64 {
-        let Self::Months { origin, months, moved } = self else { return 0 };
+        let Self::Months {
+            origin,
+            months,
+            moved,
+        } = self
+        else {
+            return 0;
+        };
         let first = first_of_month(number.saturating_mul(months).saturating_add(origin));
         first.saturating_mul(MICROS_PER_DAY).saturating_add(moved)
     }

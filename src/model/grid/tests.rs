@@ -32,14 +32,17 @@ fn every(text: &str) -> Truncation {
 }
 
 fn offset_of(zone: &Zone, micros: i64) -> i64 {
-    let utc = chrono::DateTime::from_timestamp_micros(micros).unwrap().naive_utc();
+    let utc = chrono::DateTime::from_timestamp_micros(micros)
+        .unwrap()
+        .naive_utc();
     i64::from(zone.tz().offset_from_utc_datetime(&utc).fix().local_minus_utc()) * SECOND
 }
 
 /// A time as the clock of the zone shows it, with its offset.
 fn shown(zone: &Zone, at: Instant) -> String {
     let utc = chrono::DateTime::from_timestamp_micros(at.micros()).unwrap();
-    utc.with_timezone(&zone.tz()).to_rfc3339_opts(chrono::SecondsFormat::AutoSi, false)
+    utc.with_timezone(&zone.tz())
+        .to_rfc3339_opts(chrono::SecondsFormat::AutoSi, false)
 }
 
 /// Labels of a grid, each with how many seconds its bin lasts.
@@ -54,7 +57,10 @@ fn labelled(name: &str, truncation: &str, start: &str, end: &str) -> Vec<(String
 #[track_caller]
 fn bins_are(name: &str, truncation: &str, (start, end): (&str, &str), expected: &[(&str, i64)]) {
     let found = labelled(name, truncation, start, end);
-    let found: Vec<(&str, i64)> = found.iter().map(|(label, seconds)| (label.as_str(), *seconds)).collect();
+    let found: Vec<(&str, i64)> = found
+        .iter()
+        .map(|(label, seconds)| (label.as_str(), *seconds))
+        .collect();
     // How long the last bin lasts depends on where the range ends.
     assert_eq!(found.len(), expected.len(), "{found:?}");
     let (found_last, found) = found.split_last().unwrap();
@@ -111,7 +117,10 @@ fn rule_2_2_two_hours_last_three_b04() {
         "America/New_York",
         "2h",
         ("2024-11-03T04:00:00Z", "2024-11-03T09:00:00Z"),
-        &[("2024-11-03T00:00:00-04:00", 10_800), ("2024-11-03T02:00:00-05:00", 0)],
+        &[
+            ("2024-11-03T00:00:00-04:00", 10_800),
+            ("2024-11-03T02:00:00-05:00", 0),
+        ],
     );
 }
 
@@ -202,7 +211,10 @@ fn rule_2_2_weeks_begin_on_monday_b10() {
         "UTC",
         "1w@-1d",
         ("2024-05-01T00:00:00Z", "2024-05-06T00:00:00Z"),
-        &[("2024-04-28T00:00:00+00:00", 604_800), ("2024-05-05T00:00:00+00:00", 0)],
+        &[
+            ("2024-04-28T00:00:00+00:00", 604_800),
+            ("2024-05-05T00:00:00+00:00", 0),
+        ],
     );
 }
 
@@ -243,7 +255,10 @@ fn rule_2_2_months_begin_on_the_first_b11() {
         "UTC",
         "1y@3mo",
         ("2024-02-10T00:00:00Z", "2024-07-20T00:00:00Z"),
-        &[("2023-04-01T00:00:00+00:00", 366 * 86_400), ("2024-04-01T00:00:00+00:00", 0)],
+        &[
+            ("2023-04-01T00:00:00+00:00", 366 * 86_400),
+            ("2024-04-01T00:00:00+00:00", 0),
+        ],
     );
 }
 
@@ -254,13 +269,21 @@ fn rule_1_2_numbers_count_from_the_range_and_strings_from_the_calendar_b12() {
     let uniform = Grid::uniform(asked, HOUR);
     assert_eq!(
         labels(&uniform),
-        ["2024-05-01T00:10:00Z", "2024-05-01T01:10:00Z", "2024-05-01T02:10:00Z"]
+        [
+            "2024-05-01T00:10:00Z",
+            "2024-05-01T01:10:00Z",
+            "2024-05-01T02:10:00Z"
+        ]
     );
     assert_eq!(uniform.edge(3), asked.end());
     let calendar = every("1h").grid(&Zone::UTC, asked);
     assert_eq!(
         labels(&calendar),
-        ["2024-05-01T00:00:00Z", "2024-05-01T01:00:00Z", "2024-05-01T02:00:00Z"]
+        [
+            "2024-05-01T00:00:00Z",
+            "2024-05-01T01:00:00Z",
+            "2024-05-01T02:00:00Z"
+        ]
     );
     assert_eq!(calendar.edge(3), asked.end());
 }
@@ -292,8 +315,16 @@ fn rule_2_2_a_day_that_never_was_has_no_bin() {
         ],
     );
     // Alaska lived 1867-10-18 twice when it changed hands; it is one day.
-    let days = labelled("America/Sitka", "1d", "1867-10-17T12:00:00Z", "1867-10-20T12:00:00Z");
-    assert!(days.windows(2).all(|pair| pair[0].0[..10] < pair[1].0[..10]), "{days:?}");
+    let days = labelled(
+        "America/Sitka",
+        "1d",
+        "1867-10-17T12:00:00Z",
+        "1867-10-20T12:00:00Z",
+    );
+    assert!(
+        days.windows(2).all(|pair| pair[0].0[..10] < pair[1].0[..10]),
+        "{days:?}"
+    );
 }
 
 #[test]
@@ -341,7 +372,10 @@ fn rule_2_2_fixed_offsets_and_local_mean_time() {
         "Etc/GMT+5",
         "1d",
         ("2024-05-01T05:00:00Z", "2024-05-02T06:00:00Z"),
-        &[("2024-05-01T00:00:00-05:00", 86_400), ("2024-05-02T00:00:00-05:00", 0)],
+        &[
+            ("2024-05-01T00:00:00-05:00", 86_400),
+            ("2024-05-02T00:00:00-05:00", 0),
+        ],
     );
     bins_are(
         "localtime",
@@ -350,7 +384,10 @@ fn rule_2_2_fixed_offsets_and_local_mean_time() {
         &[("2024-05-01T00:00:00+00:00", 0)],
     );
     // Paris was ahead by 9 minutes and 21 seconds; its midnight was its own.
-    let grid = every("1d").grid(&zone("Europe/Paris"), range("1880-01-01T12:00:00Z", "1880-01-03T12:00:00Z"));
+    let grid = every("1d").grid(
+        &zone("Europe/Paris"),
+        range("1880-01-01T12:00:00Z", "1880-01-03T12:00:00Z"),
+    );
     assert_eq!(grid.edge(1).to_rfc3339(), "1880-01-01T23:50:39Z");
 }
 
@@ -359,9 +396,15 @@ fn grids_are_cheap_however_fine_or_wide_they_are() {
     let century = range("1950-01-01T00:00:00Z", "2050-01-01T00:00:00Z");
     let fine = every("1us").grid(&zone("America/New_York"), century);
     assert!(fine.runs.len() < 300, "{}", fine.runs.len());
-    assert_eq!(fine.len(), (century.end().micros() - century.start().micros()) as u64);
+    assert_eq!(
+        fine.len(),
+        (century.end().micros() - century.start().micros()) as u64
+    );
     let all = TimeRange::new(Instant::MIN, Instant::MAX).unwrap();
-    assert_eq!(Grid::uniform(all, 1).len(), (Instant::MAX.micros() - Instant::MIN.micros()) as u64);
+    assert_eq!(
+        Grid::uniform(all, 1).len(),
+        (Instant::MAX.micros() - Instant::MIN.micros()) as u64
+    );
     assert_eq!(every("1y").grid(&zone("Asia/Gaza"), all).len(), 10_000);
     for wide in [
         "10000y",
@@ -379,7 +422,13 @@ fn grids_are_cheap_however_fine_or_wide_they_are() {
     }
     assert_eq!(Grid::uniform(all, i64::MAX).len(), 1);
     let empty = range("2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z");
-    assert_eq!((Grid::uniform(empty, 1).len(), every("1d").grid(&Zone::UTC, empty).len()), (0, 0));
+    assert_eq!(
+        (
+            Grid::uniform(empty, 1).len(),
+            every("1d").grid(&Zone::UTC, empty).len()
+        ),
+        (0, 0)
+    );
     assert_eq!(
         (
             Grid::uniform(empty, 1).bins().count(),
@@ -424,7 +473,9 @@ fn rule_2_2_trunc_is_total_and_monotone_in_every_zone_from_1970_to_2037() {
         {
             for (truncation, grid) in [days, hours].into_iter().zip(&grids) {
                 let mut previous = Instant::from_micros(i64::MIN);
-                for micros in [-DAY, -HOUR, -1, 0, 1, HOUR - 1, HOUR, DAY].map(|distance| stretch.start + distance) {
+                for micros in
+                    [-DAY, -HOUR, -1, 0, 1, HOUR - 1, HOUR, DAY].map(|distance| stretch.start + distance)
+                {
                     let asked = Instant::from_micros(micros);
                     if asked < range.start() || asked >= range.end() {
                         continue;
@@ -463,12 +514,16 @@ impl Period {
     /// The number of the period in which a time of the wall clock lies.
     fn number(self, local_minute: i64, offset_minutes: i64) -> i64 {
         let local = local_minute - offset_minutes;
-        let date: NaiveDateTime = chrono::DateTime::from_timestamp(local * 60, 0).unwrap().naive_utc();
+        let date: NaiveDateTime = chrono::DateTime::from_timestamp(local * 60, 0)
+            .unwrap()
+            .naive_utc();
         match self {
             Self::Minutes(count) => local.div_euclid(count),
             Self::Days(count) => local.div_euclid(24 * 60).div_euclid(count),
             Self::Weeks(count) => (local.div_euclid(24 * 60) - 4).div_euclid(7 * count),
-            Self::Months(count) => ((i64::from(date.year()) - 1970) * 12 + i64::from(date.month0())).div_euclid(count),
+            Self::Months(count) => {
+                ((i64::from(date.year()) - 1970) * 12 + i64::from(date.month0())).div_euclid(count)
+            }
         }
     }
 }
@@ -500,7 +555,10 @@ fn watched(zone: &Zone, period: Period, offset: i64, from: i64, to: i64) -> Vec<
 
 fn periods() -> impl Strategy<Value = Period> {
     prop_oneof![
-        prop::sample::select(vec![1_i64, 5, 7, 15, 30, 45, 60, 90, 120, 180, 360, 420, 720, 1440]).prop_map(Period::Minutes),
+        prop::sample::select(vec![
+            1_i64, 5, 7, 15, 30, 45, 60, 90, 120, 180, 360, 420, 720, 1440
+        ])
+        .prop_map(Period::Minutes),
         (1_i64..4).prop_map(Period::Days),
         (1_i64..3).prop_map(Period::Weeks),
         (1_i64..4).prop_map(Period::Months),
@@ -509,13 +567,18 @@ fn periods() -> impl Strategy<Value = Period> {
 
 /// A zone of whole minutes and a moment, mostly near a jump of its clock.
 fn moments() -> impl Strategy<Value = (Zone, i64)> {
-    (0..chrono_tz::TZ_VARIANTS.len(), any::<prop::sample::Index>(), -3000_i64..3000).prop_map(|(index, jump, distance)| {
-        let zone = zone(chrono_tz::TZ_VARIANTS[index].name());
-        // Monrovia kept 44 minutes and 30 seconds until 1972; a watch by the minute cannot follow.
-        let stretches = zone.stretches(3 * 365 * DAY, 68 * 365 * DAY);
-        let minute = stretches[jump.index(stretches.len())].start / MINUTE;
-        (zone, minute + distance)
-    })
+    (
+        0..chrono_tz::TZ_VARIANTS.len(),
+        any::<prop::sample::Index>(),
+        -3000_i64..3000,
+    )
+        .prop_map(|(index, jump, distance)| {
+            let zone = zone(chrono_tz::TZ_VARIANTS[index].name());
+            // Monrovia kept 44 minutes and 30 seconds until 1972; a watch by the minute cannot follow.
+            let stretches = zone.stretches(3 * 365 * DAY, 68 * 365 * DAY);
+            let minute = stretches[jump.index(stretches.len())].start / MINUTE;
+            (zone, minute + distance)
+        })
 }
 
 proptest! {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::layout::members_mut;
 use super::{
-    ApiVersion, DataType, DefaultAggregate, Layout, MergePolicy, MetricKind, MetricTraits, RecordClass, RegistryError, TypeId, Undeclared,
-    entry,
+    ApiVersion, DataType, DefaultAggregate, Layout, MergePolicy, MetricKind, MetricTraits, RecordClass,
+    RegistryError, TypeId, Undeclared, entry,
 };
 
 const METRICS: &str = include_str!("../../../schemas/metrics.tsv");
@@ -113,7 +113,10 @@ fn parse(name: &str, text: &str) -> Result<Value, RegistryError> {
 }
 
 fn words(list: Option<&str>) -> Vec<String> {
-    list.into_iter().flat_map(|list| list.split(',')).map(str::to_owned).collect()
+    list.into_iter()
+        .flat_map(|list| list.split(','))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn layout(name: &str, schema: &Value, unit: Option<&str>) -> Result<Layout, RegistryError> {
@@ -123,7 +126,8 @@ fn layout(name: &str, schema: &Value, unit: Option<&str>) -> Result<Layout, Regi
     })
 }
 
-/// Samples of all metrics are stored alike, codes as numbers too, so that any of them can stand side by side in one answer.
+/// Samples of all metrics are stored alike, codes as numbers too, so that any of them can stand side by side
+/// in one answer.
 fn metric(row: MetricRow, template: &Value, shared: &SchemaRef) -> Result<DataType, RegistryError> {
     let schema = metric_schema(&row, template)?;
     let layout = Layout {
@@ -154,7 +158,13 @@ fn metric(row: MetricRow, template: &Value, shared: &SchemaRef) -> Result<DataTy
         deprecated: false,
         is_base: false,
         aliases: words(row.aliases.as_deref()),
-        record_spec: entry::metric_spec(traits.kind, traits.unit.as_deref(), &Value::Null, &Value::Null, &Value::Null),
+        record_spec: entry::metric_spec(
+            traits.kind,
+            traits.unit.as_deref(),
+            &Value::Null,
+            &Value::Null,
+            &Value::Null,
+        ),
         metric: Some(traits),
         schema: Arc::new(schema),
         layout: Arc::new(layout),
@@ -224,7 +234,9 @@ fn metric_schema(row: &MetricRow, template: &Value) -> Result<Value, RegistryErr
 /// `schema` with what it is called, near the top where a reader looks for it.
 pub(super) fn titled(title: &str, description: &str, schema: Value) -> Value {
     let mut titled = serde_json::Map::new();
-    let Value::Object(members) = schema else { return schema };
+    let Value::Object(members) = schema else {
+        return schema;
+    };
     for (name, member) in members {
         let is_head = name == "$schema";
         titled.insert(name, member);
@@ -253,7 +265,13 @@ fn other(row: TypeRow) -> Result<DataType, RegistryError> {
         schema.clone()
     };
     let record_spec = match row.class {
-        RecordClass::Metric => entry::metric_spec(Some(MetricKind::Discrete), None, &Value::Null, &Value::Null, &shown),
+        RecordClass::Metric => entry::metric_spec(
+            Some(MetricKind::Discrete),
+            None,
+            &Value::Null,
+            &Value::Null,
+            &shown,
+        ),
         class => entry::spec(class, &shown),
     };
     Ok(DataType {

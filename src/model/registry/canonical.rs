@@ -1,7 +1,8 @@
-//! Values that can be spelt in several ways and are kept in one: ids, so that they can be compared wherever they stand, and the meridian that has two
-//! names.
+//! Values that can be spelt in several ways and are kept in one: ids, so that they can be compared wherever
+//! they stand, and the meridian that has two names.
 //!
-//! Derived from a property's schema and the column it is stored in; the same for built-in types and those a person defines. Knows no value.
+//! Derived from a property's schema and the column it is stored in; the same for built-in types and those a
+//! person defines. Knows no value.
 
 use arrow::datatypes::{DataType as ArrowType, Field};
 use serde_json::Value;
@@ -43,7 +44,11 @@ impl Canonical {
         let mut choices = Vec::new();
         gather(property, DEEPEST_CHOICE, &mut choices);
         match stored {
-            ArrowType::Utf8 | ArrowType::Dictionary(..) if choices.iter().any(|choice| says(choice, "format", "uuid")) => Self::Uuid,
+            ArrowType::Utf8 | ArrowType::Dictionary(..)
+                if choices.iter().any(|choice| says(choice, "format", "uuid")) =>
+            {
+                Self::Uuid
+            }
             ArrowType::Float64 if property.get("x-longitude") == Some(&Value::Bool(true)) => Self::Longitude,
             ArrowType::List(item) => match choices.iter().find_map(|choice| choice.get("items")) {
                 Some(items) => match Self::of_type(items, item.data_type()) {
@@ -81,12 +86,16 @@ impl DataType {
             let column = self.layout.storage.field_with_name(top).ok()?;
             Some((Canonical::of(property, column), column.data_type()))
         });
-        let Some((mut canonical, mut stored)) = top else { return false };
+        let Some((mut canonical, mut stored)) = top else {
+            return false;
+        };
         for part in parts {
             let (Canonical::Members(members), ArrowType::Struct(fields)) = (&canonical, stored) else {
                 return false;
             };
-            let Some((position, field)) = fields.find(part) else { return false };
+            let Some((position, field)) = fields.find(part) else {
+                return false;
+            };
             stored = field.data_type();
             canonical = members.get(position).cloned().unwrap_or_default();
         }
@@ -112,7 +121,12 @@ fn gather<'a>(schema: &'a Value, levels: usize, into: &mut Vec<&'a Value>) {
         return;
     }
     for keyword in ["anyOf", "oneOf"] {
-        for choice in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+        for choice in schema
+            .get(keyword)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             gather(choice, levels - 1, into);
         }
     }

@@ -1,7 +1,8 @@
 //! What a person says about a data type of their own, checked before it becomes one.
 //!
-//! A definition arrives as JSON, is kept in the catalogue as JSON, and may grow: members can be added and described anew, but nothing that is
-//! stored already may change its kind. Everything wrong with a body is told at once.
+//! A definition arrives as JSON, is kept in the catalogue as JSON, and may grow: members can be added and
+//! described anew, but nothing that is stored already may change its kind. Everything wrong with a body is
+//! told at once.
 
 mod read;
 mod rules;
@@ -138,12 +139,15 @@ impl Definition {
 
     /// The members that no other type of the same base has, with their schemas.
     pub(super) fn own_properties(&self) -> impl Iterator<Item = (&String, &Value)> {
-        let is_own = |(name, _): &(&String, &Value)| self.base != Base::Metric || !OF_METRICS.contains(&name.as_str());
+        let is_own =
+            |(name, _): &(&String, &Value)| self.base != Base::Metric || !OF_METRICS.contains(&name.as_str());
         self.properties().into_iter().flatten().filter(is_own)
     }
 
     /// The columns the members are stored in.
     fn columns(&self) -> Vec<Field> {
-        self.own_properties().map(|(name, property)| column(name, property)).collect()
+        self.own_properties()
+            .map(|(name, property)| column(name, property))
+            .collect()
     }
 }

@@ -58,7 +58,10 @@ impl DataType {
     /// The entry of the v0 catalogue of metrics, where the type belongs there.
     #[must_use]
     pub fn metric_entry(&self) -> Option<Value> {
-        let metric = self.metric.as_ref().filter(|_| self.api_version == ApiVersion::V0)?;
+        let metric = self
+            .metric
+            .as_ref()
+            .filter(|_| self.api_version == ApiVersion::V0)?;
         Some(json!({
             "name": self.id,
             "description": self.description,
@@ -78,9 +81,10 @@ impl DataType {
     /// The column that holds what the type is about.
     #[must_use]
     pub fn column_name(&self) -> String {
-        self.metric
-            .as_ref()
-            .map_or_else(|| snake_case(self.id.base()), |metric| metric.value_column.clone())
+        self.metric.as_ref().map_or_else(
+            || snake_case(self.id.base()),
+            |metric| metric.value_column.clone(),
+        )
     }
 }
 
@@ -90,7 +94,13 @@ pub(super) fn spec(class: RecordClass, schema: &Value) -> Value {
 }
 
 /// `record_spec` of metrics. A metric whose kind nobody has settled is a level.
-pub(super) fn metric_spec(kind: Option<MetricKind>, unit: Option<&str>, scale: &Value, value_map: &Value, schema: &Value) -> Value {
+pub(super) fn metric_spec(
+    kind: Option<MetricKind>,
+    unit: Option<&str>,
+    scale: &Value,
+    value_map: &Value,
+    schema: &Value,
+) -> Value {
     json!({
         "type": RecordClass::Metric,
         "aggregation": kind.unwrap_or(MetricKind::Discrete),

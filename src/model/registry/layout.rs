@@ -1,9 +1,10 @@
 //! From the JSON Schema of a record to the columns it is stored in and the columns it is read as.
 //!
-//! The same derivation serves built-in types and those a person defines. Built-in schemas say with annotations what a property is to the product:
-//! `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`, `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values),
-//! `x-hidden` (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among several choices decides the
-//! column, and a list of objects is a list of structs).
+//! The same derivation serves built-in types and those a person defines. Built-in schemas say with
+//! annotations what a property is to the product: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`,
+//! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
+//! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
+//! several choices decides the column, and a list of objects is a list of structs).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +45,10 @@ pub fn json_text(name: &str) -> Field {
 /// Whether a column holds JSON text.
 #[must_use]
 pub fn is_json_text(field: &Field) -> bool {
-    field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == JSON_EXTENSION)
+    field
+        .metadata()
+        .get(EXTENSION_NAME)
+        .is_some_and(|name| name == JSON_EXTENSION)
 }
 
 /// The type of text columns with few distinct values.
@@ -59,7 +63,8 @@ pub fn timestamp() -> ArrowType {
     ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// The stored column of one property. Always nullable: what is required may have been optional when older records were written.
+/// The stored column of one property. Always nullable: what is required may have been optional when older
+/// records were written.
 #[must_use]
 pub(super) fn column(name: &str, property: &Value) -> Field {
     column_at(name, property, 0)
@@ -82,23 +87,27 @@ fn column_at(name: &str, property: &Value, depth: usize) -> Field {
         "boolean" => ArrowType::Boolean,
         "array" => {
             let items = kind.schema.get("items");
-            let item = items
-                .and_then(scalar)
-                .or_else(|| items.filter(|_| structs).and_then(|items| structure(items, depth)));
+            let item = items.and_then(scalar).or_else(|| {
+                items
+                    .filter(|_| structs)
+                    .and_then(|items| structure(items, depth))
+            });
             match item {
                 Some(item) => ArrowType::List(Arc::new(Field::new("item", item, true))),
                 None => return json_text(name),
             }
         }
-        "object" if depth < DEEPEST_STRUCT => match kind.schema.get("properties").and_then(Value::as_object) {
-            Some(members) if !members.is_empty() => ArrowType::Struct(
-                members
-                    .iter()
-                    .map(|(name, property)| Arc::new(column_at(name, property, depth + 1)))
-                    .collect::<Fields>(),
-            ),
-            _ => return json_text(name),
-        },
+        "object" if depth < DEEPEST_STRUCT => {
+            match kind.schema.get("properties").and_then(Value::as_object) {
+                Some(members) if !members.is_empty() => ArrowType::Struct(
+                    members
+                        .iter()
+                        .map(|(name, property)| Arc::new(column_at(name, property, depth + 1)))
+                        .collect::<Fields>(),
+                ),
+                _ => return json_text(name),
+            }
+        }
         _ => return json_text(name),
     };
     Field::new(name, data_type, true)
@@ -107,7 +116,8 @@ fn column_at(name: &str, property: &Value, depth: usize) -> Field {
 /// The type of a list's items, if they are plain values.
 fn scalar(items: &Value) -> Option<ArrowType> {
     let item = column_at("item", items, DEEPEST_STRUCT);
-    let is_plain = !is_json_text(&item) && !matches!(item.data_type(), ArrowType::List(_) | ArrowType::Struct(_));
+    let is_plain =
+        !is_json_text(&item) && !matches!(item.data_type(), ArrowType::List(_) | ArrowType::Struct(_));
     is_plain.then(|| item.data_type().clone())
 }
 
@@ -123,7 +133,9 @@ fn object_choice(property: &Value) -> Option<Kind<'_>> {
     let choices = ["anyOf", "oneOf"]
         .into_iter()
         .filter_map(|keyword| property.get(keyword)?.as_array());
-    let schema = std::iter::once(property).chain(choices.flatten()).find(is_object)?;
+    let schema = std::iter::once(property)
+        .chain(choices.flatten())
+        .find(is_object)?;
     kind_of(schema)
 }
 
@@ -137,17 +149,26 @@ fn kind_of(property: &Value) -> Option<Kind<'_>> {
     if let Some(kind) = property.get("type") {
         let names: Vec<&str> = match kind {
             Value::String(name) => vec![name],
-            Value::Array(names) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect(),
+            Value::Array(names) => names
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(|name| *name != "null")
+                .collect(),
             _ => vec![],
         };
         return match names.as_slice() {
-            &[name] => Some(Kind { name, schema: property }),
+            &[name] => Some(Kind {
+                name,
+                schema: property,
+            }),
             _ => None,
         };
     }
     for keyword in ["anyOf", "oneOf"] {
         if let Some(choices) = property.get(keyword).and_then(Value::as_array) {
-            let mut others = choices.iter().filter(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+            let mut others = choices
+                .iter()
+                .filter(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
             return match (others.next(), others.next()) {
                 (Some(only), None) => kind_of(only),
                 _ => None,
@@ -155,7 +176,10 @@ fn kind_of(property: &Value) -> Option<Kind<'_>> {
         }
     }
     let choices = property.get("enum").and_then(Value::as_array)?;
-    let is_text = choices.iter().any(Value::is_string) && choices.iter().all(|choice| choice.is_string() || choice.is_null());
+    let is_text = choices.iter().any(Value::is_string)
+        && choices
+            .iter()
+            .all(|choice| choice.is_string() || choice.is_null());
     is_text.then_some(Kind {
         name: "string",
         schema: property,
@@ -175,8 +199,14 @@ struct Draft {
 }
 
 impl Layout {
-    /// The layout of records that `schema` describes. With a `unit`, the column of the unit is that text in every row and is not stored.
-    pub fn from_schema(schema: &Value, unit: Option<&str>, version: u32, undeclared: Undeclared) -> Result<Self, LayoutError> {
+    /// The layout of records that `schema` describes. With a `unit`, the column of the unit is that text in
+    /// every row and is not stored.
+    pub fn from_schema(
+        schema: &Value,
+        unit: Option<&str>,
+        version: u32,
+        undeclared: Undeclared,
+    ) -> Result<Self, LayoutError> {
         let properties = schema
             .get("properties")
             .and_then(Value::as_object)
@@ -215,13 +245,24 @@ impl Layout {
 }
 
 impl Draft {
-    fn add(&mut self, name: &str, property: &Value, unit: Option<&str>, required: bool) -> Result<(), LayoutError> {
-        let spellings = || -> Vec<String> { std::iter::once(name.to_owned()).chain(aliases_of(property)).collect() };
+    fn add(
+        &mut self,
+        name: &str,
+        property: &Value,
+        unit: Option<&str>,
+        required: bool,
+    ) -> Result<(), LayoutError> {
+        let spellings = || -> Vec<String> {
+            std::iter::once(name.to_owned())
+                .chain(aliases_of(property))
+                .collect()
+        };
         let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
         let from = match property.get("x-role").and_then(Value::as_str) {
             None => {
                 self.own.push(column(name, property));
-                self.aliases.extend(aliases_of(property).map(|alias| (alias, name.to_owned())));
+                self.aliases
+                    .extend(aliases_of(property).map(|alias| (alias, name.to_owned())));
                 ReadFrom::Column(name.to_owned())
             }
             Some("id") => {
@@ -245,13 +286,20 @@ impl Draft {
             }
             Some("recorded_at") => {
                 self.moment = Some(TimeFields::RecordedAt);
-                if flag("x-span") { ReadFrom::Span } else { ReadFrom::Start }
+                if flag("x-span") {
+                    ReadFrom::Span
+                } else {
+                    ReadFrom::Start
+                }
             }
             Some("unit") => {
                 if unit.is_none() {
                     self.own.push(column(name, property));
                 }
-                unit.map_or_else(|| ReadFrom::Column(name.to_owned()), |unit| ReadFrom::Constant(unit.to_owned()))
+                unit.map_or_else(
+                    || ReadFrom::Column(name.to_owned()),
+                    |unit| ReadFrom::Constant(unit.to_owned()),
+                )
             }
             Some("extras") => ReadFrom::Column("extras".to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),

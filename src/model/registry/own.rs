@@ -1,4 +1,5 @@
-//! A person's own definition becomes a data type like any other: the schema of its base with the person's members in it.
+//! A person's own definition becomes a data type like any other: the schema of its base with the person's
+//! members in it.
 
 use std::sync::Arc;
 
@@ -35,8 +36,15 @@ const OURS: [&str; 7] = [
 const MOST_LISTED_STEPS: i64 = 1000;
 
 impl DataType {
-    /// The type that `definition` makes upon the built-in type `base`. `version` grows with every change of the definition.
-    pub fn from_definition(owner: PersonId, id: Uuid, base: &Self, definition: &Definition, version: u32) -> Result<Self, LayoutError> {
+    /// The type that `definition` makes upon the built-in type `base`. `version` grows with every change of
+    /// the definition.
+    pub fn from_definition(
+        owner: PersonId,
+        id: Uuid,
+        base: &Self,
+        definition: &Definition,
+        version: u32,
+    ) -> Result<Self, LayoutError> {
         let schema = record_schema(base, definition);
         let layout = Layout::from_schema(&schema, definition.unit.as_deref(), version, Undeclared::AsGiven)?;
         let own_schema = definition.schema.as_ref().unwrap_or(&Value::Null);
@@ -89,7 +97,9 @@ fn record_schema(base: &DataType, definition: &Definition) -> Value {
         if definition.base == Base::Metric {
             members.insert("value".to_owned(), value_schema(definition));
             for name in OF_METRICS {
-                let repeated = definition.properties().and_then(|properties| properties.get(name));
+                let repeated = definition
+                    .properties()
+                    .and_then(|properties| properties.get(name));
                 if let (Some(member), Some(repeated)) = (members.get_mut(name), repeated) {
                     let repeated = without_our_annotations(repeated);
                     let is_required = name == "value" || own_required.contains(&name);
@@ -100,7 +110,10 @@ fn record_schema(base: &DataType, definition: &Definition) -> Value {
         for (name, property) in definition.own_properties() {
             let property = members_nullable(without_our_annotations(property), 0);
             let is_required = own_required.contains(&name.as_str());
-            members.insert(name.clone(), if is_required { property } else { nullable(property) });
+            members.insert(
+                name.clone(),
+                if is_required { property } else { nullable(property) },
+            );
         }
         members.extend(extras.map(|extras| ("extras".to_owned(), extras)));
     }
@@ -118,7 +131,11 @@ fn record_schema(base: &DataType, definition: &Definition) -> Value {
         members.insert("description".to_owned(), json!(definition.description));
         members.insert("required".to_owned(), required);
         members.shift_remove("examples");
-        for (keyword, value) in own.into_iter().flatten().filter(|(keyword, _)| !MERGED.contains(&keyword.as_str())) {
+        for (keyword, value) in own
+            .into_iter()
+            .flatten()
+            .filter(|(keyword, _)| !MERGED.contains(&keyword.as_str()))
+        {
             members.insert(keyword.clone(), value.clone());
         }
     }
@@ -147,7 +164,9 @@ fn value_schema(definition: &Definition) -> Value {
         if let Some((step, count)) = steps.filter(|(_, count)| *count <= MOST_LISTED_STEPS) {
             value.insert(
                 "enum".to_owned(),
-                (0..=count).map(|number| json!(scale.min + number * step)).collect(),
+                (0..=count)
+                    .map(|number| json!(scale.min + number * step))
+                    .collect(),
             );
         }
     } else {
@@ -166,10 +185,18 @@ fn bind_besides(member: &mut Value, repeated: Value) {
         "type" => member.get("type") != Some(asked),
         _ => true,
     };
-    let binds = repeated.as_object().is_some_and(|keywords| keywords.iter().any(says_more));
-    let Some(members) = member.as_object_mut() else { return };
+    let binds = repeated
+        .as_object()
+        .is_some_and(|keywords| keywords.iter().any(says_more));
+    let Some(members) = member.as_object_mut() else {
+        return;
+    };
     for keyword in ["title", "description"] {
-        members.extend(repeated.get(keyword).map(|said| (keyword.to_owned(), said.clone())));
+        members.extend(
+            repeated
+                .get(keyword)
+                .map(|said| (keyword.to_owned(), said.clone())),
+        );
     }
     if binds {
         members.insert("allOf".to_owned(), Value::Array(vec![repeated]));
@@ -184,29 +211,43 @@ fn without_our_annotations(property: &Value) -> Value {
     property
 }
 
-/// The members of an object that is stored as one follow the same rule as those of the record, down to where objects are kept as text.
+/// The members of an object that is stored as one follow the same rule as those of the record, down to where
+/// objects are kept as text.
 fn members_nullable(mut property: Value, depth: usize) -> Value {
     if depth >= DEEPEST_STRUCT {
         return property;
     }
-    let required: Vec<String> = strings(property.get("required")).into_iter().map(str::to_owned).collect();
+    let required: Vec<String> = strings(property.get("required"))
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     for (name, member) in members_mut(&mut property).into_iter().flatten() {
         let inner = members_nullable(member.take(), depth + 1);
-        *member = if required.contains(name) { inner } else { nullable(inner) };
+        *member = if required.contains(name) {
+            inner
+        } else {
+            nullable(inner)
+        };
     }
     property
 }
 
 /// A member that may be left out is null in the rows that are read, and what is read can be written back.
 fn nullable(mut property: Value) -> Value {
-    let Some(members) = property.as_object_mut() else { return property };
+    let Some(members) = property.as_object_mut() else {
+        return property;
+    };
     if members.is_empty() {
         return property;
     }
     let is_listed = members.contains_key("enum") || members.contains_key("const");
     match members.get_mut("type") {
         Some(Value::String(kind)) if !is_listed => {
-            let kinds = if kind == "null" { json!("null") } else { json!([kind, "null"]) };
+            let kinds = if kind == "null" {
+                json!("null")
+            } else {
+                json!([kind, "null"])
+            };
             members.insert("type".to_owned(), kinds);
             property
         }

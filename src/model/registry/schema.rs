@@ -8,8 +8,9 @@ use serde_json::Value;
 #[error("not a usable schema (draft 2020-12): {0}")]
 pub struct SchemaError(String);
 
-/// The validator of `schema`. Draft 2020-12; nothing is fetched; patterns run in linear time, because people may bring their own; formats are not
-/// checked here, because times are read by our own reader, which takes more forms than the format does.
+/// The validator of `schema`. Draft 2020-12; nothing is fetched; patterns run in linear time, because people
+/// may bring their own; formats are not checked here, because times are read by our own reader, which takes
+/// more forms than the format does.
 pub fn compile(schema: &Value) -> Result<Validator, SchemaError> {
     jsonschema::draft202012::meta::validate(schema).map_err(|error| SchemaError(error.to_string()))?;
     jsonschema::options()

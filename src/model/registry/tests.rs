@@ -21,7 +21,10 @@ fn person() -> PersonId {
 #[test]
 fn rule_1_1_how_a_metric_is_merged_fits_what_it_is() {
     let registry = registry();
-    let built_in = registry.types().iter().filter(|kind| kind.api_version == ApiVersion::V0);
+    let built_in = registry
+        .types()
+        .iter()
+        .filter(|kind| kind.api_version == ApiVersion::V0);
     let metrics: Vec<&MetricTraits> = built_in.filter_map(|kind| kind.metric.as_ref()).collect();
     let count = |is: &dyn Fn(&MetricTraits) -> bool| metrics.iter().filter(|metric| is(metric)).count();
     let is = |kind, merge| move |metric: &MetricTraits| metric.kind == Some(kind) && metric.merge == merge;
@@ -31,10 +34,20 @@ fn rule_1_1_how_a_metric_is_merged_fits_what_it_is() {
     assert_eq!(count(&is(MetricKind::Discrete, MergePolicy::SumAll)), 0);
     assert_eq!(count(&is(MetricKind::Discrete, MergePolicy::SleepPriority)), 1);
     assert_eq!(count(&|metric| metric.kind == Some(MetricKind::Discrete)), 134);
-    assert_eq!(count(&|metric| metric.kind.is_none()), 1, "a mood is neither an amount nor a level");
+    assert_eq!(
+        count(&|metric| metric.kind.is_none()),
+        1,
+        "a mood is neither an amount nor a level"
+    );
     // What is added up over sources and time is added up by default, and nothing else is.
-    assert_eq!(count(&|metric| metric.default_aggregate == DefaultAggregate::Sum), 64);
-    assert_eq!(count(&|metric| metric.default_aggregate == DefaultAggregate::Leq), 2);
+    assert_eq!(
+        count(&|metric| metric.default_aggregate == DefaultAggregate::Sum),
+        64
+    );
+    assert_eq!(
+        count(&|metric| metric.default_aggregate == DefaultAggregate::Leq),
+        2
+    );
     assert!(
         metrics
             .iter()
@@ -71,8 +84,14 @@ fn rule_6_every_type_of_the_catalogue_is_there() {
 fn rule_6_1_reference_names_are_aliases_that_are_never_listed() {
     let registry = registry();
     let aliases = [
-        ("EnvironmentalAudioLevelIncraeseEvent", "EnvironmentalAudioLevelIncreaseEvent"),
-        ("HeadphonesAudioLevelIncraeseEvent", "HeadphonesAudioLevelIncreaseEvent"),
+        (
+            "EnvironmentalAudioLevelIncraeseEvent",
+            "EnvironmentalAudioLevelIncreaseEvent",
+        ),
+        (
+            "HeadphonesAudioLevelIncraeseEvent",
+            "HeadphonesAudioLevelIncreaseEvent",
+        ),
         ("AppleWatchExerciseTime", "WatchExerciseTime"),
         ("AppleWatchMoveTime", "WatchMoveTime"),
         ("AppleWatchStandTime", "WatchStandTime"),
@@ -128,8 +147,14 @@ fn rule_6_3_value_columns_are_unique() {
     let registry = registry();
     let mut columns = HashSet::new();
     for entry in registry.types().iter().filter_map(|kind| kind.metric_entry()) {
-        assert!(columns.insert(entry["value_column"].as_str().unwrap().to_owned()), "{entry}");
-        assert!(entry["unit"].is_string() && entry["is_time_series"] == json!(true), "{entry}");
+        assert!(
+            columns.insert(entry["value_column"].as_str().unwrap().to_owned()),
+            "{entry}"
+        );
+        assert!(
+            entry["unit"].is_string() && entry["is_time_series"] == json!(true),
+            "{entry}"
+        );
     }
 }
 
@@ -159,7 +184,9 @@ fn rule_6_what_is_read_can_be_written_back() {
                 let value = match column.from {
                     ReadFrom::Id => json!("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e"),
                     ReadFrom::Start | ReadFrom::End => json!("2024-05-01T10:00:00Z"),
-                    ReadFrom::Span => json!({"start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:00Z"}),
+                    ReadFrom::Span => {
+                        json!({"start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:00Z"})
+                    }
                     _ => example.get(&column.name).cloned().unwrap_or(Value::Null),
                 };
                 row.insert(column.name.clone(), value);
@@ -176,7 +203,9 @@ fn rule_6_values_outside_a_metric_are_refused() {
     let registry = registry();
     let accepts = |name: &str, value: Value| {
         let record = json!({"start_date": "2024-05-01T10:00:00Z", "value": value});
-        compile(&registry.get(name).unwrap().schema).unwrap().is_valid(&record)
+        compile(&registry.get(name).unwrap().schema)
+            .unwrap()
+            .is_valid(&record)
     };
     assert!(accepts("StepCount", json!(0)) && !accepts("StepCount", json!(-1)));
     assert!(accepts("BodyTemperature", json!(-1)) && !accepts("BodyTemperature", json!("97")));
@@ -212,7 +241,9 @@ fn rule_6_3_a_catalogue_entry_has_every_field_and_agrees_with_itself() {
         assert_eq!(names, HashSet::from(fields), "{}", kind.id);
         assert_eq!(entry["record_spec"]["type"], entry["class"], "{}", kind.id);
         assert_eq!(entry["svc_userid"], json!(person().to_string()));
-        assert!(!entry["description"].as_str().unwrap().is_empty() && !entry["name"].as_str().unwrap().is_empty());
+        assert!(
+            !entry["description"].as_str().unwrap().is_empty() && !entry["name"].as_str().unwrap().is_empty()
+        );
     }
 }
 
@@ -233,13 +264,22 @@ fn rule_6_3_entries_read_as_clients_expect() {
     );
     let shared = heart_rate.shared_entry("0191f0c4-0000-7000-8000-000000000002".parse().unwrap());
     assert_eq!(shared["recordable"], json!(false));
-    assert_eq!(shared["svc_userid"], json!("0191f0c4-0000-7000-8000-000000000002"));
-    assert_eq!(shared["categories"], json!(["healthkit", "health", "shared_type"]));
+    assert_eq!(
+        shared["svc_userid"],
+        json!("0191f0c4-0000-7000-8000-000000000002")
+    );
+    assert_eq!(
+        shared["categories"],
+        json!(["healthkit", "health", "shared_type"])
+    );
     assert_eq!(
         heart_rate.detailed_entry(person())["record_spec"]["schema"]["title"],
         json!("Heart Rate")
     );
-    assert_eq!(registry.get("CalendarEvent").unwrap().column_name(), "calendar_event");
+    assert_eq!(
+        registry.get("CalendarEvent").unwrap().column_name(),
+        "calendar_event"
+    );
     assert_eq!(
         registry.get("Note").unwrap().list_entry(),
         json!({"name": "Note", "description": "A text the person wrote, such as a journal entry.", "class": "entry", "category": ["annotations"]})

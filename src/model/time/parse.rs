@@ -1,8 +1,9 @@
-//! Reads the timestamps that clients send: `YYYY-MM-DD[(T| )HH:MM[:SS[.fraction]][offset]]`, where the offset is `Z`, `±HH`, `±HHMM` or `±HH:MM`, and no
-//! offset means UTC.
+//! Reads the timestamps that clients send: `YYYY-MM-DD[(T| )HH:MM[:SS[.fraction]][offset]]`, where the offset
+//! is `Z`, `±HH`, `±HHMM` or `±HH:MM`, and no offset means UTC.
 //!
-//! One pass over the bytes, without allocation, because every row of every upload comes through here. Numbers of seconds, hour 24, second 60, dates
-//! that do not exist and blanks around the text are refused: each of them has meant something else to somebody.
+//! One pass over the bytes, without allocation, because every row of every upload comes through here. Numbers
+//! of seconds, hour 24, second 60, dates that do not exist and blanks around the text are refused: each of
+//! them has meant something else to somebody.
 
 use super::{Instant, MICROS_PER_SECOND, SECONDS_PER_DAY, days_of};
 
@@ -28,7 +29,8 @@ pub fn parse_instant(text: &str) -> Result<Instant, TimeError> {
     read(text, false)
 }
 
-/// The instant that `text` names, where the `+` of an offset may have become a space on its way through a query string.
+/// The instant that `text` names, where the `+` of an offset may have become a space on its way through a
+/// query string.
 pub fn parse_instant_in_query(text: &str) -> Result<Instant, TimeError> {
     read(text, true)
 }
@@ -122,7 +124,9 @@ impl Cursor<'_> {
 
     /// Seconds by which the local time is ahead of UTC.
     fn offset(&mut self, plus_may_be_space: bool) -> Result<i64, TimeError> {
-        let Some((&sign, rest)) = self.0.split_first() else { return Ok(0) };
+        let Some((&sign, rest)) = self.0.split_first() else {
+            return Ok(0);
+        };
         self.0 = rest;
         let direction = match sign {
             b'Z' | b'z' => return Ok(0),

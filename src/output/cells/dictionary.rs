@@ -10,7 +10,8 @@ use arrow::datatypes::{DataType, Int32Type};
 use super::super::encoder::EncodeError;
 use super::{Cells, FieldStyle, Style};
 
-/// A dictionary with more values than this is prepared only if the batch has more rows than the dictionary has values.
+/// A dictionary with more values than this is prepared only if the batch has more rows than the dictionary
+/// has values.
 const SMALL: usize = 4_096;
 
 #[derive(Debug)]
@@ -52,7 +53,11 @@ impl Dictionary {
             .clone();
         self.nulls = dictionary.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         let values = dictionary.values();
-        if !self.source.as_ref().is_some_and(|source| Arc::ptr_eq(source, values)) {
+        if !self
+            .source
+            .as_ref()
+            .is_some_and(|source| Arc::ptr_eq(source, values))
+        {
             self.values.load(values)?;
             self.source = Some(values.clone());
             self.prepared = false;
@@ -90,7 +95,13 @@ impl Dictionary {
         self.bounds.clear();
         self.bounds.push(0);
         for value in 0..count {
-            write_value(&mut self.values, value, self.style, &mut self.scratch, &mut self.texts);
+            write_value(
+                &mut self.values,
+                value,
+                self.style,
+                &mut self.scratch,
+                &mut self.texts,
+            );
             self.bounds.push(self.texts.len());
         }
         self.prepared = true;
@@ -100,6 +111,8 @@ impl Dictionary {
 fn write_value(values: &mut Cells, value: usize, style: Style, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     match style {
         Style::Json => values.write_json(value, out),
-        Style::Field(style @ (FieldStyle::QuoteWhereNeeded | FieldStyle::QuoteAlways)) => values.write_field(value, style, scratch, out),
+        Style::Field(style @ (FieldStyle::QuoteWhereNeeded | FieldStyle::QuoteAlways)) => {
+            values.write_field(value, style, scratch, out)
+        }
     }
 }

@@ -43,8 +43,15 @@ impl FieldStyle {
 }
 
 impl Cells {
-    /// Writes the cell of a row. Lists and structs are JSON text; a float that is not finite is null. `scratch` is anybody's.
-    pub(in super::super) fn write_field(&mut self, row: usize, style: FieldStyle, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+    /// Writes the cell of a row. Lists and structs are JSON text; a float that is not finite is null.
+    /// `scratch` is anybody's.
+    pub(in super::super) fn write_field(
+        &mut self,
+        row: usize,
+        style: FieldStyle,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             out.extend_from_slice(style.null());
             return;
@@ -65,8 +72,12 @@ impl Cells {
             Values::Uuid(values) => style.write_plain(out, |out| write_uuid(values.value(row), out)),
             Values::Bytes(values) if values.value(row).is_empty() => out.extend_from_slice(b"\"\""),
             Values::Bytes(values) => style.write_plain(out, |out| write_hex(values.value(row), out)),
-            Values::Instant { values, text, .. } => style.write_plain(out, |out| text.write(values[row], out)),
-            Values::Day { values, text } => style.write_plain(out, |out| out.extend_from_slice(text.of(i64::from(values[row])))),
+            Values::Instant { values, text, .. } => {
+                style.write_plain(out, |out| text.write(values[row], out))
+            }
+            Values::Day { values, text } => {
+                style.write_plain(out, |out| out.extend_from_slice(text.of(i64::from(values[row]))))
+            }
             Values::Dictionary(dictionary) => dictionary.write(row, out, style.null()),
             // It was made for this style.
             Values::Structure(structure) => structure.write(row, out),

@@ -1,7 +1,7 @@
 //! A struct column as JSON objects.
 //!
-//! Consecutive records mostly come from the same source, so when all members are dictionaries the text of the row before is copied while its keys
-//! stay the same.
+//! Consecutive records mostly come from the same source, so when all members are dictionaries the text of the
+//! row before is copied while its keys stay the same.
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::Fields;
@@ -40,7 +40,11 @@ impl Structure {
                 cells: Cells::new(field, Style::Json)?,
             })
         };
-        let members: Vec<Member> = fields.iter().enumerate().map(member).collect::<Result<_, EncodeError>>()?;
+        let members: Vec<Member> = fields
+            .iter()
+            .enumerate()
+            .map(member)
+            .collect::<Result<_, EncodeError>>()?;
         let by_keys = !members.is_empty()
             && members
                 .iter()

@@ -15,7 +15,10 @@ use super::{OutputMethod, encoded, text};
 /// The rows of what was read, as JSON. JSON text has become text.
 fn values(batches: &[RecordBatch], schema: &Schema) -> Vec<Map<String, Value>> {
     let lines = text(OutputMethod::Ndjson, &schema.clone().into(), batches);
-    let mut rows: Vec<Map<String, Value>> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut rows: Vec<Map<String, Value>> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     for row in &mut rows {
         if let Some(Value::String(json)) = row.get("extras") {
             row["extras"] = serde_json::from_str(json).unwrap();
@@ -28,11 +31,17 @@ fn read(method: OutputMethod, bytes: Vec<u8>) -> (Schema, Vec<RecordBatch>) {
     match method {
         OutputMethod::Arrow => {
             let reader = FileReader::try_new(Cursor::new(bytes), None).unwrap();
-            (reader.schema().as_ref().clone(), reader.map(Result::unwrap).collect())
+            (
+                reader.schema().as_ref().clone(),
+                reader.map(Result::unwrap).collect(),
+            )
         }
         OutputMethod::Arrowraw => {
             let reader = StreamReader::try_new(Cursor::new(bytes), None).unwrap();
-            (reader.schema().as_ref().clone(), reader.map(Result::unwrap).collect())
+            (
+                reader.schema().as_ref().clone(),
+                reader.map(Result::unwrap).collect(),
+            )
         }
         _ => {
             let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
@@ -43,7 +52,10 @@ fn read(method: OutputMethod, bytes: Vec<u8>) -> (Schema, Vec<RecordBatch>) {
 }
 
 fn read_back(method: OutputMethod, rows: &[Row], length: usize) -> (Schema, Vec<RecordBatch>) {
-    read(method, encoded(method, &schema(), &batches(rows, length)).unwrap())
+    read(
+        method,
+        encoded(method, &schema(), &batches(rows, length)).unwrap(),
+    )
 }
 
 const BINARY: [OutputMethod; 3] = [OutputMethod::Arrow, OutputMethod::Arrowraw, OutputMethod::Parquet];

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int64Array, ListArray, StringArray, StructArray,
-    TimestampMicrosecondArray,
+    ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int64Array, ListArray, StringArray,
+    StructArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Fields, Float64Type, Int32Type, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
@@ -28,7 +28,11 @@ fn extension(name: &str) -> HashMap<String, String> {
 fn schema() -> SchemaRef {
     let word = || DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let zoned = |zone: &str| DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
-    let device: Fields = vec![Field::new("name", word(), true), Field::new("model", word(), true)].into();
+    let device: Fields = vec![
+        Field::new("name", word(), true),
+        Field::new("model", word(), true),
+    ]
+    .into();
     Arc::new(Schema::new(vec![
         Field::new("uuid", DataType::FixedSizeBinary(16), false).with_metadata(extension("arrow.uuid")),
         Field::new("start_date", zoned("UTC"), false),
@@ -69,11 +73,18 @@ fn batch(rows: std::ops::Range<i64>) -> RecordBatch {
     };
     let devices: Vec<ArrayRef> = vec![Arc::new(words("watch")), Arc::new(words("model"))];
     let present = rows.clone().map(|row| row % 4 > 0).collect();
-    let lists = rows
-        .clone()
-        .map(|row| (row % 6 > 0).then(|| (0..row % 3).map(|item| Some(item as f64 / 2.0)).collect::<Vec<_>>()));
+    let lists = rows.clone().map(|row| {
+        (row % 6 > 0).then(|| {
+            (0..row % 3)
+                .map(|item| Some(item as f64 / 2.0))
+                .collect::<Vec<_>>()
+        })
+    });
     let columns: Vec<ArrayRef> = vec![
-        Arc::new(FixedSizeBinaryArray::try_from_iter(rows.clone().map(|row| u128::to_be_bytes(row as u128))).unwrap()),
+        Arc::new(
+            FixedSizeBinaryArray::try_from_iter(rows.clone().map(|row| u128::to_be_bytes(row as u128)))
+                .unwrap(),
+        ),
         Arc::new(times().with_timezone("UTC")),
         Arc::new(times().with_timezone("Asia/Kathmandu")),
         Arc::new(
@@ -81,7 +92,11 @@ fn batch(rows: std::ops::Range<i64>) -> RecordBatch {
                 .map(|row| (row % 7 > 0).then_some(row as f64 / 8.0))
                 .collect::<Float64Array>(),
         ),
-        Arc::new(rows.clone().map(|row| (row % 2 > 0).then_some(row)).collect::<Int64Array>()),
+        Arc::new(
+            rows.clone()
+                .map(|row| (row % 2 > 0).then_some(row))
+                .collect::<Int64Array>(),
+        ),
         Arc::new(words("unit")),
         Arc::new(StructArray::new(device, devices, Some(present))),
         Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(lists)),

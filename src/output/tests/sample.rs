@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array,
-    Int64Array, LargeListArray, LargeStringArray, ListArray, NullArray, StringArray, StringViewArray, StructArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray, UInt64Array,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray, Float32Array,
+    Float64Array, Int8Array, Int64Array, LargeListArray, LargeStringArray, ListArray, NullArray, StringArray,
+    StringViewArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray, UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int8Type, Int32Type, Schema, SchemaRef, TimeUnit};
@@ -48,7 +48,11 @@ pub(super) struct Row {
 }
 
 fn string() -> impl Strategy<Value = String> {
-    prop_oneof!["\\PC{0,12}", "[a-z\"\\\\,\n\r\t \\x00-\\x1f]{0,12}", "[a-z]{0,30}"]
+    prop_oneof![
+        "\\PC{0,12}",
+        "[a-z\"\\\\,\n\r\t \\x00-\\x1f]{0,12}",
+        "[a-z]{0,30}"
+    ]
 }
 
 fn micros() -> impl Strategy<Value = i64> {
@@ -92,7 +96,10 @@ pub(super) fn row() -> impl Strategy<Value = Row> {
         prop::option::of(prop::collection::vec(prop::option::of(string()), 0..3)),
         prop::option::of([word(), word()]),
         prop::option::of(prop::collection::vec(
-            (prop::option::of(micros()), prop::option::of(prop::num::f64::NORMAL)),
+            (
+                prop::option::of(micros()),
+                prop::option::of(prop::num::f64::NORMAL),
+            ),
             0..3,
         )),
         any::<Option<bool>>(),
@@ -138,12 +145,20 @@ fn word_type() -> DataType {
 }
 
 fn source_fields() -> Fields {
-    vec![Field::new("name", word_type(), true), Field::new("model", word_type(), true)].into()
+    vec![
+        Field::new("name", word_type(), true),
+        Field::new("model", word_type(), true),
+    ]
+    .into()
 }
 
 fn span_fields() -> Fields {
     let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    vec![Field::new("start", utc, true), Field::new("value", DataType::Float64, true)].into()
+    vec![
+        Field::new("start", utc, true),
+        Field::new("value", DataType::Float64, true),
+    ]
+    .into()
 }
 
 fn tag_field() -> FieldRef {
@@ -176,7 +191,10 @@ pub(super) fn schema() -> SchemaRef {
             DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)),
             true,
         ),
-        tagged(Field::new("id", DataType::FixedSizeBinary(16), true), "arrow.uuid"),
+        tagged(
+            Field::new("id", DataType::FixedSizeBinary(16), true),
+            "arrow.uuid",
+        ),
         Field::new("bytes", DataType::Binary, true),
         Field::new("at", zoned(TimeUnit::Microsecond, "UTC"), true),
         Field::new("local", zoned(TimeUnit::Millisecond, "America/New_York"), true),
@@ -208,7 +226,11 @@ fn batch(rows: &[Row]) -> RecordBatch {
         Arc::new(each().map(|row| row.value).collect::<Float64Array>()),
         Arc::new(each().map(|row| row.single).collect::<Float32Array>()),
         Arc::new(each().map(|row| row.title.as_deref()).collect::<StringArray>()),
-        Arc::new(each().map(|row| row.note.as_deref()).collect::<LargeStringArray>()),
+        Arc::new(
+            each()
+                .map(|row| row.note.as_deref())
+                .collect::<LargeStringArray>(),
+        ),
         Arc::new(each().map(|row| row.view.as_deref()).collect::<StringViewArray>()),
         Arc::new(words(each().map(|row| row.unit))),
         Arc::new(
@@ -218,7 +240,12 @@ fn batch(rows: &[Row]) -> RecordBatch {
         ),
         Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(each().map(|row| row.id), 16).unwrap()),
         Arc::new(each().map(|row| row.bytes.as_deref()).collect::<BinaryArray>()),
-        Arc::new(each().map(|row| row.at).collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
+        Arc::new(
+            each()
+                .map(|row| row.at)
+                .collect::<TimestampMicrosecondArray>()
+                .with_timezone("UTC"),
+        ),
         Arc::new(
             each()
                 .map(|row| row.local)
@@ -241,7 +268,10 @@ fn batch(rows: &[Row]) -> RecordBatch {
 
 fn tags(rows: &[Row]) -> ListArray {
     let offsets = OffsetBuffer::from_lengths(rows.iter().map(|row| row.tags.as_ref().map_or(0, Vec::len)));
-    let values: StringArray = rows.iter().flat_map(|row| row.tags.clone().unwrap_or_default()).collect();
+    let values: StringArray = rows
+        .iter()
+        .flat_map(|row| row.tags.clone().unwrap_or_default())
+        .collect();
     ListArray::new(
         tag_field(),
         offsets,
@@ -251,17 +281,28 @@ fn tags(rows: &[Row]) -> ListArray {
 }
 
 fn sources(rows: &[Row]) -> StructArray {
-    let member = |index: usize| Arc::new(words(rows.iter().map(|row| row.source.and_then(|source| source[index])))) as ArrayRef;
+    let member = |index: usize| {
+        Arc::new(words(
+            rows.iter().map(|row| row.source.and_then(|source| source[index])),
+        )) as ArrayRef
+    };
     StructArray::new(
         source_fields(),
         vec![member(0), member(1)],
-        Some(rows.iter().map(|row| row.source.is_some()).collect::<NullBuffer>()),
+        Some(
+            rows.iter()
+                .map(|row| row.source.is_some())
+                .collect::<NullBuffer>(),
+        ),
     )
 }
 
 fn spans(rows: &[Row]) -> LargeListArray {
     let offsets = OffsetBuffer::from_lengths(rows.iter().map(|row| row.spans.as_ref().map_or(0, Vec::len)));
-    let all: Vec<_> = rows.iter().flat_map(|row| row.spans.clone().unwrap_or_default()).collect();
+    let all: Vec<_> = rows
+        .iter()
+        .flat_map(|row| row.spans.clone().unwrap_or_default())
+        .collect();
     let starts = all
         .iter()
         .map(|span| span.0)
@@ -307,10 +348,21 @@ fn expected_row(row: &Row) -> Map<String, Value> {
         instant.to_rfc3339_opts(SecondsFormat::AutoSi, true).into()
     };
     // Two texts can be equally short; which one is right is `ryu`'s to say.
-    let single = |value: f32| value.is_finite().then(|| ryu::Buffer::new().format(value).parse::<f64>().unwrap());
-    let span = |(start, value): &(Option<i64>, Option<f64>)| json!({"start": start.map(instant), "value": value});
-    let day = |day: i32| (NaiveDate::from_ymd_opt(1970, 1, 1).unwrap() + chrono::TimeDelta::days(i64::from(day))).to_string();
-    let hex = |bytes: &Vec<u8>| bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let single = |value: f32| {
+        value
+            .is_finite()
+            .then(|| ryu::Buffer::new().format(value).parse::<f64>().unwrap())
+    };
+    let span =
+        |(start, value): &(Option<i64>, Option<f64>)| json!({"start": start.map(instant), "value": value});
+    let day = |day: i32| {
+        (NaiveDate::from_ymd_opt(1970, 1, 1).unwrap() + chrono::TimeDelta::days(i64::from(day))).to_string()
+    };
+    let hex = |bytes: &Vec<u8>| {
+        bytes
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    };
     let object = json!({
         "flag": row.flag, "small": row.small, "count": row.count, "large": row.large,
         "value": row.value, "single": row.single.and_then(single),

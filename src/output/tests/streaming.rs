@@ -28,11 +28,20 @@ impl From<EncodeError> for Failure {
 
 fn batch(rows: i64) -> RecordBatch {
     let numbers: Int64Array = (0..rows).collect();
-    let texts: StringArray = (0..rows).map(|row| Some(format!("some text of row {row}"))).collect();
-    RecordBatch::try_from_iter([("number", Arc::new(numbers) as ArrayRef), ("text", Arc::new(texts) as ArrayRef)]).unwrap()
+    let texts: StringArray = (0..rows)
+        .map(|row| Some(format!("some text of row {row}")))
+        .collect();
+    RecordBatch::try_from_iter([
+        ("number", Arc::new(numbers) as ArrayRef),
+        ("text", Arc::new(texts) as ArrayRef),
+    ])
+    .unwrap()
 }
 
-fn chunks(method: OutputMethod, source: impl Stream<Item = Result<RecordBatch, Failure>> + Send) -> Vec<Result<Bytes, Failure>> {
+fn chunks(
+    method: OutputMethod,
+    source: impl Stream<Item = Result<RecordBatch, Failure>> + Send,
+) -> Vec<Result<Bytes, Failure>> {
     block_on(encode(method, batch(0).schema(), source).collect())
 }
 
@@ -42,10 +51,18 @@ fn the_chunks_together_are_the_answer() {
         let batches = vec![batch(10_000), batch(0), batch(3), batch(10_000)];
         let whole = encoded(method, &batch(0).schema(), &batches).unwrap();
         let chunks = chunks(method, stream::iter(batches.into_iter().map(Ok)));
-        let joined: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.as_ref().unwrap().iter().copied()).collect();
+        let joined: Vec<u8> = chunks
+            .iter()
+            .flat_map(|chunk| chunk.as_ref().unwrap().iter().copied())
+            .collect();
         assert!(joined == whole, "{method}");
         if method.is_text() {
-            assert!(chunks.iter().all(|chunk| chunk.as_ref().unwrap().len() <= 8 * CHUNK), "{method}");
+            assert!(
+                chunks
+                    .iter()
+                    .all(|chunk| chunk.as_ref().unwrap().len() <= 8 * CHUNK),
+                "{method}"
+            );
         }
     }
 }
@@ -74,8 +91,15 @@ fn an_error_before_the_first_batch_comes_before_any_byte() {
 #[test]
 fn rows_are_not_held_back_while_the_source_is_slow() {
     let (sender, receiver) = mpsc::unbounded();
-    let mut answer = Box::pin(encode::<_, Failure>(OutputMethod::Csv, batch(0).schema(), receiver));
-    assert!(answer.next().now_or_never().is_none(), "the header waits for the first batch");
+    let mut answer = Box::pin(encode::<_, Failure>(
+        OutputMethod::Csv,
+        batch(0).schema(),
+        receiver,
+    ));
+    assert!(
+        answer.next().now_or_never().is_none(),
+        "the header waits for the first batch"
+    );
     sender.unbounded_send(Ok(batch(1))).unwrap();
     let first = answer.next().now_or_never().unwrap().unwrap().unwrap();
     assert_eq!(first, "number,text\n0,some text of row 0\n");

@@ -12,7 +12,8 @@ use super::super::SPREAD;
 use super::sample::{batches, expected, rows, schema};
 use super::{EncodeError, OutputMethod, encoded, text};
 
-/// What a field of CSV says, by the value that it came from. `csv` cannot tell null from empty text, so neither does this.
+/// What a field of CSV says, by the value that it came from. `csv` cannot tell null from empty text, so
+/// neither does this.
 fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -23,7 +24,9 @@ fn field(value: &Value) -> String {
 
 fn same_field(read: &str, value: &Value) -> bool {
     match value {
-        Value::Number(number) if number.is_f64() => read.parse::<f64>().unwrap().to_bits() == number.as_f64().unwrap().to_bits(),
+        Value::Number(number) if number.is_f64() => {
+            read.parse::<f64>().unwrap().to_bits() == number.as_f64().unwrap().to_bits()
+        }
         Value::Array(_) | Value::Object(_) => serde_json::from_str::<Value>(read).unwrap() == *value,
         _ => read == field(value),
     }
@@ -74,14 +77,28 @@ proptest! {
 
 fn small() -> (SchemaRef, RecordBatch) {
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("title", Arc::new(StringArray::from(vec![Some("a,b"), Some(""), None, Some("=1")]))),
+        (
+            "title",
+            Arc::new(StringArray::from(vec![Some("a,b"), Some(""), None, Some("=1")])),
+        ),
         (
             "value",
-            Arc::new(Float64Array::from(vec![Some(72.0), Some(f64::NAN), None, Some(0.1 + 0.2)])),
+            Arc::new(Float64Array::from(vec![
+                Some(72.0),
+                Some(f64::NAN),
+                None,
+                Some(0.1 + 0.2),
+            ])),
         ),
-        ("count", Arc::new(Int64Array::from(vec![Some(-1), None, Some(i64::MAX), Some(0)]))),
+        (
+            "count",
+            Arc::new(Int64Array::from(vec![Some(-1), None, Some(i64::MAX), Some(0)])),
+        ),
     ];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap();
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, true)),
+    )
+    .unwrap();
     (batch.schema(), batch)
 }
 
@@ -127,14 +144,24 @@ fn no_rows_have_a_text_in_every_form() {
             r#"{"title":[],"value":[],"count":[]}"#
         );
         assert_eq!(text(OutputMethod::Csv, &schema, &batches), "title,value,count\n");
-        assert_eq!(text(OutputMethod::Quotecsv, &schema, &batches), "\"title\",\"value\",\"count\"\n");
+        assert_eq!(
+            text(OutputMethod::Quotecsv, &schema, &batches),
+            "\"title\",\"value\",\"count\"\n"
+        );
     }
 }
 
 #[test]
 fn a_single_null_column_has_no_empty_lines() {
-    let batch = RecordBatch::try_from_iter([("value", Arc::new(Float64Array::from(vec![None, Some(1.5)])) as ArrayRef)]).unwrap();
-    assert_eq!(text(OutputMethod::Csv, &batch.schema(), &[batch]), "value\n\"\"\n1.5\n");
+    let batch = RecordBatch::try_from_iter([(
+        "value",
+        Arc::new(Float64Array::from(vec![None, Some(1.5)])) as ArrayRef,
+    )])
+    .unwrap();
+    assert_eq!(
+        text(OutputMethod::Csv, &batch.schema(), &[batch]),
+        "value\n\"\"\n1.5\n"
+    );
 }
 
 fn json_field(name: &str, spread: bool) -> Field {
@@ -154,9 +181,19 @@ fn spread_members_join_the_row_unless_the_name_is_taken() {
     ]));
     let texts = |values: [Option<&str>; 4]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
     let columns = vec![
-        texts([Some(r#"{"mood":{"good":[1,2]},"id":"x"}"#), None, Some("{}"), Some("[1]")]),
+        texts([
+            Some(r#"{"mood":{"good":[1,2]},"id":"x"}"#),
+            None,
+            Some("{}"),
+            Some("[1]"),
+        ]),
         texts([Some("1"), Some("2"), None, Some("4")]),
-        texts([Some(r#"{"mood":1,"first":"y","second":null}"#), Some(r#"{"a":"}{"}"#), None, None]),
+        texts([
+            Some(r#"{"mood":1,"first":"y","second":null}"#),
+            Some(r#"{"a":"}{"}"#),
+            None,
+            None,
+        ]),
     ];
     let batches = [RecordBatch::try_new(schema.clone(), columns).unwrap()];
     insta::assert_snapshot!(text(OutputMethod::Ndjson, &schema, &batches), @r#"
@@ -166,7 +203,10 @@ fn spread_members_join_the_row_unless_the_name_is_taken() {
     {"id":"4"}
     "#);
     let columns: Value = serde_json::from_str(&text(OutputMethod::Jscolumns, &schema, &batches)).unwrap();
-    assert_eq!(columns["first"], json!([{"mood": {"good": [1, 2]}, "id": "x"}, null, {}, [1]]));
+    assert_eq!(
+        columns["first"],
+        json!([{"mood": {"good": [1, 2]}, "id": "x"}, null, {}, [1]])
+    );
 }
 
 #[test]
@@ -228,7 +268,11 @@ fn rule_8_4_undeclared_members_of_an_object_are_shown_in_it() {
 #[test]
 fn broken_stored_json_ends_a_spread_answer() {
     let schema = Arc::new(Schema::new(vec![json_field("extras", true)]));
-    let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(StringArray::from(vec!["{\"a\":"])) as ArrayRef]).unwrap();
+    let batch = RecordBatch::try_new(
+        schema.clone(),
+        vec![Arc::new(StringArray::from(vec!["{\"a\":"])) as ArrayRef],
+    )
+    .unwrap();
     let error = encoded(OutputMethod::Ndjson, &schema, &[batch]).unwrap_err();
     assert!(matches!(error, EncodeError::BrokenJson { column } if column == "extras"));
 }

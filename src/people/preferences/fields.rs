@@ -115,7 +115,11 @@ impl Check {
 
     fn ids(&mut self, place: &Place, value: &Value) {
         let Some(items) = value.as_array() else {
-            return self.fault(place, "list_type", "expected a list of the ids of sources, best first");
+            return self.fault(
+                place,
+                "list_type",
+                "expected a list of the ids of sources, best first",
+            );
         };
         let mut seen = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
@@ -125,7 +129,11 @@ impl Check {
                     "uuid_parsing",
                     "expected the uuid of a source, as /data/v1alpha1/data_sources lists them",
                 ),
-                Some(id) if seen.contains(&id) => self.fault(&place.at(index), "value_error", format!("the source {id} is named twice")),
+                Some(id) if seen.contains(&id) => self.fault(
+                    &place.at(index),
+                    "value_error",
+                    format!("the source {id} is named twice"),
+                ),
                 Some(id) => seen.push(id),
             }
         }
@@ -148,10 +156,17 @@ impl Check {
         for (name, value) in members {
             let place = place.at(name.as_str());
             if !PERIODS.contains(&name.as_str()) {
-                let message = format!("there is no such period of the day; there are {}", PERIODS.join(", "));
+                let message = format!(
+                    "there is no such period of the day; there are {}",
+                    PERIODS.join(", ")
+                );
                 self.fault(&place, "extra_forbidden", message);
             } else if !value.as_str().is_some_and(is_time_of_day) {
-                self.fault(&place, "time_parsing", "expected a time of the form HH:MM:SS, such as 18:30:00");
+                self.fault(
+                    &place,
+                    "time_parsing",
+                    "expected a time of the form HH:MM:SS, such as 18:30:00",
+                );
             }
         }
     }
@@ -161,7 +176,9 @@ impl Check {
 fn is_time_of_day(text: &str) -> bool {
     let parts: Vec<Option<u8>> = text
         .split(':')
-        .map(|part| (part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok())?)
+        .map(|part| {
+            (part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok())?
+        })
         .collect();
     matches!(parts[..], [Some(hour), Some(minute), Some(second)] if hour < 24 && minute < 60 && second < 60)
 }
@@ -178,7 +195,11 @@ mod tests {
             .iter()
             .map(|fault| {
                 let parts = serde_json::to_value(&fault.loc).unwrap();
-                let parts = parts.as_array().unwrap().iter().map(|part| part.as_str().unwrap().to_owned());
+                let parts = parts
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|part| part.as_str().unwrap().to_owned());
                 parts.collect::<Vec<_>>().join(".")
             })
             .collect();
@@ -201,7 +222,12 @@ mod tests {
             "timezone": "localtime",
         });
         assert_eq!(places(&all), Vec::<String>::new());
-        let cleared: Map<String, Value> = all.as_object().unwrap().keys().map(|name| (name.clone(), Value::Null)).collect();
+        let cleared: Map<String, Value> = all
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|name| (name.clone(), Value::Null))
+            .collect();
         assert_eq!(cleared.len(), FIELDS.len());
         assert_eq!(places(&Value::Object(cleared)), Vec::<String>::new());
     }

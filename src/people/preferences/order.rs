@@ -1,6 +1,7 @@
 //! Which source of a metric is to be believed: the person's own order first, then whatever came later.
 //!
-//! The class of a source lies between the two and is stored with each row, so it is not known here. Made once for a question.
+//! The class of a source lies between the two and is stored with each row, so it is not known here. Made once
+//! for a question.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use crate::model::registry::TypeId;
 
 use super::{Preferences, PreferencesError};
 
-/// Where the sources of a metric stand, by the key that their rows carry. Equal orders give equal answers on equal data.
+/// Where the sources of a metric stand, by the key that their rows carry. Equal orders give equal answers on
+/// equal data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SourceOrder(BTreeMap<String, SourcePlace>);
 
@@ -22,7 +24,8 @@ pub struct SourceOrder(BTreeMap<String, SourcePlace>);
 pub struct SourcePlace {
     /// The place in the person's own order; behind all of it where they did not name the source.
     pub chosen: u32,
-    /// Among equals, the source that was added later comes first; those added at the same time stand in the order of their ids.
+    /// Among equals, the source that was added later comes first; those added at the same time stand in the
+    /// order of their ids.
     pub recency: u32,
 }
 
@@ -37,7 +40,10 @@ impl SourceOrder {
     /// How `person` wants the sources of `metric` to be ranked.
     pub async fn of(catalog: &Catalog, person: PersonId, metric: &TypeId) -> Result<Self, PreferencesError> {
         let preferences = Preferences::of(catalog, person).await?;
-        Ok(Self::new(catalog.sources_of(person).await?, &preferences.chosen_sources(metric)))
+        Ok(Self::new(
+            catalog.sources_of(person).await?,
+            &preferences.chosen_sources(metric),
+        ))
     }
 
     /// The places of `sources`, when `chosen` is the person's own order of them, best first.
@@ -45,7 +51,10 @@ impl SourceOrder {
     pub fn new(mut sources: Vec<KnownSource>, chosen: &[Uuid]) -> Self {
         sources.sort_by(|one, other| (other.added_at, one.id).cmp(&(one.added_at, other.id)));
         let place = |recency: usize, source: &KnownSource| SourcePlace {
-            chosen: chosen.iter().position(|id| *id == source.id).map_or(u32::MAX, |place| place as u32),
+            chosen: chosen
+                .iter()
+                .position(|id| *id == source.id)
+                .map_or(u32::MAX, |place| place as u32),
             recency: recency as u32,
         };
         let places = sources
@@ -77,7 +86,12 @@ mod tests {
     }
 
     fn ranked(chosen: &[u128]) -> Vec<String> {
-        let sources = vec![source(4, "old", 10), source(3, "b", 20), source(2, "a", 20), source(1, "new", 30)];
+        let sources = vec![
+            source(4, "old", 10),
+            source(3, "b", 20),
+            source(2, "a", 20),
+            source(1, "new", 30),
+        ];
         let chosen: Vec<Uuid> = chosen.iter().map(|id| Uuid::from_u128(*id)).collect();
         let order = SourceOrder::new(sources, &chosen);
         let mut keys = ["old", "b", "a", "new", "unknown"].map(str::to_owned);

@@ -1,4 +1,5 @@
-//! Sums of amounts: what of them falls into each period, counted once where several sources measured the same, as in the metric's series.
+//! Sums of amounts: what of them falls into each period, counted once where several sources measured the
+//! same, as in the metric's series.
 
 use std::sync::Arc;
 
@@ -10,7 +11,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::catalog::records::KnownSource;
 use crate::people::preferences::SourceOrder;
 use crate::query::records::{Archive, QueryError, Source};
-use crate::query::series::{AmountsByGroupExec, AmountsSpec, Counting, Gaps, Measure, Ranking, SeriesSource, SeriesSpec};
+use crate::query::series::{
+    AmountsByGroupExec, AmountsSpec, Counting, Gaps, Measure, Ranking, SeriesSource, SeriesSpec,
+};
 
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
@@ -44,8 +47,13 @@ impl<Authority> Archive<Authority> {
         asked: &Asked<'_, Authority>,
         known: &[KnownSource],
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let Asked { spec, source, permit, .. } = asked;
-        let chosen = spec.chosen_sources.iter().find(|(metric, _)| *metric == source.data_type.id);
+        let Asked {
+            spec, source, permit, ..
+        } = asked;
+        let chosen = spec
+            .chosen_sources
+            .iter()
+            .find(|(metric, _)| *metric == source.data_type.id);
         let chosen = chosen.map(|(_, sources)| sources.as_slice()).unwrap_or_default();
         let ranking = Ranking::new(SourceOrder::new(known.to_vec(), chosen));
         let grid = spec.periods.grid(&spec.zone, spec.range);
@@ -77,12 +85,18 @@ impl<Authority> Archive<Authority> {
                 counting: counting(source).unwrap_or(Counting::Everything),
                 windows: permit.windows().clone(),
                 ranking,
-                group: groups::values_of(&spec.group, source).into_iter().map(|(name, _)| name).collect(),
+                group: groups::values_of(&spec.group, source)
+                    .into_iter()
+                    .map(|(name, _)| name)
+                    .collect(),
                 amount: SUMMED.to_owned(),
                 most_groups: MAX_GROUPS,
                 too_many: groups::too_many,
             };
-            Arc::new(AmountsByGroupExec::try_new(self.samples_with_groups(asked)?, amounts)?)
+            Arc::new(AmountsByGroupExec::try_new(
+                self.samples_with_groups(asked)?,
+                amounts,
+            )?)
         };
         let schema = parts.schema();
         let mut columns: Vec<(String, Expr)> = vec![(TIME.to_owned(), col(TIME))];
@@ -92,19 +106,29 @@ impl<Authority> Archive<Authority> {
         }
         columns.push((SUMMED.to_owned(), named(SUMMED)));
         if spec.measures() {
-            columns.push((MEASURED.to_owned(), lit(ScalarValue::try_from(&ArrowType::Float64)?)));
+            columns.push((
+                MEASURED.to_owned(),
+                lit(ScalarValue::try_from(&ArrowType::Float64)?),
+            ));
         }
         Ok(self.projected(parts, columns)?)
     }
 
     /// Samples as a series reads them, with the values of the group fields beside.
-    fn samples_with_groups(&self, asked: &Asked<'_, Authority>) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    fn samples_with_groups(
+        &self,
+        asked: &Asked<'_, Authority>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
         let rows = self.rows_of(asked, &SAMPLE)?;
         let mut columns: Vec<(String, Expr)> = SAMPLE.map(|name| (name.to_owned(), col(name))).into();
         // A field that the samples have anyway is not told twice.
         let others = groups::values_of(&asked.spec.group, asked.source);
-        columns.extend(others.into_iter().filter(|(name, _)| !SAMPLE.contains(&name.as_str())));
+        columns.extend(
+            others
+                .into_iter()
+                .filter(|(name, _)| !SAMPLE.contains(&name.as_str())),
+        );
         Ok(self.projected(rows, columns)?)
     }
 }

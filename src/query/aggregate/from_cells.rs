@@ -21,8 +21,8 @@ use crate::store::snapshot::Snapshot;
 use super::{AggregateSpec, Function, TIME, VALUE};
 
 impl<Authority> Archive<Authority> {
-    /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows have to be looked at one by one: in groups,
-    /// by conditions, or where no piece is alone long enough.
+    /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows
+    /// have to be looked at one by one: in groups, by conditions, or where no piece is alone long enough.
     pub(super) async fn periods_from_cells(
         &self,
         permit: &ReadPermit<Authority>,
@@ -35,8 +35,15 @@ impl<Authority> Archive<Authority> {
         let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
         let value = source.data_type.layout.storage.field_with_name(VALUE);
         // A person's own metric may lack values, and a period of such records is told too.
-        let is_plain = spec.group.is_empty() && spec.conditions.is_empty() && !spec.clipped && source.data_type.owner.is_none();
-        if !is_plain || !value.is_ok_and(is_number) || source.data_type.id.definition().is_some() || source.data_type.is_base {
+        let is_plain = spec.group.is_empty()
+            && spec.conditions.is_empty()
+            && !spec.clipped
+            && source.data_type.owner.is_none();
+        if !is_plain
+            || !value.is_ok_and(is_number)
+            || source.data_type.id.definition().is_some()
+            || source.data_type.is_base
+        {
             return Ok(None);
         }
         let is_amount = source
@@ -78,8 +85,16 @@ impl<Authority> Archive<Authority> {
             chosen_sources: Vec::new(),
         };
         let whole = TimeRange::new(grid.edge(0), grid.edge(grid.len()));
-        let plan = SeriesExec::new(rows, Arc::new(series), Windows::new(whole), Arc::new(Ranking::default()));
-        Ok(Some(named(&(Arc::new(plan) as Arc<dyn ExecutionPlan>), functions)?))
+        let plan = SeriesExec::new(
+            rows,
+            Arc::new(series),
+            Windows::new(whole),
+            Arc::new(Ranking::default()),
+        );
+        Ok(Some(named(
+            &(Arc::new(plan) as Arc<dyn ExecutionPlan>),
+            functions,
+        )?))
     }
 }
 

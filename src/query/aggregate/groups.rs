@@ -27,7 +27,8 @@ pub const MAX_GROUP_FIELDS: usize = 5;
 /// More groups than this are refused.
 pub const MAX_GROUPS: usize = 10_000;
 
-/// Checks the fields before anything is read: each exists in one of the sources, holds one value, and has a name of its own in the answer.
+/// Checks the fields before anything is read: each exists in one of the sources, holds one value, and has a
+/// name of its own in the answer.
 pub(super) fn check(fields: &[String], sources: &[Source], taken: &[&str]) -> Result<(), AggregateError> {
     if fields.len() > MAX_GROUP_FIELDS {
         return Err(AggregateError::TooManyFields(fields.len()));
@@ -39,12 +40,20 @@ pub(super) fn check(fields: &[String], sources: &[Source], taken: &[&str]) -> Re
         if taken.contains(&name.as_str()) {
             return Err(AggregateError::NameTaken(name.clone()));
         }
-        let mut found = sources.iter().filter_map(|source| field_of(name, &source.data_type)).peekable();
+        let mut found = sources
+            .iter()
+            .filter_map(|source| field_of(name, &source.data_type))
+            .peekable();
         if found.peek().is_none() {
             let Some(source) = sources.first() else { continue };
-            return Err(AggregateError::UnknownField(unknown_field(name, &source.data_type)));
+            return Err(AggregateError::UnknownField(unknown_field(
+                name,
+                &source.data_type,
+            )));
         }
-        if found.any(|field| field.is_json || matches!(field.holds, ArrowType::List(_) | ArrowType::Struct(_))) {
+        if found
+            .any(|field| field.is_json || matches!(field.holds, ArrowType::List(_) | ArrowType::Struct(_)))
+        {
             return Err(AggregateError::NotScalar(name.clone()));
         }
     }
@@ -57,7 +66,9 @@ pub(super) fn values_of(fields: &[String], source: &Source) -> Vec<(String, Expr
         let field = field_of(name, &source.data_type)?;
         let value = match field.holds {
             ArrowType::Dictionary(_, _) => cast(field.expression, ArrowType::Utf8),
-            ArrowType::FixedSizeBinary(16) => ScalarUDF::new_from_impl(UuidText::new()).call(vec![field.expression]),
+            ArrowType::FixedSizeBinary(16) => {
+                ScalarUDF::new_from_impl(UuidText::new()).call(vec![field.expression])
+            }
             _ => field.expression,
         };
         Some((name.clone(), value))
@@ -76,7 +87,8 @@ pub(super) fn too_many() -> DataFusionError {
     DataFusionError::External(Box::new(Excess::Groups))
 }
 
-/// Passes rows on until there are more than [`MAX_GROUPS`] combinations of values in some columns; then it fails with [`Excess`].
+/// Passes rows on until there are more than [`MAX_GROUPS`] combinations of values in some columns; then it
+/// fails with [`Excess`].
 #[derive(Debug)]
 pub(super) struct GroupLimitExec {
     input: Arc<dyn ExecutionPlan>,
@@ -92,7 +104,11 @@ impl GroupLimitExec {
 
 impl DisplayAs for GroupLimitExec {
     fn fmt_as(&self, _format: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "GroupLimitExec: columns={:?}, limit={MAX_GROUPS}", self.columns)
+        write!(
+            formatter,
+            "GroupLimitExec: columns={:?}, limit={MAX_GROUPS}",
+            self.columns
+        )
     }
 }
 
@@ -113,11 +129,17 @@ impl ExecutionPlan for GroupLimitExec {
         vec![true]
     }
 
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children
             .pop()
             .ok_or_else(|| internal_datafusion_err!("GroupLimitExec has one input"))?;
@@ -154,7 +176,11 @@ impl Seen {
     }
 
     fn note(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        let columns: Vec<ArrayRef> = self.columns.iter().map(|column| Arc::clone(batch.column(*column))).collect();
+        let columns: Vec<ArrayRef> = self
+            .columns
+            .iter()
+            .map(|column| Arc::clone(batch.column(*column)))
+            .collect();
         for row in &self.converter.convert_columns(&columns)? {
             self.groups.insert(row.owned());
             if self.groups.len() > MAX_GROUPS {

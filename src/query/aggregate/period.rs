@@ -1,4 +1,5 @@
-//! What the times of a record mean by period: `period_start(start_time)` and `seen_part(value, start_time, end_time)`.
+//! What the times of a record mean by period: `period_start(start_time)` and `seen_part(value, start_time,
+//! end_time)`.
 //!
 //! The bins are computed before; a row costs a comparison as long as rows come in order.
 
@@ -22,7 +23,8 @@ use crate::model::zone::Zone;
 pub(super) struct PeriodStart {
     grid: Grid,
     zone: Zone,
-    /// A record that begins before it may be seen counts where it is first seen. None: records count where they begin.
+    /// A record that begins before it may be seen counts where it is first seen. None: records count where
+    /// they begin.
     seen: Option<Windows>,
     signature: Signature,
 }
@@ -40,7 +42,10 @@ impl PeriodStart {
     fn first_seen(&self, start: Instant) -> Instant {
         let Some(windows) = &self.seen else { return start };
         let reaching = windows.as_slice().partition_point(|window| window.end() <= start);
-        windows.as_slice().get(reaching).map_or(start, |window| start.max(window.start()))
+        windows
+            .as_slice()
+            .get(reaching)
+            .map_or(start, |window| start.max(window.start()))
     }
 }
 
@@ -54,12 +59,17 @@ impl ScalarUDFImpl for PeriodStart {
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into())))
+        Ok(DataType::Timestamp(
+            TimeUnit::Microsecond,
+            Some(self.zone.written().into()),
+        ))
     }
 
     /// A later moment never lies in an earlier bin.
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        Ok(inputs.first().map_or(SortProperties::Unordered, |input| input.sort_properties))
+        Ok(inputs
+            .first()
+            .map_or(SortProperties::Unordered, |input| input.sort_properties))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -79,7 +89,9 @@ impl ScalarUDFImpl for PeriodStart {
             labels.push(bin.start.micros());
         }
         let labels = TimestampMicrosecondArray::new(labels.into(), starts.nulls().cloned());
-        Ok(ColumnarValue::Array(Arc::new(labels.with_timezone(self.zone.written()))))
+        Ok(ColumnarValue::Array(Arc::new(
+            labels.with_timezone(self.zone.written()),
+        )))
     }
 }
 
@@ -94,7 +106,10 @@ impl SeenPart {
     pub(super) fn new(windows: Windows) -> Self {
         Self {
             windows,
-            signature: Signature::exact(vec![DataType::Float64, timestamp(), timestamp()], Volatility::Immutable),
+            signature: Signature::exact(
+                vec![DataType::Float64, timestamp(), timestamp()],
+                Volatility::Immutable,
+            ),
         }
     }
 
@@ -102,7 +117,8 @@ impl SeenPart {
         if start >= end {
             return value;
         }
-        let seen = |window: &TimeRange| (window.end().micros().min(end) - window.start().micros().max(start)).max(0);
+        let seen =
+            |window: &TimeRange| (window.end().micros().min(end) - window.start().micros().max(start)).max(0);
         let covered: i64 = self.windows.as_slice().iter().map(seen).sum();
         value * covered as f64 / (end - start) as f64
     }

@@ -1,6 +1,7 @@
 //! Labels of a selector compared with the fields of a record.
 //!
-//! A label that is not there is the same as an empty one. Patterns match whole texts and run in linear time, whatever they are.
+//! A label that is not there is the same as an empty one. Patterns match whole texts and run in linear time,
+//! whatever they are.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,7 +10,9 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, internal_err};
 use datafusion::functions_nested::expr_fn::{array_has, cardinality};
-use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
 use datafusion::prelude::not;
 use regex::{Regex, RegexBuilder};
 
@@ -40,7 +43,12 @@ impl LabelComparison {
 }
 
 /// The condition that a field of a row must meet. It is true or false, never null.
-pub(super) fn bind(condition: &Condition, comparison: LabelComparison, field: FieldOf, text: &str) -> Result<Expr, FilterError> {
+pub(super) fn bind(
+    condition: &Condition,
+    comparison: LabelComparison,
+    field: FieldOf,
+    text: &str,
+) -> Result<Expr, FilterError> {
     match comparison {
         LabelComparison::Equal => equals(condition, field, text),
         LabelComparison::NotEqual => Ok(not(equals(condition, field, text)?)),
@@ -50,7 +58,9 @@ pub(super) fn bind(condition: &Condition, comparison: LabelComparison, field: Fi
 }
 
 fn equals(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, FilterError> {
-    let FieldOf { expression, holds, .. } = field;
+    let FieldOf {
+        expression, holds, ..
+    } = field;
     let absent = expression.clone().is_null();
     let equal = match &holds {
         ArrowType::Struct(_) => return Err(wrong_operator(condition, "a structure")),
@@ -70,14 +80,17 @@ fn matches(condition: &Condition, field: FieldOf, pattern: &str) -> Result<Expr,
     let matching = ScalarUDF::new_from_impl(TextMatches::new(pattern)?);
     let text = match &field.holds {
         ArrowType::List(item) if *item.data_type() == ArrowType::Utf8 => field.expression,
-        ArrowType::FixedSizeBinary(16) => ScalarUDF::new_from_impl(UuidText::new()).call(vec![field.expression]),
+        ArrowType::FixedSizeBinary(16) => {
+            ScalarUDF::new_from_impl(UuidText::new()).call(vec![field.expression])
+        }
         holds if is_text(holds) => plain_text(field.expression, holds),
         _ => return Err(wrong_operator(condition, "no text")),
     };
     Ok(matching.call(vec![text]))
 }
 
-/// `text_matches(text)`: whether a whole text matches, or one of a list of texts. An absent text is an empty one.
+/// `text_matches(text)`: whether a whole text matches, or one of a list of texts. An absent text is an empty
+/// one.
 #[derive(Debug)]
 struct TextMatches {
     regex: Regex,
@@ -111,7 +124,11 @@ impl TextMatches {
 
     fn any(&self, texts: &ArrayRef) -> bool {
         let texts = texts.as_string_opt::<i32>();
-        texts.into_iter().flatten().flatten().any(|text| self.regex.is_match(text))
+        texts
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|text| self.regex.is_match(text))
     }
 }
 

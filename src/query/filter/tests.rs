@@ -45,6 +45,12 @@ fn rule_5_4_refuses_what_is_no_condition() {
     assert!(matches!(parse("value"), Err(FilterError::NoOperator(_))));
     assert!(matches!(parse(":x"), Err(FilterError::NoField(_))));
     assert!(matches!(parse("a!b"), Err(FilterError::NoOperator(_))));
-    assert_eq!(parse(&format!("a:{}", "x".repeat(MAX_FILTER_BYTES))), Err(FilterError::TooLong));
-    assert_eq!(parse_all(&vec!["a:b".to_owned(); 21]), Err(FilterError::TooMany(21)));
+    assert_eq!(
+        parse(&format!("a:{}", "x".repeat(MAX_FILTER_BYTES))),
+        Err(FilterError::TooLong)
+    );
+    assert_eq!(
+        parse_all(&vec!["a:b".to_owned(); 21]),
+        Err(FilterError::TooMany(21))
+    );
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int8Array, Int64Array, RecordBatch, StringDictionaryBuilder, TimestampMicrosecondArray,
-    new_null_array,
+    Array, ArrayRef, AsArray, Float64Array, Int8Array, Int64Array, RecordBatch, StringDictionaryBuilder,
+    TimestampMicrosecondArray, new_null_array,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int8Type, Int32Type, Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Field, Float64Type, Int8Type, Int32Type, Schema, SchemaRef, TimestampMicrosecondType,
+};
 use datafusion::common::{Result, internal_datafusion_err};
 
 use crate::model::registry::{dictionary_text, timestamp};
@@ -16,7 +18,8 @@ use crate::query::series::{Counting, Summary};
 
 use super::cut::Columns;
 
-/// How many rows a cell stands for; null in a row that is one. Fields that a person names have printable names, so none is called like these.
+/// How many rows a cell stands for; null in a row that is one. Fields that a person names have printable
+/// names, so none is called like these.
 pub(in crate::query) const CELL_COUNT: &str = "\u{1}cell count";
 pub(in crate::query) const CELL_SUM: &str = "\u{1}cell sum";
 pub(in crate::query) const CELL_MIN: &str = "\u{1}cell min";
@@ -44,17 +47,28 @@ pub(super) fn schema(counting: Counting, amounts: bool) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// `batch` in the columns of `schema`; those that it has not are null, and `long` is the one that tells long amounts.
-pub(super) fn fitted(batch: &RecordBatch, schema: &SchemaRef, long: Option<&ArrayRef>) -> Result<RecordBatch> {
-    let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
-        Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
-        Some(column) => Ok(cast(column, field.data_type())?),
-        None => Ok(match long.filter(|_| field.name() == CELL_LONG) {
-            Some(long) => Arc::clone(long),
-            None => new_null_array(field.data_type(), batch.num_rows()),
-        }),
-    });
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_>>()?)?)
+/// `batch` in the columns of `schema`; those that it has not are null, and `long` is the one that tells long
+/// amounts.
+pub(super) fn fitted(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    long: Option<&ArrayRef>,
+) -> Result<RecordBatch> {
+    let columns = schema
+        .fields()
+        .iter()
+        .map(|field| match batch.column_by_name(field.name()) {
+            Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
+            Some(column) => Ok(cast(column, field.data_type())?),
+            None => Ok(match long.filter(|_| field.name() == CELL_LONG) {
+                Some(long) => Arc::clone(long),
+                None => new_null_array(field.data_type(), batch.num_rows()),
+            }),
+        });
+    Ok(RecordBatch::try_new(
+        Arc::clone(schema),
+        columns.collect::<Result<_>>()?,
+    )?)
 }
 
 /// Amounts per cell, as amounts that last as long as their cell.
@@ -74,9 +88,13 @@ pub(super) fn of_amounts(sums: &[RecordBatch], step: i64, counting: Counting) ->
         values.extend_from_slice(amounts.values());
     }
     let ends = starts.iter().map(|start| start + step).collect();
-    let utc = |times: Vec<i64>| Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")) as ArrayRef;
+    let utc =
+        |times: Vec<i64>| Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")) as ArrayRef;
     let rows = Schema::new(schema.fields().iter().take(3).cloned().collect::<Vec<_>>());
-    let batch = RecordBatch::try_new(Arc::new(rows), vec![utc(starts), utc(ends), Arc::new(Float64Array::from(values))])?;
+    let batch = RecordBatch::try_new(
+        Arc::new(rows),
+        vec![utc(starts), utc(ends), Arc::new(Float64Array::from(values))],
+    )?;
     fitted(&batch, &schema, None)
 }
 
@@ -137,7 +155,9 @@ impl Gatherer {
             .column_by_name("source")
             .map(|column| cast(column, &dictionary_text()))
             .transpose()?;
-        let sources = source_column.as_ref().and_then(|column| column.as_dictionary_opt::<Int32Type>());
+        let sources = source_column
+            .as_ref()
+            .and_then(|column| column.as_dictionary_opt::<Int32Type>());
         let names = sources.and_then(|sources| sources.values().as_string_opt::<i32>());
         let name_of = |row: usize| {
             let key = sources.filter(|sources| sources.is_valid(row))?.keys().value(row);
@@ -177,7 +197,9 @@ impl Gatherer {
     pub(super) fn finish(mut self) -> Result<RecordBatch> {
         self.close();
         let schema = schema(self.counting, false);
-        let utc = |times: Vec<i64>| Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")) as ArrayRef;
+        let utc = |times: Vec<i64>| {
+            Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")) as ArrayRef
+        };
         let mut columns: Vec<(&str, ArrayRef)> = vec![
             ("start_time", utc(self.starts.clone())),
             ("end_time", utc(self.starts)),

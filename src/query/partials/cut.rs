@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch, TimestampMicrosecondArray,
+};
 use datafusion::arrow::compute::{cast, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
 use datafusion::common::{Result, internal_datafusion_err};
@@ -58,13 +60,21 @@ impl<'a> Columns<'a> {
 
 impl Cut {
     /// What of `batch` counts in `time`, and which of the amounts were long before they were cut.
-    pub(super) fn apply(self, batch: &RecordBatch, time: &Range<i64>) -> Result<(RecordBatch, Option<BooleanArray>)> {
+    pub(super) fn apply(
+        self,
+        batch: &RecordBatch,
+        time: &Range<i64>,
+    ) -> Result<(RecordBatch, Option<BooleanArray>)> {
         let columns = Columns::of(batch)?;
         match self {
             Self::Whole => Ok((batch.clone(), None)),
             Self::Inside => inside(batch, &columns, time),
             Self::StartInside => {
-                let keep: BooleanArray = columns.starts.iter().map(|start| Some(time.contains(start))).collect();
+                let keep: BooleanArray = columns
+                    .starts
+                    .iter()
+                    .map(|start| Some(time.contains(start)))
+                    .collect();
                 let starts = TimestampMicrosecondArray::from(columns.starts.to_vec()).with_timezone("UTC");
                 let instants = with(batch, "end_time", Arc::new(starts))?;
                 Ok((filter_record_batch(&instants, &keep)?, None))
@@ -73,13 +83,18 @@ impl Cut {
     }
 }
 
-fn inside(batch: &RecordBatch, columns: &Columns<'_>, time: &Range<i64>) -> Result<(RecordBatch, Option<BooleanArray>)> {
+fn inside(
+    batch: &RecordBatch,
+    columns: &Columns<'_>,
+    time: &Range<i64>,
+) -> Result<(RecordBatch, Option<BooleanArray>)> {
     let spans = || columns.starts.iter().copied().zip(columns.ends.iter().copied());
     let long: BooleanArray = spans().map(|(start, end)| Some(end - start > LONG)).collect();
     if spans().all(|(start, end)| time.start <= start && end <= time.end) {
         return Ok((batch.clone(), Some(long)));
     }
-    let utc = |times: Vec<i64>| Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")) as ArrayRef;
+    let utc =
+        |times: Vec<i64>| Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")) as ArrayRef;
     let starts = spans().map(|(start, _)| start.max(time.start)).collect();
     // Instants are inside; they were selected for it.
     let ends = spans()

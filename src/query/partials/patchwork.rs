@@ -55,8 +55,16 @@ impl PatchworkExec {
 
 impl DisplayAs for PatchworkExec {
     fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cells = self.patches.iter().filter(|patch| matches!(patch, Patch::Cells(_))).count();
-        write!(formatter, "PatchworkExec: patches={}, of cells={cells}", self.patches.len())
+        let cells = self
+            .patches
+            .iter()
+            .filter(|patch| matches!(patch, Patch::Cells(_)))
+            .count();
+        write!(
+            formatter,
+            "PatchworkExec: patches={}, of cells={cells}",
+            self.patches.len()
+        )
     }
 }
 
@@ -77,11 +85,17 @@ impl ExecutionPlan for PatchworkExec {
         rows.collect()
     }
 
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut children = children.into_iter();
         let mut patches = self.patches.clone();
         for patch in &mut patches {
@@ -110,7 +124,11 @@ impl ExecutionPlan for PatchworkExec {
                         let schema = Arc::clone(&of_rows);
                         let rows = plan.execute(0, Arc::clone(&context))?.map(move |batch| {
                             let (rows, long) = cut.apply(&batch?, &time)?;
-                            fitted(&rows, &schema, long.map(|long| Arc::new(long) as ArrayRef).as_ref())
+                            fitted(
+                                &rows,
+                                &schema,
+                                long.map(|long| Arc::new(long) as ArrayRef).as_ref(),
+                            )
                         });
                         Ok(rows.boxed())
                     }

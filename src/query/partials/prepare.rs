@@ -28,7 +28,8 @@ use super::{Held, Key, Kind, Step};
 
 /// Cells are made for rows at least so many times as many.
 const ROWS_A_CELL: i64 = 3;
-/// And for a question that asks for at least this part of what a piece has in a month; smaller ones read rows, which is less.
+/// And for a question that asks for at least this part of what a piece has in a month; smaller ones read
+/// rows, which is less.
 const WORTH_A_QUARTER: i64 = 4;
 
 /// Rows that a series is made from, and the cells that may stand for them.
@@ -42,10 +43,19 @@ pub(in crate::query) struct Patchwork<'a> {
 }
 
 impl<Authority> Archive<Authority> {
-    /// The rows as far as they have to be read, and cells for the rest. `None` when there is nothing that cells could stand for.
-    pub(in crate::query) async fn patchwork(&self, asked: &Patchwork<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+    /// The rows as far as they have to be read, and cells for the rest. `None` when there is nothing that
+    /// cells could stand for.
+    pub(in crate::query) async fn patchwork(
+        &self,
+        asked: &Patchwork<'_>,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let step = asked.step.micros();
-        let extents: Vec<Extent> = asked.snapshot.pieces.iter().map(|piece| extent(piece, step)).collect();
+        let extents: Vec<Extent> = asked
+            .snapshot
+            .pieces
+            .iter()
+            .map(|piece| extent(piece, step))
+            .collect();
         if !extents.iter().any(|extent| extent.fit) {
             return Ok(None);
         }
@@ -59,7 +69,10 @@ impl<Authority> Archive<Authority> {
             let mut chosen = Vec::new();
             let mut found = Vec::new();
             for span in spans(&extents, time, step).into_iter().flat_map(by_month) {
-                let cells = match span.alone.and_then(|at| Some((asked.snapshot.pieces.get(at)?, extents.get(at)?))) {
+                let cells = match span
+                    .alone
+                    .and_then(|at| Some((asked.snapshot.pieces.get(at)?, extents.get(at)?)))
+                {
                     Some((piece, extent)) => self.cells(asked, piece, extent, &span.time).await?,
                     None => None,
                 };
@@ -111,7 +124,12 @@ impl<Authority> Archive<Authority> {
         }))
     }
 
-    fn stored_rows(&self, asked: &Patchwork<'_>, snapshot: &Snapshot, time: &Range<i64>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn stored_rows(
+        &self,
+        asked: &Patchwork<'_>,
+        snapshot: &Snapshot,
+        time: &Range<i64>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let storage = &asked.source.data_type.layout.storage;
         let mut names = vec!["start_time", "end_time", "value"];
         if asked.kind.counting() == Counting::BestSource {
@@ -121,7 +139,10 @@ impl<Authority> Archive<Authority> {
             // Dead rows are known by their ids.
             names.push("id");
         }
-        let mut columns: Vec<usize> = names.iter().filter_map(|name| storage.index_of(name).ok()).collect();
+        let mut columns: Vec<usize> = names
+            .iter()
+            .filter_map(|name| storage.index_of(name).ok())
+            .collect();
         columns.sort_unstable();
         let windows: Vec<TimeRange> = range(time).into_iter().collect();
         let scan = Scan {
@@ -134,7 +155,8 @@ impl<Authority> Archive<Authority> {
         scan.plan(&self.reader, &self.objects)
     }
 
-    /// The cells of a piece for a time that lies in one month; `None` when there are none to be had, or when reading the rows is less work.
+    /// The cells of a piece for a time that lies in one month; `None` when there are none to be had, or when
+    /// reading the rows is less work.
     async fn cells(
         &self,
         asked: &Patchwork<'_>,
@@ -154,9 +176,14 @@ impl<Authority> Archive<Authority> {
         let whole = month.start.max(extent.time.start)..month.end.min(extent.time.end);
         let held = match self.partials.held.get(&key).await {
             Some(held) => held,
-            None if (wanted.end - wanted.start) * WORTH_A_QUARTER < whole.end - whole.start => return Ok(None),
+            None if (wanted.end - wanted.start) * WORTH_A_QUARTER < whole.end - whole.start => {
+                return Ok(None);
+            }
             None => {
-                let made = self.partials.held.try_get_with(key, self.made(asked, piece, whole));
+                let made = self
+                    .partials
+                    .held
+                    .try_get_with(key, self.made(asked, piece, whole));
                 made.await.map_err(DataFusionError::Shared)?
             }
         };
@@ -178,7 +205,9 @@ impl<Authority> Archive<Authority> {
         let rows = self.stored_rows(asked, &alone, &time)?;
         let step = asked.step.micros();
         if let Kind::Amounts(counting, _) = asked.kind {
-            let Some(range) = range(&time) else { return Ok(Held::Unfit) };
+            let Some(range) = range(&time) else {
+                return Ok(Held::Unfit);
+            };
             let spec = SeriesSpec {
                 column: "value".to_owned(),
                 grid: Grid::uniform(range, step),
@@ -201,7 +230,12 @@ impl<Authority> Archive<Authority> {
             .await?;
             return Ok(Held::Cells(Arc::new(cells::of_amounts(&sums, step, counting)?)));
         }
-        let mut gatherer = Gatherer::new(step, asked.kind.counting(), asked.kind == Kind::Starts, time.start);
+        let mut gatherer = Gatherer::new(
+            step,
+            asked.kind.counting(),
+            asked.kind == Kind::Starts,
+            time.start,
+        );
         let fit = self.each_batch(rows, |batch| gatherer.take(&batch)).await?;
         Ok(if fit {
             Held::Cells(Arc::new(gatherer.finish()?))
@@ -211,7 +245,11 @@ impl<Authority> Archive<Authority> {
     }
 
     /// Runs a plan until `take` has had enough; whether it took everything.
-    async fn each_batch(&self, plan: Arc<dyn ExecutionPlan>, mut take: impl FnMut(RecordBatch) -> Result<bool>) -> Result<bool> {
+    async fn each_batch(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        mut take: impl FnMut(RecordBatch) -> Result<bool>,
+    ) -> Result<bool> {
         let rows = self.engine.start(plan)?;
         let mut rows = Box::pin(self.engine.drive(rows, late));
         while let Some(batch) = rows.next().await.transpose()? {

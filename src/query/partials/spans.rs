@@ -18,10 +18,14 @@ pub(super) struct Span {
     pub(super) alone: Option<usize>,
 }
 
-/// Cuts the time of `window` that any extent covers. Ends of the window that fall inside a cell are read as rows.
+/// Cuts the time of `window` that any extent covers. Ends of the window that fall inside a cell are read as
+/// rows.
 pub(super) fn spans(extents: &[Extent], window: Range<i64>, step: i64) -> Vec<Span> {
     let whole = up(window.start, step)..down(window.end, step);
-    let mut edges: Vec<i64> = extents.iter().flat_map(|extent| [extent.time.start, extent.time.end]).collect();
+    let mut edges: Vec<i64> = extents
+        .iter()
+        .flat_map(|extent| [extent.time.start, extent.time.end])
+        .collect();
     edges.extend([window.start, window.end, whole.start, whole.end]);
     edges.retain(|edge| window.contains(edge) || *edge == window.end);
     edges.sort_unstable();
@@ -33,7 +37,9 @@ pub(super) fn spans(extents: &[Extent], window: Range<i64>, step: i64) -> Vec<Sp
             .iter()
             .enumerate()
             .filter(|(_, extent)| extent.time.start < end && extent.time.end > start);
-        let Some((first, extent)) = covering.next() else { continue };
+        let Some((first, extent)) = covering.next() else {
+            continue;
+        };
         let usable = covering.next().is_none() && extent.fit && whole.start <= start && end <= whole.end;
         found.push(Span {
             time: start..end,
@@ -48,7 +54,9 @@ pub(super) fn joined(spans: Vec<Span>) -> Vec<Span> {
     let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {
         match joined.last_mut() {
-            Some(last) if last.time.end == span.time.start && last.alone == span.alone => last.time.end = span.time.end,
+            Some(last) if last.time.end == span.time.start && last.alone == span.alone => {
+                last.time.end = span.time.end
+            }
             _ => joined.push(span),
         }
     }
@@ -77,7 +85,11 @@ mod tests {
 
     #[test]
     fn a_piece_answers_where_it_is_alone() {
-        let extents = [extent(0..100, true), extent(80..120, true), extent(200..220, false)];
+        let extents = [
+            extent(0..100, true),
+            extent(80..120, true),
+            extent(200..220, false),
+        ];
         let found = spans(&extents, 5..300, 10);
         let expected = [
             (5..10, None),

@@ -1,11 +1,13 @@
-//! With cells and without: the same answers, whatever pieces there are, late data, replacements and deletions among them.
+//! With cells and without: the same answers, whatever pieces there are, late data, replacements and deletions
+//! among them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, Int8Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
@@ -75,7 +77,8 @@ struct Bench {
 impl Bench {
     async fn new(metric: &Arc<Metric>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+        let objects =
+            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
         let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
         let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
         let files = PieceFiles::new(objects, 1 << 20);
@@ -113,20 +116,30 @@ impl Bench {
         let mut by_id: HashMap<u128, &Sample> = HashMap::new();
         by_id.extend(put.samples.iter().map(|sample| (sample.id, sample)));
         let samples: Vec<&Sample> = by_id.into_values().collect();
-        let batch = sort_rows(&with_columns(&batch(&samples), &self.source.data_type.layout.storage).unwrap()).unwrap();
+        let batch =
+            sort_rows(&with_columns(&batch(&samples), &self.source.data_type.layout.storage).unwrap())
+                .unwrap();
         let add = if put.as_object {
             let target = Target {
                 person: self.person,
                 data_type: self.source.partition.clone(),
                 layout_version: 1,
             };
-            write_batch(self.files.objects(), &SystemIds, target, &batch).await.unwrap()
+            write_batch(self.files.objects(), &SystemIds, target, &batch)
+                .await
+                .unwrap()
         } else {
             vec![tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap()]
         };
-        let ids: Vec<RecordId> = samples.iter().map(|sample| RecordId(Uuid::from_u128(sample.id))).collect();
+        let ids: Vec<RecordId> = samples
+            .iter()
+            .map(|sample| RecordId(Uuid::from_u128(sample.id)))
+            .collect();
         let stored = self.finder.predecessors(&snapshot, &ids).await.unwrap();
-        let dead: Vec<_> = stored.into_iter().map(|(id, predecessor)| (predecessor.piece, id)).collect();
+        let dead: Vec<_> = stored
+            .into_iter()
+            .map(|(id, predecessor)| (predecessor.piece, id))
+            .collect();
         let change = PartitionChange {
             person: self.person,
             data_type: self.source.partition.clone(),
@@ -153,13 +166,25 @@ impl Bench {
 
     async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {
         let schema = plan.schema();
-        let batches: Vec<RecordBatch> = self.archive.engine.start(plan).unwrap().try_collect().await.unwrap();
+        let batches: Vec<RecordBatch> = self
+            .archive
+            .engine
+            .start(plan)
+            .unwrap()
+            .try_collect()
+            .await
+            .unwrap();
         concat_batches(&schema, &batches).unwrap()
     }
 
     /// The series from cells where they serve, and from rows alone; and whether cells served.
     async fn both(&self, spec: &SeriesSpec, windows: &Windows) -> (RecordBatch, RecordBatch, bool) {
-        let permit = ReadPermit::given(&Anybody, self.person, self.source.partition.clone(), windows.clone());
+        let permit = ReadPermit::given(
+            &Anybody,
+            self.person,
+            self.source.partition.clone(),
+            windows.clone(),
+        );
         let asked = || SeriesSource {
             permit: &permit,
             source: &self.source,
@@ -168,11 +193,30 @@ impl Bench {
             stages: None,
         };
         let with = self.archive.series(asked()).await.unwrap();
-        let order = SourceOrder::new(self.catalog.sources_of(self.person).await.unwrap(), &spec.chosen_sources);
-        let rows = self.archive.series_rows(&asked(), self.snapshot().await.as_ref()).unwrap();
-        let without = SeriesExec::new(rows, Arc::new(spec.clone()), windows.clone(), Arc::new(Ranking::new(order)));
-        let has_cells = with.plan.children().iter().any(|input| input.name() == "PatchworkExec");
-        (self.run(with.plan).await, self.run(Arc::new(without)).await, has_cells)
+        let order = SourceOrder::new(
+            self.catalog.sources_of(self.person).await.unwrap(),
+            &spec.chosen_sources,
+        );
+        let rows = self
+            .archive
+            .series_rows(&asked(), self.snapshot().await.as_ref())
+            .unwrap();
+        let without = SeriesExec::new(
+            rows,
+            Arc::new(spec.clone()),
+            windows.clone(),
+            Arc::new(Ranking::new(order)),
+        );
+        let has_cells = with
+            .plan
+            .children()
+            .iter()
+            .any(|input| input.name() == "PatchworkExec");
+        (
+            self.run(with.plan).await,
+            self.run(Arc::new(without)).await,
+            has_cells,
+        )
     }
 }
 
@@ -182,15 +226,29 @@ fn batch(samples: &[&Sample]) -> RecordBatch {
         let times = TimestampMicrosecondArray::from_iter_values(samples.iter().map(|sample| of(sample)));
         Arc::new(times.with_timezone("UTC")) as ArrayRef
     };
-    let keys: StringArray = samples.iter().map(|sample| Some(format!("source {}", sample.source % 4))).collect();
-    let classes: Int8Array = samples.iter().map(|sample| Some(3 + (sample.source % 2) as i8)).collect();
+    let keys: StringArray = samples
+        .iter()
+        .map(|sample| Some(format!("source {}", sample.source % 4)))
+        .collect();
+    let classes: Int8Array = samples
+        .iter()
+        .map(|sample| Some(3 + (sample.source % 2) as i8))
+        .collect();
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("id", Arc::new(FixedSizeBinaryArray::try_from_iter(ids.into_iter()).unwrap())),
+        (
+            "id",
+            Arc::new(FixedSizeBinaryArray::try_from_iter(ids.into_iter()).unwrap()),
+        ),
         ("start_time", times(|sample| sample.start)),
         ("end_time", times(|sample| sample.end)),
         (
             "value",
-            Arc::new(samples.iter().map(|sample| Some(sample.value)).collect::<Float64Array>()),
+            Arc::new(
+                samples
+                    .iter()
+                    .map(|sample| Some(sample.value))
+                    .collect::<Float64Array>(),
+            ),
         ),
         ("source", cast(&keys, &dictionary_text()).unwrap()),
         ("source_class", Arc::new(classes)),
@@ -208,7 +266,10 @@ fn spec(metric: &Metric, grid: Grid, calculations: &[&str]) -> SeriesSpec {
         grid,
         zone: Zone::UTC,
         measure: Measure::of(metric.metric.as_ref().unwrap()),
-        calculations: calculations.iter().map(|name| name.parse::<Calculation>().unwrap()).collect(),
+        calculations: calculations
+            .iter()
+            .map(|name| name.parse::<Calculation>().unwrap())
+            .collect(),
         gaps: Gaps::default(),
         chosen_sources: Vec::new(),
     }
@@ -216,16 +277,29 @@ fn spec(metric: &Metric, grid: Grid, calculations: &[&str]) -> SeriesSpec {
 
 fn assert_same(with: &RecordBatch, without: &RecordBatch) {
     assert_eq!(with.num_rows(), without.num_rows());
-    let times = |batch: &RecordBatch| batch.column(0).as_primitive::<TimestampMicrosecondType>().values().to_vec();
+    let times = |batch: &RecordBatch| {
+        batch
+            .column(0)
+            .as_primitive::<TimestampMicrosecondType>()
+            .values()
+            .to_vec()
+    };
     assert_eq!(times(with), times(without));
     for (one, other) in with.columns().iter().zip(without.columns()).skip(1) {
         if one.data_type() == &DataType::Int64 {
             assert_eq!(one.as_primitive::<Int64Type>(), other.as_primitive::<Int64Type>());
             continue;
         }
-        let (one, other) = (one.as_primitive::<Float64Type>(), other.as_primitive::<Float64Type>());
+        let (one, other) = (
+            one.as_primitive::<Float64Type>(),
+            other.as_primitive::<Float64Type>(),
+        );
         for row in 0..one.len() {
-            assert_eq!(one.is_null(row), other.is_null(row), "row {row}: {one:?} {other:?}");
+            assert_eq!(
+                one.is_null(row),
+                other.is_null(row),
+                "row {row}: {one:?} {other:?}"
+            );
             let (one, other) = (one.value(row), other.value(row));
             let close = (one - other).abs() <= 1e-9 * one.abs().max(other.abs()).max(1.0);
             assert!(close, "row {row}: {one} from cells, {other} from rows");
@@ -244,27 +318,35 @@ fn put(amounts: bool) -> impl Strategy<Value = Put> {
     ];
     let oddities = prop::collection::vec((odd, 0_i32..100, 0_u8..8), 30..160);
     let first = prop_oneof![0_i64..2 * DAY, Just(DAY), Just(2 * DAY - 200 * MINUTE)];
-    (first, step, oddities, any::<bool>(), 0_u128..3, 0_u8..4).prop_map(|(first, step, oddities, as_object, series, device)| {
-        let samples = oddities.into_iter().enumerate().map(|(number, (length, value, other))| {
-            let start = BEGIN + first + number as i64 * step;
-            Sample {
-                // Series share ids, so that later ones replace rows of earlier ones.
-                id: series * 100 + number as u128,
-                start,
-                end: start + length,
-                value: f64::from(value) / 3.0,
-                source: if other == 7 { device + 1 } else { device },
+    (first, step, oddities, any::<bool>(), 0_u128..3, 0_u8..4).prop_map(
+        |(first, step, oddities, as_object, series, device)| {
+            let samples = oddities
+                .into_iter()
+                .enumerate()
+                .map(|(number, (length, value, other))| {
+                    let start = BEGIN + first + number as i64 * step;
+                    Sample {
+                        // Series share ids, so that later ones replace rows of earlier ones.
+                        id: series * 100 + number as u128,
+                        start,
+                        end: start + length,
+                        value: f64::from(value) / 3.0,
+                        source: if other == 7 { device + 1 } else { device },
+                    }
+                });
+            Put {
+                samples: samples.collect(),
+                as_object,
             }
-        });
-        Put {
-            samples: samples.collect(),
-            as_object,
-        }
-    })
+        },
+    )
 }
 
 fn windows() -> impl Strategy<Value = Windows> {
-    let edge = prop_oneof![(0_i64..300).prop_map(|quarters| quarters * 15 * MINUTE), 0_i64..3 * DAY];
+    let edge = prop_oneof![
+        (0_i64..300).prop_map(|quarters| quarters * 15 * MINUTE),
+        0_i64..3 * DAY
+    ];
     prop::collection::vec((edge.clone(), edge), 1..3).prop_map(|pairs| {
         let range = |(one, other): (i64, i64)| {
             let (from, to) = (BEGIN + one.min(other), BEGIN + one.max(other));
@@ -276,7 +358,11 @@ fn windows() -> impl Strategy<Value = Windows> {
 
 fn grid(kind: u8) -> Grid {
     let range = TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap();
-    let calendar = |text: &str, zone: &str| Truncation::parse(text).unwrap().grid(&Zone::parse(zone).unwrap(), range);
+    let calendar = |text: &str, zone: &str| {
+        Truncation::parse(text)
+            .unwrap()
+            .grid(&Zone::parse(zone).unwrap(), range)
+    };
     match kind {
         0 => Grid::uniform(range, 60 * MINUTE),
         1 => Grid::uniform(range, MINUTE),
@@ -326,7 +412,8 @@ proptest! {
     }
 }
 
-/// By the starts of samples, in days of a zone: from cells, and from rows, which a condition that all meet forces to be read.
+/// By the starts of samples, in days of a zone: from cells, and from rows, which a condition that all meet
+/// forces to be read.
 fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> bool {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -356,9 +443,18 @@ fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, func
         };
         let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();
         let sources = std::slice::from_ref(&bench.source);
-        let with = bench.archive.aggregate(&permit, sources, &spec(Vec::new())).await.unwrap();
-        let without = bench.archive.aggregate(&permit, sources, &spec(all_meet)).await.unwrap();
-        let has_cells = format!("{}", displayable(with.plan.as_ref()).indent(false)).contains("PatchworkExec");
+        let with = bench
+            .archive
+            .aggregate(&permit, sources, &spec(Vec::new()))
+            .await
+            .unwrap();
+        let without = bench
+            .archive
+            .aggregate(&permit, sources, &spec(all_meet))
+            .await
+            .unwrap();
+        let has_cells =
+            format!("{}", displayable(with.plan.as_ref()).indent(false)).contains("PatchworkExec");
         assert_same(&bench.run(with.plan).await, &bench.run(without.plan).await);
         has_cells
     })
@@ -379,7 +475,10 @@ proptest! {
 
 #[test]
 fn periods_are_made_from_cells_where_one_piece_is_alone() {
-    let all = Windows::new([TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap()]);
+    let all =
+        Windows::new([
+            TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
+        ]);
     let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, true)];
     assert!(compare_periods(
         "HeartRate",
@@ -389,7 +488,13 @@ fn periods_are_made_from_cells_where_one_piece_is_alone() {
         &[Function::Avg, Function::Max]
     ));
     let puts = [device(0, 3000, MINUTE, MINUTE / 2, 1, true)];
-    assert!(compare_periods("StepCount", &puts, &all, "Europe/Berlin", &[Function::Sum]));
+    assert!(compare_periods(
+        "StepCount",
+        &puts,
+        &all,
+        "Europe/Berlin",
+        &[Function::Sum]
+    ));
 }
 
 fn device(first: i64, count: i64, every: i64, length: i64, series: u128, as_object: bool) -> Put {
@@ -412,14 +517,20 @@ async fn cells_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() {
         let metric = metric(name);
         let bench = Bench::new(&metric).await;
         let spec = spec(&metric, grid(2), &[]);
-        let all = Windows::new([TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap()]);
+        let all = Windows::new([TimeRange::new(
+            Instant::from_micros(BEGIN),
+            Instant::from_micros(BEGIN + 3 * DAY),
+        )
+        .unwrap()]);
         bench.put(&device(0, 3000, MINUTE, length, 1, true)).await;
         let (with, without, has_cells) = bench.both(&spec, &all).await;
         assert!(has_cells, "{name}");
         assert_same(&with, &without);
 
         // Late data of a better source (worn before phone) in the middle, in the tail.
-        bench.put(&device(DAY, 50, 2 * MINUTE + 3, length, 2, false)).await;
+        bench
+            .put(&device(DAY, 50, 2 * MINUTE + 3, length, 2, false))
+            .await;
         let (after, without, has_cells) = bench.both(&spec, &all).await;
         assert!(has_cells, "{name}");
         assert_same(&after, &without);
@@ -437,7 +548,10 @@ async fn levels_that_last_from_cell_to_cell_are_read_as_rows() {
     let metric = metric("HeartRate");
     let bench = Bench::new(&metric).await;
     bench.put(&device(0, 3000, MINUTE, 20 * MINUTE, 0, true)).await;
-    let all = Windows::new([TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap()]);
+    let all =
+        Windows::new([
+            TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
+        ]);
     let (with, without, has_cells) = bench.both(&spec(&metric, grid(0), &["count"]), &all).await;
     assert!(!has_cells);
     assert_same(&with, &without);

@@ -50,7 +50,8 @@ impl AsOf {
         }
     }
 
-    /// The next slot before `until` at which a place is known. Everything told before `until` must have been taken.
+    /// The next slot before `until` at which a place is known. Everything told before `until` must have been
+    /// taken.
     pub fn next_before(&mut self, until: i64) -> Option<Placed> {
         let until = until.min(self.slots.end);
         while self.next < until {
@@ -64,7 +65,8 @@ impl AsOf {
         None
     }
 
-    /// Takes what is told next: no earlier than what was taken before, and after `next_before` of its time came to an end.
+    /// Takes what is told next: no earlier than what was taken before, and after `next_before` of its time
+    /// came to an end.
     pub fn take(&mut self, fix: Fix) {
         let better = |known: Fix| {
             let key = |fix: Fix| (uncertainty(fix.accuracy), fix.source);
@@ -139,7 +141,9 @@ impl Changes {
 
     /// Includes the position unless it is too near to the last one.
     pub fn include(&mut self, position: Position) -> Change {
-        let change = self.last.map_or(Change::First, |last| Change::Moved(last.distance_to(position)));
+        let change = self
+            .last
+            .map_or(Change::First, |last| Change::Moved(last.distance_to(position)));
         if let (Change::Moved(distance), Some(least)) = (change, self.least)
             && distance < least
         {
@@ -163,11 +167,9 @@ mod tests {
     use crate::model::time::TimeRange;
 
     fn windows(ranges: &[(i64, i64)]) -> Windows {
-        Windows::new(
-            ranges
-                .iter()
-                .filter_map(|(start, end)| TimeRange::new(Instant::from_micros(*start), Instant::from_micros(*end))),
-        )
+        Windows::new(ranges.iter().filter_map(|(start, end)| {
+            TimeRange::new(Instant::from_micros(*start), Instant::from_micros(*end))
+        }))
     }
 
     fn walked(slots: &Slots, look_back: i64, fixes: &[Fix], visits: &[Visit]) -> Vec<Placed> {
@@ -196,7 +198,9 @@ mod tests {
                     .iter()
                     .enumerate()
                     .filter(|(_, fix)| seen(fix.time))
-                    .min_by_key(|(order, fix)| (Reverse(fix.time), uncertainty(fix.accuracy), fix.source, *order));
+                    .min_by_key(|(order, fix)| {
+                        (Reverse(fix.time), uncertainty(fix.accuracy), fix.source, *order)
+                    });
                 let visit = visits
                     .iter()
                     .filter(|visit| visit.from <= slot && seen(visit.nearest(slot)))
@@ -223,24 +227,35 @@ mod tests {
     }
 
     fn fix() -> impl Strategy<Value = Fix> {
-        (-50_i64..250, 0_u8..40, prop::option::of(0_u8..3), any::<bool>()).prop_map(|(time, place, accuracy, maps)| Fix {
-            time,
-            position: Position::new(f64::from(place), 1.0),
-            accuracy: accuracy.map(f64::from),
-            source: if maps { LocationSource::Maps } else { LocationSource::MobileOs },
-        })
+        (-50_i64..250, 0_u8..40, prop::option::of(0_u8..3), any::<bool>()).prop_map(
+            |(time, place, accuracy, maps)| Fix {
+                time,
+                position: Position::new(f64::from(place), 1.0),
+                accuracy: accuracy.map(f64::from),
+                source: if maps {
+                    LocationSource::Maps
+                } else {
+                    LocationSource::MobileOs
+                },
+            },
+        )
     }
 
     fn visit() -> impl Strategy<Value = Visit> {
-        (-50_i64..250, 0_i64..80, 0_u8..40, prop::option::of(0_u8..3), any::<u128>()).prop_map(|(from, length, place, accuracy, id)| {
-            Visit {
+        (
+            -50_i64..250,
+            0_i64..80,
+            0_u8..40,
+            prop::option::of(0_u8..3),
+            any::<u128>(),
+        )
+            .prop_map(|(from, length, place, accuracy, id)| Visit {
                 id: RecordId(Uuid::from_u128(id)),
                 from,
                 to: from + length,
                 position: Position::new(f64::from(place), 2.0),
                 accuracy: accuracy.map(f64::from),
-            }
-        })
+            })
     }
 
     proptest! {

@@ -1,13 +1,14 @@
-//! Where somebody was at one moment: the nearest update that can be believed, and a visit where there is none.
+//! Where somebody was at one moment: the nearest update that can be believed, and a visit where there is
+//! none.
 //!
-//! Looks near the moment first and farther away only while nothing was found, so that a place known an hour ago costs the reading of that hour, however far
-//! the caller would go back.
+//! Looks near the moment first and farther away only while nothing was found, so that a place known an hour
+//! ago costs the reading of that hour, however far the caller would go back.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray, new_null_array,
+    ArrayRef, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch,
+    StringArray, TimestampMicrosecondArray, new_null_array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Int32Type, SchemaRef};
@@ -114,34 +115,50 @@ impl<Authority> Archive<Authority> {
                 break;
             }
         }
-        let schema = schema.ok_or_else(|| DataFusionError::Internal("no source of locations was asked".to_owned()))?;
+        let schema =
+            schema.ok_or_else(|| DataFusionError::Internal("no source of locations was asked".to_owned()))?;
         if let (None, Some(visits)) = (&found, visits)
             && let Some((moment, visit)) = self.nearest_visit(&visits, spec).await?
         {
             found = Some(as_update(&visit, moment, &schema)?);
         }
-        let plan = MemorySourceConfig::try_new_exec(&[found.into_iter().collect()], Arc::clone(&schema), None)?;
-        Ok(Prepared { plan, schema, versions })
+        let plan =
+            MemorySourceConfig::try_new_exec(&[found.into_iter().collect()], Arc::clone(&schema), None)?;
+        Ok(Prepared {
+            plan,
+            schema,
+            versions,
+        })
     }
 
-    async fn nearest_visit(&self, pinned: &Pinned<'_, Authority>, spec: AtTimeSpec) -> Result<Option<(i64, Visit)>, QueryError> {
+    async fn nearest_visit(
+        &self,
+        pinned: &Pinned<'_, Authority>,
+        spec: AtTimeSpec,
+    ) -> Result<Option<(i64, Visit)>, QueryError> {
         let rows = self.engine.start(self.visits(pinned, spec.reads())?)?;
         let visits = self.driven(async move { collected(rows).await }).await?;
         Ok(visits
             .into_iter()
             .map(|visit| (visit.nearest(spec.time()), visit))
             .filter(|(moment, _)| spec.admits(*moment))
-            .min_by_key(|(moment, visit)| -> ((i64, bool), Standing) { (spec.distance(*moment), visit.standing()) }))
+            .min_by_key(|(moment, visit)| -> ((i64, bool), Standing) {
+                (spec.distance(*moment), visit.standing())
+            }))
     }
 
     /// Lets the engine work until there is a result.
-    async fn driven<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+    async fn driven<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
         let mut results = Box::pin(self.engine.drive(futures::stream::once(work), late));
         results.next().await.unwrap_or_else(late)
     }
 }
 
-/// How well an update answers, the least best: how far away it is, how unsure, whether a maps provider tells it.
+/// How well an update answers, the least best: how far away it is, how unsure, whether a maps provider tells
+/// it.
 type Merit = ((i64, bool), u64, bool);
 
 /// The row that answers best; the rows come by time and id.
@@ -156,7 +173,9 @@ async fn nearest(mut rows: SendableRecordBatchStream, spec: &AtTimeSpec) -> Resu
             if !spec.admits(moment) {
                 continue;
             }
-            let Some((_, accuracy)) = places.usable(row) else { continue };
+            let Some((_, accuracy)) = places.usable(row) else {
+                continue;
+            };
             let key = (
                 spec.distance(moment),
                 uncertainty(accuracy),
@@ -192,15 +211,22 @@ fn as_update(visit: &Visit, moment: i64, schema: &SchemaRef) -> Result<RecordBat
             Ok(match field.name().as_str() {
                 "uuid" => match field.data_type() {
                     ArrowType::Utf8 => Arc::new(StringArray::from(vec![visit.id.to_string()])),
-                    _ => Arc::new(FixedSizeBinaryArray::try_from_iter(std::iter::once(visit.id.as_bytes()))?),
+                    _ => Arc::new(FixedSizeBinaryArray::try_from_iter(std::iter::once(
+                        visit.id.as_bytes(),
+                    ))?),
                 },
-                "timestamp" => Arc::new(TimestampMicrosecondArray::from(vec![moment]).with_data_type(timestamp())),
+                "timestamp" => {
+                    Arc::new(TimestampMicrosecondArray::from(vec![moment]).with_data_type(timestamp()))
+                }
                 LATITUDE => number(Some(visit.position.latitude)),
                 LONGITUDE => number(Some(visit.position.longitude)),
                 ACCURACY => number(visit.accuracy),
                 LOCATION_SOURCE => {
                     let kinds = Arc::new(StringArray::from(vec![VISIT]));
-                    Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(vec![0]), kinds)?)
+                    Arc::new(DictionaryArray::<Int32Type>::try_new(
+                        Int32Array::from(vec![0]),
+                        kinds,
+                    )?)
                 }
                 _ => new_null_array(field.data_type(), 1),
             })
@@ -221,13 +247,28 @@ mod tests {
     fn rule_4_2_both_ends_of_the_window_are_part_of_it() {
         let before = spec(600, false);
         assert!(before.admits(400) && before.admits(1_000) && !before.admits(399) && !before.admits(1_001));
-        assert!(before.reads().selects(Instant::from_micros(400), Instant::from_micros(400)));
-        assert!(before.reads().selects(before.moment.start(), before.moment.start()));
+        assert!(
+            before
+                .reads()
+                .selects(Instant::from_micros(400), Instant::from_micros(400))
+        );
+        assert!(
+            before
+                .reads()
+                .selects(before.moment.start(), before.moment.start())
+        );
         let around = spec(600, true);
         assert!(around.admits(1_600) && !around.admits(1_601));
-        assert!(around.reads().selects(Instant::from_micros(1_600), Instant::from_micros(1_600)));
+        assert!(
+            around
+                .reads()
+                .selects(Instant::from_micros(1_600), Instant::from_micros(1_600))
+        );
         assert!(around.distance(900) < around.distance(1_100), "before over after");
-        assert!(around.distance(1_099) < around.distance(900), "nearer over before");
+        assert!(
+            around.distance(1_099) < around.distance(900),
+            "nearer over before"
+        );
     }
 
     #[test]
@@ -235,7 +276,10 @@ mod tests {
         let widths = |window: i64| spec(window, false).searches().collect::<Vec<_>>();
         assert_eq!(widths(0), [0]);
         assert_eq!(widths(FIRST_SEARCH), [FIRST_SEARCH]);
-        assert_eq!(widths(FIRST_SEARCH * 20), [FIRST_SEARCH, FIRST_SEARCH * 8, FIRST_SEARCH * 20]);
+        assert_eq!(
+            widths(FIRST_SEARCH * 20),
+            [FIRST_SEARCH, FIRST_SEARCH * 8, FIRST_SEARCH * 20]
+        );
         assert_eq!(widths(i64::MAX).last(), Some(&i64::MAX));
     }
 }

@@ -10,8 +10,13 @@ use super::Granted;
 use super::raw::OneOf;
 
 impl<Authority> Archive<Authority> {
-    /// First and last moment of what may be seen: from the catalogue where it knows whole pieces, from the rows otherwise.
-    pub async fn location_bounds(&self, granted: &Granted<Authority>, only: Option<&OneOf>) -> Result<Summary, QueryError> {
+    /// First and last moment of what may be seen: from the catalogue where it knows whole pieces, from the
+    /// rows otherwise.
+    pub async fn location_bounds(
+        &self,
+        granted: &Granted<Authority>,
+        only: Option<&OneOf>,
+    ) -> Result<Summary, QueryError> {
         let pinned = self.pinned_one(granted).await?;
         let Some(only) = only else {
             let mut summary = Summary::default();
@@ -23,7 +28,8 @@ impl<Authority> Archive<Authority> {
         let storage = &granted.source.data_type.layout.storage;
         let asked = only.columns.iter().filter_map(|name| storage.index_of(name).ok());
         let rows = self.rows_within(&pinned, asked, &pinned.windows(None))?;
-        let chosen: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(only.condition(&rows.schema())?, rows)?);
+        let chosen: Arc<dyn ExecutionPlan> =
+            Arc::new(FilterExec::try_new(only.condition(&rows.schema())?, rows)?);
         Ok(summarise(&self.engine, chosen).await?)
     }
 }

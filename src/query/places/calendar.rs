@@ -1,14 +1,17 @@
 //! Calendars, and the events in them.
 //!
-//! An event that lasts all day has no hours of its own: it covers whole days of the zone it was planned in (UTC where it names none), and is selected by
-//! these. Its dates arrive in two spellings. Midnights in UTC are dates: they mean these days, wherever the event takes place. Anything else are moments:
-//! the days they fall on in the event's zone. The row shows the times as they were recorded.
+//! An event that lasts all day has no hours of its own: it covers whole days of the zone it was planned in
+//! (UTC where it names none), and is selected by these. Its dates arrive in two spellings. Midnights in UTC
+//! are dates: they mean these days, wherever the event takes place. Anything else are moments: the days they
+//! fall on in the event's zone. The row shows the times as they were recorded.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone as _, Utc};
 use chrono_tz::Tz;
-use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    Array, AsArray, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use datafusion::arrow::compute::{cast, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::{DataFusionError, Result};
@@ -90,12 +93,18 @@ pub const EVENT_COLUMNS: &[&str] = &[
     "status",
 ];
 
-/// How far the days of an event can reach beyond its recorded times: a day on either side, and as far as two zones are apart.
+/// How far the days of an event can reach beyond its recorded times: a day on either side, and as far as two
+/// zones are apart.
 pub const DAY_MARGIN: i64 = 3 * 86_400 * 1_000_000;
 
 impl<Authority> Archive<Authority> {
     /// The events that take place in `range`. The permit is asked for with `DAY_MARGIN` around it.
-    pub async fn calendar_events(&self, granted: &Granted<Authority>, spec: &RawSpec, range: TimeRange) -> Result<Prepared, QueryError> {
+    pub async fn calendar_events(
+        &self,
+        granted: &Granted<Authority>,
+        spec: &RawSpec,
+        range: TimeRange,
+    ) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
         let stored = self.chosen(&pinned, spec, &[], None)?;
         let windows = pinned
@@ -168,12 +177,16 @@ impl Events {
                 .column_by_name(name)
                 .ok_or_else(|| DataFusionError::Internal(format!("events have no {name}")))
         };
-        let times = |name: &str| Ok::<_, DataFusionError>(column(name)?.as_primitive::<TimestampMicrosecondType>().clone());
+        let times = |name: &str| {
+            Ok::<_, DataFusionError>(column(name)?.as_primitive::<TimestampMicrosecondType>().clone())
+        };
         Ok(Self {
             starts: times("start_time")?,
             ends: times("end_time")?,
             all_day: column("is_all_day")?.as_boolean().clone(),
-            zones: cast(column("time_zone")?, &ArrowType::Utf8)?.as_string::<i32>().clone(),
+            zones: cast(column("time_zone")?, &ArrowType::Utf8)?
+                .as_string::<i32>()
+                .clone(),
         })
     }
 
@@ -185,7 +198,11 @@ impl Events {
         if !(self.all_day.is_valid(row) && self.all_day.value(row)) {
             return (start, end);
         }
-        let zone = if self.zones.is_valid(row) { self.zones.value(row) } else { "UTC" };
+        let zone = if self.zones.is_valid(row) {
+            self.zones.value(row)
+        } else {
+            "UTC"
+        };
         days_of(start, end, zone.parse().unwrap_or(Tz::UTC)).unwrap_or((start, end))
     }
 }
@@ -195,8 +212,9 @@ fn days_of(start: Instant, end: Instant, zone: Tz) -> Option<(Instant, Instant)>
     let (from, to) = (utc(start)?, utc(end)?);
     let is_midnight = |moment: DateTime<Utc>| moment.time() == NaiveTime::MIN;
     // The end may be the last second or the last microsecond of the day as well as the midnight after it.
-    let is_end_of_day =
-        |moment: DateTime<Utc>| is_midnight(moment) || moment.time() >= NaiveTime::from_hms_opt(23, 59, 0).unwrap_or_default();
+    let is_end_of_day = |moment: DateTime<Utc>| {
+        is_midnight(moment) || moment.time() >= NaiveTime::from_hms_opt(23, 59, 0).unwrap_or_default()
+    };
     let dates = is_midnight(from) && is_end_of_day(to);
     let local = |moment: DateTime<Utc>| {
         if dates {
@@ -225,8 +243,15 @@ fn midnight(day: NaiveDate, zone: Tz) -> Option<Instant> {
         let later = wall + chrono::TimeDelta::minutes(hours * 30);
         zone.from_local_datetime(&later).earliest()
     });
-    // A zone may have skipped a whole day, as one that crossed the date line did: the next day begins where this one would have.
-    let begins = begins.map_or_else(|| zone.from_local_datetime(&(wall + chrono::TimeDelta::days(1))).earliest(), Some);
+    // A zone may have skipped a whole day, as one that crossed the date line did: the next day begins where
+    // this one would have.
+    let begins = begins.map_or_else(
+        || {
+            zone.from_local_datetime(&(wall + chrono::TimeDelta::days(1)))
+                .earliest()
+        },
+        Some,
+    );
     begins.map(|moment| Instant::from_micros(moment.timestamp_micros()))
 }
 
@@ -236,13 +261,21 @@ mod tests {
     use crate::model::time::parse_instant;
 
     fn days(start: &str, end: &str, zone: &str) -> (String, String) {
-        let (from, to) = days_of(parse_instant(start).unwrap(), parse_instant(end).unwrap(), zone.parse().unwrap()).unwrap();
+        let (from, to) = days_of(
+            parse_instant(start).unwrap(),
+            parse_instant(end).unwrap(),
+            zone.parse().unwrap(),
+        )
+        .unwrap();
         (from.to_rfc3339(), to.to_rfc3339())
     }
 
     #[test]
     fn all_day_events_cover_the_days_of_their_own_zone() {
-        let may_first_in_new_york = ("2024-05-01T04:00:00Z".to_owned(), "2024-05-02T04:00:00Z".to_owned());
+        let may_first_in_new_york = (
+            "2024-05-01T04:00:00Z".to_owned(),
+            "2024-05-02T04:00:00Z".to_owned(),
+        );
         for (start, end) in [
             ("2024-05-01T04:00:00Z", "2024-05-02T04:00:00Z"),
             ("2024-05-01T04:00:00Z", "2024-05-02T03:59:59Z"),
@@ -251,19 +284,33 @@ mod tests {
             ("2024-05-01", "2024-05-01T23:59:59Z"),
             ("2024-05-01", "2024-05-01"),
         ] {
-            assert_eq!(days(start, end, "America/New_York"), may_first_in_new_york, "{start} {end}");
+            assert_eq!(
+                days(start, end, "America/New_York"),
+                may_first_in_new_york,
+                "{start} {end}"
+            );
         }
         assert_eq!(
             days("2024-05-01", "2024-05-04", "UTC"),
-            ("2024-05-01T00:00:00Z".to_owned(), "2024-05-04T00:00:00Z".to_owned())
+            (
+                "2024-05-01T00:00:00Z".to_owned(),
+                "2024-05-04T00:00:00Z".to_owned()
+            )
         );
     }
 
     #[test]
     fn a_day_without_midnight_begins_when_the_clock_jumps() {
         assert_eq!(
-            days("2018-11-04T12:00:00Z", "2018-11-04T12:00:00Z", "America/Sao_Paulo"),
-            ("2018-11-04T03:00:00Z".to_owned(), "2018-11-05T02:00:00Z".to_owned())
+            days(
+                "2018-11-04T12:00:00Z",
+                "2018-11-04T12:00:00Z",
+                "America/Sao_Paulo"
+            ),
+            (
+                "2018-11-04T03:00:00Z".to_owned(),
+                "2018-11-05T02:00:00Z".to_owned()
+            )
         );
         let apia = days("2011-12-30", "2011-12-31", "Pacific/Apia");
         assert!(apia.0 <= apia.1, "the day that Samoa left out: {apia:?}");

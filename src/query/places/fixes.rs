@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, Float64Array, Int8Array, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    Array, AsArray, Float64Array, Int8Array, RecordBatch, TimestampMicrosecondArray,
+};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondType};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
@@ -42,7 +44,8 @@ pub(super) fn uncertainty(accuracy: Option<f64>) -> u64 {
 }
 
 impl<Authority> Archive<Authority> {
-    /// The positions that `sources` tell inside `wanted`, by time. What one source tells of one moment keeps its order.
+    /// The positions that `sources` tell inside `wanted`, by time. What one source tells of one moment keeps
+    /// its order.
     pub(super) fn fixes(
         &self,
         sources: &[(LocationSource, Pinned<'_, Authority>)],

@@ -1,7 +1,8 @@
 //! Names for positions.
 //!
-//! A geocoder lives as long as the process and is shared by all questions. The one that comes with the product needs no network; an operator may name a
-//! service instead. Whoever asks gets a place, nothing, or an error that they may pass over: no answer is refused because a name is missing.
+//! A geocoder lives as long as the process and is shared by all questions. The one that comes with the
+//! product needs no network; an operator may name a service instead. Whoever asks gets a place, nothing, or
+//! an error that they may pass over: no answer is refused because a name is missing.
 
 pub mod offline;
 pub mod service;
@@ -58,7 +59,8 @@ pub struct Place {
 
 /// Finds names for positions.
 pub trait Geocoder: Debug + Send + Sync {
-    /// The place at a position; `None` where there is none within `FARTHEST`. When this returns an error, the same question may be answered later.
+    /// The place at a position; `None` where there is none within `FARTHEST`. When this returns an error, the
+    /// same question may be answered later.
     fn locate(&self, position: Position) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>>;
 
     /// Changes whenever an answer given before may have lacked names that it would have now.

@@ -1,8 +1,11 @@
-//! Names beside positions: adds `address` and `location_details` to rows that have a latitude and a longitude.
+//! Names beside positions: adds `address` and `location_details` to rows that have a latitude and a
+//! longitude.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray, StructArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray, StructArray,
+};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields, Float64Type, Schema, SchemaRef};
 use datafusion::common::Result;
@@ -22,7 +25,11 @@ const AT_ONCE: usize = 8;
 
 /// The same rows with names. `columns`: those of the latitude and the longitude.
 #[must_use]
-pub fn with_names(prepared: Prepared, geocoder: Arc<dyn Geocoder>, columns: (&'static str, &'static str)) -> Prepared {
+pub fn with_names(
+    prepared: Prepared,
+    geocoder: Arc<dyn Geocoder>,
+    columns: (&'static str, &'static str),
+) -> Prepared {
     let step = Named {
         input: Arc::clone(&prepared.schema),
         geocoder,
@@ -61,7 +68,9 @@ impl Step for Named {
                 let batch = batch?;
                 let places = step.places(&batch).await?;
                 let mut columns = batch.columns().to_vec();
-                let addresses = places.iter().map(|place| place.as_deref().map(|place| place.formatted.as_str()));
+                let addresses = places
+                    .iter()
+                    .map(|place| place.as_deref().map(|place| place.formatted.as_str()));
                 columns.push(Arc::new(addresses.collect::<StringArray>()));
                 columns.push(Arc::new(described(&places)?));
                 Ok(RecordBatch::try_new(schema, columns)?)
@@ -82,7 +91,8 @@ impl Named {
         };
         let (latitudes, longitudes) = (degrees(self.columns.0)?, degrees(self.columns.1)?);
         let position = |row: usize| {
-            (latitudes.is_valid(row) && longitudes.is_valid(row)).then(|| Position::new(latitudes.value(row), longitudes.value(row)))
+            (latitudes.is_valid(row) && longitudes.is_valid(row))
+                .then(|| Position::new(latitudes.value(row), longitudes.value(row)))
         };
         let positions: Vec<Option<Position>> = (0..batch.num_rows()).map(position).collect();
         let mut distinct = positions.clone();
@@ -140,7 +150,8 @@ impl<'a> Object<'a> {
     }
 
     fn member(mut self, name: &str, values: ArrayRef) -> Self {
-        self.members.push((Field::new(name, values.data_type().clone(), true), values));
+        self.members
+            .push((Field::new(name, values.data_type().clone(), true), values));
         self
     }
 
@@ -176,7 +187,9 @@ fn described(places: &[Option<Arc<Place>>]) -> Result<StructArray> {
         .text("lat", |place| Some(spelt(place).0))
         .text("lng", |place| Some(spelt(place).1));
     let zone = Object::new(places).text("name", |place| place.time_zone.clone());
-    let annotations = Object::new(places).object("DMS", degrees)?.object("timezone", zone)?;
+    let annotations = Object::new(places)
+        .object("DMS", degrees)?
+        .object("timezone", zone)?;
     Object::new(places)
         .text("formatted", |place| Some(place.formatted.clone()))
         .object("components", components)?
@@ -206,7 +219,14 @@ mod tests {
         let names: Vec<&str> = details.column_names();
         assert_eq!(
             names,
-            ["formatted", "components", "geometry", "distance_m", "annotations", "attribution"]
+            [
+                "formatted",
+                "components",
+                "geometry",
+                "distance_m",
+                "annotations",
+                "attribution"
+            ]
         );
         assert_eq!(
             described(&[]).unwrap().data_type(),

@@ -1,6 +1,7 @@
 //! What SQL cannot say well, as an operator of a plan.
 //!
-//! A `Step` turns streams of rows into one; `Operator` is everything that a plan wants to know besides. One partition in, one out, everything streams.
+//! A `Step` turns streams of rows into one; `Operator` is everything that a plan wants to know besides. One
+//! partition in, one out, everything streams.
 
 use std::any::type_name;
 use std::fmt::{self, Debug};
@@ -70,11 +71,17 @@ impl<S: Step> ExecutionPlan for Operator<S> {
         self.inputs.iter().collect()
     }
 
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(Self::new(self.step.clone(), children)))
     }
 

@@ -1,4 +1,5 @@
-//! Rows of one type as they were recorded, in the columns that clients know, perhaps of some sources or calendars only.
+//! Rows of one type as they were recorded, in the columns that clients know, perhaps of some sources or
+//! calendars only.
 
 use std::sync::Arc;
 
@@ -74,7 +75,10 @@ impl<Authority> Archive<Authority> {
         let rows = self.rows_within(pinned, needed, &pinned.windows(wanted))?;
         match &spec.only {
             None => Ok(rows),
-            Some(only) => Ok(Arc::new(FilterExec::try_new(only.condition(&rows.schema())?, rows)?)),
+            Some(only) => Ok(Arc::new(FilterExec::try_new(
+                only.condition(&rows.schema())?,
+                rows,
+            )?)),
         }
     }
 }
@@ -88,7 +92,9 @@ impl OneOf {
             let values = self
                 .values
                 .iter()
-                .map(|value| Arc::new(Literal::new(ScalarValue::from(value.as_str()))) as Arc<dyn PhysicalExpr>)
+                .map(|value| {
+                    Arc::new(Literal::new(ScalarValue::from(value.as_str()))) as Arc<dyn PhysicalExpr>
+                })
                 .collect();
             let is_one = in_list(text, values, &false, schema)?;
             condition = Some(match condition {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{DictionaryArray, Float64Builder, Int32Array, RecordBatch, StringArray, TimestampMicrosecondBuilder};
+use datafusion::arrow::array::{
+    DictionaryArray, Float64Builder, Int32Array, RecordBatch, StringArray, TimestampMicrosecondBuilder,
+};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Int32Type, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
@@ -170,14 +172,25 @@ impl Walk {
             Some(rows) => collected(rows).await?,
             None => Vec::new(),
         };
-        Ok(AsOf::new(self.step.slots.clone(), self.step.look_back, Fallback::new(visits)))
+        Ok(AsOf::new(
+            self.step.slots.clone(),
+            self.step.look_back,
+            Fallback::new(visits),
+        ))
     }
 
     /// Sees to it that the next fix is at hand, unless there is none.
     async fn look_ahead(&mut self) -> Result<()> {
         while self.batch.as_ref().is_none_or(|batch| self.row >= batch.len()) {
             self.row = 0;
-            self.batch = self.fixes.next().await.transpose()?.as_ref().map(Fixes::of).transpose()?;
+            self.batch = self
+                .fixes
+                .next()
+                .await
+                .transpose()?
+                .as_ref()
+                .map(Fixes::of)
+                .transpose()?;
             if self.batch.is_none() {
                 break;
             }

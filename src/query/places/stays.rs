@@ -1,8 +1,10 @@
 //! Visits worked out from updates, for people whose device tells none.
 //!
-//! Somebody stays where, from one update on, every update lies within 100 metres of it and follows the one before within 15 minutes, for at least 10 minutes.
-//! A stay begins with its first update and ends with the first one that lies elsewhere; where nothing was told for more than 15 minutes, with the last update
-//! before. Its place is the middle of its updates, its accuracy their mean. Its id follows from that of its first update, so that it is the same each time.
+//! Somebody stays where, from one update on, every update lies within 100 metres of it and follows the one
+//! before within 15 minutes, for at least 10 minutes. A stay begins with its first update and ends with the
+//! first one that lies elsewhere; where nothing was told for more than 15 minutes, with the last update
+//! before. Its place is the middle of its updates, its accuracy their mean. Its id follows from that of its
+//! first update, so that it is the same each time.
 //!
 //! One pass; in memory is what may still become a stay: the updates of 10 minutes.
 
@@ -10,7 +12,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, Float64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
@@ -46,7 +49,8 @@ pub fn reads(range: TimeRange) -> TimeRange {
 }
 
 impl<Authority> Archive<Authority> {
-    /// The stays that share time with `range`, in the shape of visits: the columns of `shape`. The permit is asked for with what `reads` says.
+    /// The stays that share time with `range`, in the shape of visits: the columns of `shape`. The permit is
+    /// asked for with what `reads` says.
     pub async fn stays(
         &self,
         updates: &Granted<Authority>,
@@ -61,7 +65,9 @@ impl<Authority> Archive<Authority> {
             .filter_map(|name| storage.index_of(name).ok());
         let windows = pinned.windows(Some(reads(range)));
         let rows = self.rows_within(&pinned, columns, &windows)?;
-        let asked = windows.into_iter().filter_map(|window| super::overlap(window, range));
+        let asked = windows
+            .into_iter()
+            .filter_map(|window| super::overlap(window, range));
         let step = Stays {
             schema: Arc::clone(shape),
             asked: asked.collect(),
@@ -90,19 +96,22 @@ impl Step for Stays {
 
     fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
         let rows = futures::stream::iter(inputs).flatten().boxed();
-        try_unfold((self, rows, Some(Search::default())), |(step, mut rows, search)| async move {
-            let Some(mut search) = search else { return Ok(None) };
-            let mut found = Vec::new();
-            let search = if let Some(batch) = rows.next().await.transpose()? {
-                search.look_through(&batch, &mut found)?;
-                Some(search)
-            } else {
-                search.finish(&mut found);
-                None
-            };
-            let batch = step.shown(&found)?;
-            Ok(Some((batch, (step, rows, search))))
-        })
+        try_unfold(
+            (self, rows, Some(Search::default())),
+            |(step, mut rows, search)| async move {
+                let Some(mut search) = search else { return Ok(None) };
+                let mut found = Vec::new();
+                let search = if let Some(batch) = rows.next().await.transpose()? {
+                    search.look_through(&batch, &mut found)?;
+                    Some(search)
+                } else {
+                    search.finish(&mut found);
+                    None
+                };
+                let batch = step.shown(&found)?;
+                Ok(Some((batch, (step, rows, search))))
+            },
+        )
         .boxed()
     }
 }
@@ -243,7 +252,9 @@ impl Search {
             .and_then(|column| column.as_fixed_size_binary_opt())
             .ok_or_else(|| missing("id"))?;
         for row in 0..ids.len() {
-            let Some((position, accuracy)) = places.usable(row) else { continue };
+            let Some((position, accuracy)) = places.usable(row) else {
+                continue;
+            };
             let update = Update {
                 id: Uuid::from_slice(ids.value(row)).unwrap_or_default(),
                 time: moments.value(row),
@@ -274,7 +285,8 @@ impl Search {
         }
     }
 
-    /// Nothing speaks against this stay so far. When it is long enough it is one, and what it is made of need not be kept.
+    /// Nothing speaks against this stay so far. When it is long enough it is one, and what it is made of need
+    /// not be kept.
     fn hope(&mut self, hoped_for: Staying) {
         if hoped_for.last - hoped_for.first.time >= LEAST_STAY {
             self.waiting.clear();
@@ -346,15 +358,28 @@ mod tests {
     }
 
     fn spans(updates: &[(f64, f64)]) -> Vec<(i64, i64)> {
-        let updates: Vec<Update> = updates.iter().map(|(minute, metres)| update(*minute, *metres)).collect();
+        let updates: Vec<Update> = updates
+            .iter()
+            .map(|(minute, metres)| update(*minute, *metres))
+            .collect();
         let minutes = |micros: i64| micros / 60 / SECOND;
-        found(&updates).iter().map(|stay| (minutes(stay.from), minutes(stay.to))).collect()
+        found(&updates)
+            .iter()
+            .map(|stay| (minutes(stay.from), minutes(stay.to)))
+            .collect()
     }
 
     #[test]
     fn a_stay_ends_with_the_first_update_elsewhere() {
-        assert_eq!(spans(&[(0.0, 0.0), (5.0, 50.0), (10.0, 99.0), (12.0, 500.0)]), [(0, 12)]);
-        assert_eq!(spans(&[(0.0, 0.0), (5.0, 50.0), (9.0, 101.0)]), [], "less than ten minutes");
+        assert_eq!(
+            spans(&[(0.0, 0.0), (5.0, 50.0), (10.0, 99.0), (12.0, 500.0)]),
+            [(0, 12)]
+        );
+        assert_eq!(
+            spans(&[(0.0, 0.0), (5.0, 50.0), (9.0, 101.0)]),
+            [],
+            "less than ten minutes"
+        );
         assert_eq!(
             spans(&[(0.0, 0.0), (5.0, 50.0), (10.0, 101.0)]),
             [(0, 10)],
@@ -376,8 +401,15 @@ mod tests {
             [(0, 30)],
             "a quarter of an hour is none"
         );
-        assert_eq!(spans(&[(0.0, 0.0), (12.0, 0.0), (28.0, 0.0), (40.0, 0.0)]), [(0, 12), (28, 40)]);
-        assert_eq!(spans(&[(0.0, 0.0), (8.0, 0.0), (30.0, 900.0)]), [], "nobody knows where they were");
+        assert_eq!(
+            spans(&[(0.0, 0.0), (12.0, 0.0), (28.0, 0.0), (40.0, 0.0)]),
+            [(0, 12), (28, 40)]
+        );
+        assert_eq!(
+            spans(&[(0.0, 0.0), (8.0, 0.0), (30.0, 900.0)]),
+            [],
+            "nobody knows where they were"
+        );
     }
 
     #[test]
@@ -396,7 +428,13 @@ mod tests {
             [(4, 17)]
         );
         assert_eq!(
-            spans(&[(0.0, 0.0), (12.0, 0.0), (14.0, 500.0), (20.0, 500.0), (26.0, 510.0)]),
+            spans(&[
+                (0.0, 0.0),
+                (12.0, 0.0),
+                (14.0, 500.0),
+                (20.0, 500.0),
+                (26.0, 510.0)
+            ]),
             [(0, 14), (14, 26)],
             "half-open: one ends where the other begins"
         );
@@ -406,7 +444,10 @@ mod tests {
     fn the_place_is_the_middle_and_the_id_always_the_same() {
         let updates = [update(0.0, 0.0), update(5.0, 60.0), update(10.0, 30.0)];
         let stay = &found(&updates)[0];
-        assert!(stay.position.distance_to(update(0.0, 30.0).position) < 0.01, "{stay:?}");
+        assert!(
+            stay.position.distance_to(update(0.0, 30.0).position) < 0.01,
+            "{stay:?}"
+        );
         assert_eq!((stay.accuracy, stay.first), (Some(10.0), updates[0].id));
     }
 

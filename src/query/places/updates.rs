@@ -81,7 +81,11 @@ type PinnedPlaces<'a, Authority> = (
 
 impl<Authority> Archive<Authority> {
     /// The updates of all `sources`, by time.
-    pub async fn location_updates(&self, sources: &[Updates<Authority>], ids: IdForm) -> Result<Prepared, QueryError> {
+    pub async fn location_updates(
+        &self,
+        sources: &[Updates<Authority>],
+        ids: IdForm,
+    ) -> Result<Prepared, QueryError> {
         let (pinned, _, versions) = self.pinned_with_visits(sources, None).await?;
         let plan = self.update_rows(&pinned, ids, None)?;
         Ok(Prepared {
@@ -97,11 +101,19 @@ impl<Authority> Archive<Authority> {
         sources: &'a [Updates<Authority>],
         visits: Option<&'a Granted<Authority>>,
     ) -> Result<PinnedPlaces<'a, Authority>, QueryError> {
-        let granted: Vec<&Granted<Authority>> = sources.iter().map(|updates| &updates.granted).chain(visits).collect();
+        let granted: Vec<&Granted<Authority>> = sources
+            .iter()
+            .map(|updates| &updates.granted)
+            .chain(visits)
+            .collect();
         let mut pinned = self.pinned(&granted).await?;
         let versions = pinned.iter().map(Pinned::version).collect();
         let visits = visits.and_then(|_| pinned.pop());
-        Ok((sources.iter().map(|updates| updates.source).zip(pinned).collect(), visits, versions))
+        Ok((
+            sources.iter().map(|updates| updates.source).zip(pinned).collect(),
+            visits,
+            versions,
+        ))
     }
 
     pub(super) fn update_rows(
@@ -117,7 +129,11 @@ impl<Authority> Archive<Authority> {
                     LocationSource::MobileOs => UPDATE_COLUMNS,
                     LocationSource::Maps => MAPS_COLUMNS,
                 };
-                let spec = RawSpec { columns, only: None, ids };
+                let spec = RawSpec {
+                    columns,
+                    only: None,
+                    ids,
+                };
                 Ok(in_one_shape(self.shown(pinned, &spec, wanted)?, source.kind())?)
             })
             .collect::<Result<Vec<_>, QueryError>>()?;
@@ -177,9 +193,17 @@ mod tests {
     #[test]
     fn rule_4_5_the_one_shape_is_that_of_the_devices_updates() {
         let registry = Registry::builtin().unwrap();
-        let storage = &registry.get(super::super::PLATFORM_UPDATES).unwrap().layout.storage;
+        let storage = &registry
+            .get(super::super::PLATFORM_UPDATES)
+            .unwrap()
+            .layout
+            .storage;
         for (name, kind) in kinds().filter(|(name, _)| !["uuid", "timestamp"].contains(name)) {
-            assert_eq!(storage.field_with_name(name).unwrap().data_type(), &kind, "{name}");
+            assert_eq!(
+                storage.field_with_name(name).unwrap().data_type(),
+                &kind,
+                "{name}"
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Visits as something to fall back on where no update says where somebody was.
 //!
-//! A visit tells a place from its arrival to its departure. Where one of the two is unknown, it tells of the other moment alone: that somebody came does not say
-//! how long they stayed. Where both are unknown it tells nothing.
+//! A visit tells a place from its arrival to its departure. Where one of the two is unknown, it tells of the
+//! other moment alone: that somebody came does not say how long they stayed. Where both are unknown it tells
+//! nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -54,7 +55,8 @@ impl Visit {
         time.clamp(self.from, self.to)
     }
 
-    /// Among visits that tell the same moment: the later arrival, then the better accuracy, then the smaller id.
+    /// Among visits that tell the same moment: the later arrival, then the better accuracy, then the smaller
+    /// id.
     pub fn standing(&self) -> Standing {
         (Reverse(self.from), uncertainty(self.accuracy), self.id)
     }
@@ -64,7 +66,11 @@ pub(super) type Standing = (Reverse<i64>, u64, RecordId);
 
 impl<Authority> Archive<Authority> {
     /// The visits inside `wanted`.
-    pub(super) fn visits(&self, pinned: &Pinned<'_, Authority>, wanted: TimeRange) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    pub(super) fn visits(
+        &self,
+        pinned: &Pinned<'_, Authority>,
+        wanted: TimeRange,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let storage = &pinned.granted.source.data_type.layout.storage;
         let columns = [LATITUDE, LONGITUDE, ACCURACY]
             .into_iter()
@@ -136,9 +142,9 @@ impl Fallback {
             && *to <= moment
         {
             if let Some(visit) = self.present.remove(standing)
-                && self
-                    .left
-                    .is_none_or(|left| (Reverse(visit.to), visit.standing()) < (Reverse(left.to), left.standing()))
+                && self.left.is_none_or(|left| {
+                    (Reverse(visit.to), visit.standing()) < (Reverse(left.to), left.standing())
+                })
             {
                 self.left = Some(visit);
             }

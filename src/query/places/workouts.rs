@@ -1,12 +1,13 @@
 //! Rows whose published shape promises a value where the record that was sent has none.
 //!
-//! What is missing is filled with what says nothing: an empty object, an empty list, an empty text, `false`. A workout without a duration lasted from its
-//! start to its end.
+//! What is missing is filled with what says nothing: an empty object, an empty list, an empty text, `false`.
+//! A workout without a duration lasted from its start to its end.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, ListArray, RecordBatch, Scalar, StringArray, new_empty_array,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, ListArray, RecordBatch, Scalar, StringArray,
+    new_empty_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::zip::zip;
@@ -168,7 +169,10 @@ mod tests {
         let batch = RecordBatch::new_empty(Arc::new(Schema::empty()));
         let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("{\"a\":1}"), None]));
         let full = filled(&texts, Otherwise::Text("{}"), &batch).unwrap();
-        assert_eq!(full.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["{\"a\":1}", "{}"]);
+        assert_eq!(
+            full.as_string::<i32>().iter().flatten().collect::<Vec<_>>(),
+            ["{\"a\":1}", "{}"]
+        );
         let list = ArrowType::List(Arc::new(Field::new("item", ArrowType::Int64, true)));
         let full = filled(&new_null_array(&list, 2), Otherwise::NoItems, &batch).unwrap();
         assert!(full.null_count() == 0 && full.as_list::<i32>().value_length(1) == 0);

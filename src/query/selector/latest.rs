@@ -1,4 +1,5 @@
-//! The record that began last, found without reading all: from the end of what is stored backwards, in ever longer stretches.
+//! The record that began last, found without reading all: from the end of what is stored backwards, in ever
+//! longer stretches.
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::max;
@@ -17,7 +18,8 @@ const HOUR: i64 = 3_600_000_000;
 const STRETCHES: [i64; 4] = [HOUR, 48 * HOUR, 60 * 24 * HOUR, 5 * 366 * 24 * HOUR];
 
 impl<Authority> Archive<Authority> {
-    /// When the last of the records began that `permit` lets be seen. A record that began before it may be seen counts as well.
+    /// When the last of the records began that `permit` lets be seen. A record that began before it may be
+    /// seen counts as well.
     pub async fn latest_start(
         &self,
         permit: &ReadPermit<Authority>,
@@ -42,7 +44,11 @@ impl<Authority> Archive<Authority> {
     }
 
     /// From when to when records begin that could be seen: the end is behind the last.
-    async fn stored_within(&self, permit: &ReadPermit<Authority>, sources: &[Source]) -> Result<Option<(Instant, Instant)>, QueryError> {
+    async fn stored_within(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+    ) -> Result<Option<(Instant, Instant)>, QueryError> {
         let partitions: Vec<TypeId> = sources.iter().map(|source| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
         let windows = permit.windows().as_slice();
@@ -55,9 +61,17 @@ impl<Authority> Archive<Authority> {
             .filter(|piece| piece.bounds.min_start < end);
         let bounds = pieces.fold(None, |known: Option<(Instant, Instant)>, piece| {
             let (first, last) = known.unwrap_or((piece.bounds.min_start, piece.bounds.max_start));
-            Some((first.min(piece.bounds.min_start), last.max(piece.bounds.max_start)))
+            Some((
+                first.min(piece.bounds.min_start),
+                last.max(piece.bounds.max_start),
+            ))
         });
-        Ok(bounds.map(|(first, last)| (first, Instant::from_micros(last.micros().saturating_add(1)).min(end))))
+        Ok(bounds.map(|(first, last)| {
+            (
+                first,
+                Instant::from_micros(last.micros().saturating_add(1)).min(end),
+            )
+        }))
     }
 
     async fn last_start(

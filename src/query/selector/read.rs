@@ -19,23 +19,36 @@ impl Selector {
             return Err(SelectorError::TooLong);
         }
         let words = Words::read(text)?;
-        // The parser checks types as well, so that it knows the rest of the language only where that makes sense to it.
+        // The parser checks types as well, so that it knows the rest of the language only where that makes
+        // sense to it.
         let expression = parser::parse(&words.text).map_err(|reason| match unsupported(text) {
             Some(token) => SelectorError::Unsupported { token },
-            None => SelectorError::Malformed { reason: said(&reason) },
+            None => SelectorError::Malformed {
+                reason: said(&reason),
+            },
         })?;
         match expression {
             Expr::VectorSelector(selector) => Self::of(&selector, Extent::Latest, words.moment),
-            Expr::MatrixSelector(matrix) => Self::of(&matrix.vs, Extent::Back(micros(matrix.range)), words.moment),
-            other => Err(SelectorError::Unsupported { token: token_of(&other) }),
+            Expr::MatrixSelector(matrix) => {
+                Self::of(&matrix.vs, Extent::Back(micros(matrix.range)), words.moment)
+            }
+            other => Err(SelectorError::Unsupported {
+                token: token_of(&other),
+            }),
         }
     }
 
     fn of(selector: &VectorSelector, extent: Extent, moment: Option<i64>) -> Result<Self, SelectorError> {
         if !selector.matchers.or_matchers.is_empty() {
-            return Err(SelectorError::Unsupported { token: "or".to_owned() });
+            return Err(SelectorError::Unsupported {
+                token: "or".to_owned(),
+            });
         }
-        let (names, labels): (Vec<&Matcher>, Vec<&Matcher>) = selector.matchers.matchers.iter().partition(|matcher| matcher.name == NAME);
+        let (names, labels): (Vec<&Matcher>, Vec<&Matcher>) = selector
+            .matchers
+            .matchers
+            .iter()
+            .partition(|matcher| matcher.name == NAME);
         let name = match (&selector.name, names.as_slice()) {
             (Some(name), []) => name.clone(),
             (None, [one]) if matches!(one.op, MatchOp::Equal) => one.value.clone(),
@@ -47,8 +60,16 @@ impl Selector {
         let at = match &selector.at {
             None => None,
             Some(AtModifier::At(_)) => moment.map(Instant::from_micros),
-            Some(AtModifier::Start) => return Err(SelectorError::Unsupported { token: "start".to_owned() }),
-            Some(AtModifier::End) => return Err(SelectorError::Unsupported { token: "end".to_owned() }),
+            Some(AtModifier::Start) => {
+                return Err(SelectorError::Unsupported {
+                    token: "start".to_owned(),
+                });
+            }
+            Some(AtModifier::End) => {
+                return Err(SelectorError::Unsupported {
+                    token: "end".to_owned(),
+                });
+            }
         };
         let offset = match selector.offset {
             None => 0,

@@ -17,24 +17,38 @@ fn refusal(text: &str) -> String {
 fn rule_5_7_a_name_alone_asks_for_the_latest() {
     let selector = read("HeartRate");
     assert_eq!(
-        (selector.name.as_str(), selector.extent, selector.at, selector.offset),
+        (
+            selector.name.as_str(),
+            selector.extent,
+            selector.at,
+            selector.offset
+        ),
         ("HeartRate", Extent::Latest, None, 0)
     );
     let now = Instant::from_micros(5 * SECOND);
     let range = selector.range(now);
-    assert_eq!((range.start(), range.end()), (Instant::MIN, Instant::from_micros(5 * SECOND + 1)));
+    assert_eq!(
+        (range.start(), range.end()),
+        (Instant::MIN, Instant::from_micros(5 * SECOND + 1))
+    );
 }
 
 #[test]
 fn rule_5_7_a_length_a_moment_and_an_offset() {
     let selector = read("HeartRate[3600s] @ 1717200000");
     let at = |seconds: i64| Instant::from_micros(seconds * SECOND);
-    assert_eq!(selector.range(at(0)), TimeRange::between(at(1_717_196_400), at(1_717_200_000)));
+    assert_eq!(
+        selector.range(at(0)),
+        TimeRange::between(at(1_717_196_400), at(1_717_200_000))
+    );
     let selector = read("HeartRate[1h30m] @ 1717200000.5 offset 1d");
     let end = at(1_717_200_000 - 86_400).micros() + SECOND / 2;
     assert_eq!(
         selector.range(at(0)),
-        TimeRange::between(Instant::from_micros(end - 5400 * SECOND), Instant::from_micros(end))
+        TimeRange::between(
+            Instant::from_micros(end - 5400 * SECOND),
+            Instant::from_micros(end)
+        )
     );
     assert_eq!(
         read("HeartRate[1h] offset 1d @ 86400").range(at(5)),
@@ -52,7 +66,11 @@ fn rule_5_7_a_length_a_moment_and_an_offset() {
 
 #[test]
 fn rule_5_7_a_moment_is_read_to_the_microsecond() {
-    let at = |text: &str| read(&format!("HeartRate @ {text}")).moment(Instant::from_micros(0)).micros();
+    let at = |text: &str| {
+        read(&format!("HeartRate @ {text}"))
+            .moment(Instant::from_micros(0))
+            .micros()
+    };
     assert_eq!(at("1714558200.0004"), 1_714_558_200_000_400);
     assert_eq!(at("1714558199.999999"), 1_714_558_199_999_999);
     assert_eq!(at("1714558199.9999999"), 1_714_558_199_999_999);
@@ -84,7 +102,11 @@ fn rule_5_7_lengths_have_any_number_of_seconds() {
     );
     assert_eq!((back("0s"), back("0")), (Extent::Back(0), Extent::Back(0)));
     for nothing in ["0", "0s", "-0s", "0h0m"] {
-        assert_eq!(read(&format!("HeartRate offset {nothing}")).offset, 0, "{nothing}");
+        assert_eq!(
+            read(&format!("HeartRate offset {nothing}")).offset,
+            0,
+            "{nothing}"
+        );
     }
     let always = TimeRange::between(Instant::MIN, Instant::MAX);
     assert_eq!(
@@ -95,8 +117,9 @@ fn rule_5_7_lengths_have_any_number_of_seconds() {
 
 #[test]
 fn rule_5_7_labels_are_conditions_that_all_hold() {
-    let selector =
-        read(r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", note="tea", note!="x", tags=~"a.*", source_id!~'b\\d'}[1d]"#);
+    let selector = read(
+        r#"{__name__="Event/0193b5a2-0000-7000-8000-000000000001", note="tea", note!="x", tags=~"a.*", source_id!~'b\\d'}[1d]"#,
+    );
     assert_eq!(selector.name, "Event/0193b5a2-0000-7000-8000-000000000001");
     let found: Vec<(&str, Comparison, &Comparand)> = selector
         .conditions
@@ -110,7 +133,11 @@ fn rule_5_7_labels_are_conditions_that_all_hold() {
             ("note", Comparison::Label(LabelComparison::Equal), &text("tea")),
             ("note", Comparison::Label(LabelComparison::NotEqual), &text("x")),
             ("tags", Comparison::Label(LabelComparison::Matches), &text("a.*")),
-            ("source_id", Comparison::Label(LabelComparison::MatchesNot), &text("b\\d")),
+            (
+                "source_id",
+                Comparison::Label(LabelComparison::MatchesNot),
+                &text("b\\d")
+            ),
         ]
     );
 }
@@ -172,13 +199,19 @@ fn rule_5_7_what_is_no_selector_is_refused_with_an_example() {
         ("{__name__=\"A\",__name__=\"B\"}", "no name"),
         ("HeartRate[1e30]", "`1e30`"),
         ("HeartRate{note=\"sum(x)\"", "expected a selector"),
-        ("HeartRate[99999999999999999999]", "`99999999999999999999` is too much"),
+        (
+            "HeartRate[99999999999999999999]",
+            "`99999999999999999999` is too much",
+        ),
         ("HeartRate @ 1000000000001", "`1000000000001` is too much"),
         ("HeartRate[1m1h]", "`1m1h` is neither"),
         ("HeartRate[1h1h]", "`1h1h` is neither"),
         ("HeartRate[Inf]", "`Inf`"),
         ("HeartRate @ NaN", "`NaN`"),
-        ("HeartRate[9999999999999999y1d]", "`9999999999999999y1d` is too much"),
+        (
+            "HeartRate[9999999999999999y1d]",
+            "`9999999999999999y1d` is too much",
+        ),
         ("HeartRate[1mo]", "`1mo`"),
         ("HeartRate[0x10]", "`0x10`"),
     ] {

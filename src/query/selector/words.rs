@@ -1,7 +1,8 @@
 //! The words of a selector, before and beside the parser of the whole language.
 //!
-//! What the parser would misread without saying so is refused or read here: numbers and lengths that it drops, rounds or cannot hold, and nesting that is
-//! deeper than any selector. Of a text that it does not understand, it is told here what in it is not supported.
+//! What the parser would misread without saying so is refused or read here: numbers and lengths that it
+//! drops, rounds or cannot hold, and nesting that is deeper than any selector. Of a text that it does not
+//! understand, it is told here what in it is not supported.
 
 use super::SelectorError;
 
@@ -12,7 +13,8 @@ const MAX_SECONDS: i64 = 1_000_000_000_000;
 /// A number in a length has at most so many digits.
 const MAX_DIGITS: usize = 15;
 const MICROS: i64 = 1_000_000;
-/// Units of lengths with their milliseconds, in the order in which they stand. A day has 24 hours and a year 365 days.
+/// Units of lengths with their milliseconds, in the order in which they stand. A day has 24 hours and a year
+/// 365 days.
 const UNITS: [(&str, i128); 7] = [
     ("y", 365 * 86_400_000),
     ("w", 7 * 86_400_000),
@@ -57,7 +59,11 @@ impl Words {
                     words.text.push_str(seconds.as_deref().unwrap_or(word));
                 }
                 // Comments are of no use here, and the parser reads escapes in raw strings too.
-                Piece::Sign(sign @ ('#' | '`')) => return Err(SelectorError::Unsupported { token: sign.to_string() }),
+                Piece::Sign(sign @ ('#' | '`')) => {
+                    return Err(SelectorError::Unsupported {
+                        token: sign.to_string(),
+                    });
+                }
                 Piece::Sign(sign) => {
                     signs += 1;
                     if signs > MAX_SIGNS {
@@ -81,7 +87,9 @@ impl Words {
 
 /// The first thing in a text that the language has and selectors have not.
 pub(super) fn unsupported(text: &str) -> Option<String> {
-    let pieces: Vec<Piece<'_>> = pieces(text).filter(|piece| !matches!(piece, Piece::Blank(_))).collect();
+    let pieces: Vec<Piece<'_>> = pieces(text)
+        .filter(|piece| !matches!(piece, Piece::Blank(_)))
+        .collect();
     let mut closing = None;
     let mut number_follows = false;
     for (place, piece) in pieces.iter().enumerate() {
@@ -112,7 +120,9 @@ pub(super) fn unsupported(text: &str) -> Option<String> {
                 };
                 return Some(std::iter::once(sign).chain(second).collect());
             }
-            (None, Piece::Sign(sign @ ('+' | '-' | '*' | '/' | '%' | '^' | '('))) => return Some(sign.to_string()),
+            (None, Piece::Sign(sign @ ('+' | '-' | '*' | '/' | '%' | '^' | '('))) => {
+                return Some(sign.to_string());
+            }
             (None, _) => {}
         }
     }
@@ -198,7 +208,10 @@ fn seconds(word: &str) -> Result<Option<String>, SelectorError> {
         let (amount, after) = rest.split_at_checked(digits).ok_or_else(wrong)?;
         let unit = after.bytes().take_while(u8::is_ascii_alphabetic).count();
         let (unit, after) = after.split_at_checked(unit).ok_or_else(wrong)?;
-        let place = units.iter().position(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let place = units
+            .iter()
+            .position(|(name, _)| *name == unit)
+            .ok_or_else(wrong)?;
         if digits > MAX_DIGITS {
             return Err(SelectorError::TooFar(said(word)));
         }
@@ -224,7 +237,11 @@ fn micros(seconds: &str, is_before: bool) -> Option<i64> {
         micros += i64::from(digit - b'0') * unit;
     }
     let is_finer = fraction.bytes().skip(6).any(|digit| digit != b'0');
-    Some(if is_before { -micros - i64::from(is_finer) } else { micros })
+    Some(if is_before {
+        -micros - i64::from(is_finer)
+    } else {
+        micros
+    })
 }
 
 /// The beginning of a text that somebody sent.

@@ -51,6 +51,8 @@ impl Place {
         if moment < self.end {
             return self.index;
         }
-        self.grid.bin_of(Instant::from_micros(moment)).unwrap_or(self.grid.len())
+        self.grid
+            .bin_of(Instant::from_micros(moment))
+            .unwrap_or(self.grid.len())
     }
 }

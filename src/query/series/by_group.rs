@@ -1,7 +1,8 @@
 //! Amounts on a grid, told apart by other columns of their samples.
 //!
-//! Who counts is decided among all samples; each part of an amount then belongs to the values that its sample has in those columns. Parts of a bin come out
-//! in no order and may come more than once, to be added up by whoever reads them: what is held is what is open at one moment, and a limited number of parts.
+//! Who counts is decided among all samples; each part of an amount then belongs to the values that its sample
+//! has in those columns. Parts of a bin come out in no order and may come more than once, to be added up by
+//! whoever reads them: what is held is what is open at one moment, and a limited number of parts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -55,7 +56,8 @@ pub struct AmountsSpec {
     pub too_many: fn() -> DataFusionError,
 }
 
-/// The operator. Its input is that of a series with the columns of the groups beside; its output is `time`, these columns, and the amounts.
+/// The operator. Its input is that of a series with the columns of the groups beside; its output is `time`,
+/// these columns, and the amounts.
 #[derive(Clone, Debug)]
 pub struct AmountsByGroupExec {
     input: Arc<dyn ExecutionPlan>,
@@ -82,8 +84,17 @@ impl AmountsByGroupExec {
 
 impl DisplayAs for AmountsByGroupExec {
     fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AmountsSpec { group, grid, counting, .. } = self.spec.as_ref();
-        write!(formatter, "AmountsByGroupExec: {group:?}, {} bins, {counting:?}", grid.len())
+        let AmountsSpec {
+            group,
+            grid,
+            counting,
+            ..
+        } = self.spec.as_ref();
+        write!(
+            formatter,
+            "AmountsByGroupExec: {group:?}, {} bins, {counting:?}",
+            grid.len()
+        )
     }
 }
 
@@ -100,11 +111,17 @@ impl ExecutionPlan for AmountsByGroupExec {
         vec![&self.input]
     }
 
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let Ok([input]) = <[_; 1]>::try_from(children) else {
             return internal_err!("amounts have one input");
         };
@@ -203,9 +220,12 @@ impl Amounts {
         while self.row < rows.starts.len() && cuts < CUTS_AT_ONCE && self.parts.len() < PARTS_AT_ONCE {
             let row = self.row;
             self.row += 1;
-            let (Some(start), Some(end), Some(value), Some(group)) =
-                (rows.starts.get(row), rows.ends.get(row), rows.values.get(row), groups.get(row))
-            else {
+            let (Some(start), Some(end), Some(value), Some(group)) = (
+                rows.starts.get(row),
+                rows.ends.get(row),
+                rows.values.get(row),
+                groups.get(row),
+            ) else {
                 break;
             };
             let next = *rows.starts.get(row + 1).unwrap_or(start);
@@ -235,7 +255,9 @@ impl Amounts {
 
     /// A sample that counts whatever there is beside it.
     fn lay_whole(&mut self, start: i64, end: i64, value: f64, group: u32) -> usize {
-        let Self { clip, spec, parts, .. } = self;
+        let Self {
+            clip, spec, parts, ..
+        } = self;
         if start >= end {
             if clip.until(start).is_some() {
                 add(parts, &spec.grid, start, group, value);
@@ -252,7 +274,12 @@ impl Amounts {
     }
 
     fn lay_resolved(&mut self) -> usize {
-        let Self { resolver, spec, parts, .. } = self;
+        let Self {
+            resolver,
+            spec,
+            parts,
+            ..
+        } = self;
         let Some(resolver) = resolver else { return 0 };
         let mut cuts = 0;
         let mut number = 0;
@@ -276,10 +303,18 @@ impl Amounts {
     fn take(&mut self) -> Result<RecordBatch> {
         let mut parts: Vec<((u64, u32), f64)> = self.parts.drain().collect();
         parts.sort_unstable_by_key(|(place, _)| *place);
-        let times: TimestampMicrosecondArray = parts.iter().map(|((bin, _), _)| Some(self.spec.grid.edge(*bin).micros())).collect();
+        let times: TimestampMicrosecondArray = parts
+            .iter()
+            .map(|((bin, _), _)| Some(self.spec.grid.edge(*bin).micros()))
+            .collect();
         let mut columns: Vec<ArrayRef> = vec![Arc::new(times.with_timezone(self.spec.zone.written()))];
         columns.extend(self.groups.columns(parts.iter().map(|((_, group), _)| *group))?);
-        columns.push(Arc::new(parts.iter().map(|(_, amount)| Some(*amount)).collect::<Float64Array>()));
+        columns.push(Arc::new(
+            parts
+                .iter()
+                .map(|(_, amount)| Some(*amount))
+                .collect::<Float64Array>(),
+        ));
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 }
@@ -332,7 +367,11 @@ struct Groups {
 
 impl Groups {
     fn new(spec: &AmountsSpec, input: &SchemaRef) -> Result<Self> {
-        let columns = spec.group.iter().map(|name| input.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        let columns = spec
+            .group
+            .iter()
+            .map(|name| input.index_of(name))
+            .collect::<Result<Vec<_>, _>>()?;
         let fields = columns
             .iter()
             .map(|column| SortField::new(input.field(*column).data_type().clone()));
@@ -347,7 +386,11 @@ impl Groups {
     }
 
     fn numbers(&mut self, batch: &RecordBatch) -> Result<Vec<u32>> {
-        let columns: Vec<ArrayRef> = self.columns.iter().map(|column| Arc::clone(batch.column(*column))).collect();
+        let columns: Vec<ArrayRef> = self
+            .columns
+            .iter()
+            .map(|column| Arc::clone(batch.column(*column)))
+            .collect();
         let rows = self.converter.convert_columns(&columns)?;
         let mut numbers = Vec::with_capacity(batch.num_rows());
         for row in &rows {
@@ -368,7 +411,9 @@ impl Groups {
     }
 
     fn columns(&self, numbers: impl Iterator<Item = u32>) -> Result<Vec<ArrayRef>> {
-        let rows = numbers.filter_map(|number| self.rows.get(number as usize)).map(OwnedRow::row);
+        let rows = numbers
+            .filter_map(|number| self.rows.get(number as usize))
+            .map(OwnedRow::row);
         Ok(self.converter.convert_rows(rows)?)
     }
 }

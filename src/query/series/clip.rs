@@ -13,7 +13,11 @@ impl Clip {
     /// What of `windows` lies between two moments.
     pub(super) fn new(windows: &Windows, from: i64, to: i64) -> Self {
         let within = |window: &TimeRange| (window.start().micros().max(from), window.end().micros().min(to));
-        let windows = windows.as_slice().iter().map(within).filter(|(start, end)| start < end);
+        let windows = windows
+            .as_slice()
+            .iter()
+            .map(within)
+            .filter(|(start, end)| start < end);
         Self {
             windows: windows.collect(),
         }
@@ -53,8 +57,13 @@ mod tests {
 
     #[test]
     fn rule_9_2c_only_what_lies_in_a_window_is_left() {
-        let window = |start, end| TimeRange::new(Instant::from_micros(start), Instant::from_micros(end)).unwrap();
-        let clip = Clip::new(&Windows::new([window(10, 20), window(30, 40), window(60, 70)]), 0, 50);
+        let window =
+            |start, end| TimeRange::new(Instant::from_micros(start), Instant::from_micros(end)).unwrap();
+        let clip = Clip::new(
+            &Windows::new([window(10, 20), window(30, 40), window(60, 70)]),
+            0,
+            50,
+        );
         assert_eq!(clip.parts(0, 90).collect::<Vec<_>>(), [(10, 20), (30, 40)]);
         assert_eq!(clip.parts(15, 35).collect::<Vec<_>>(), [(15, 20), (30, 35)]);
         assert_eq!(clip.parts(20, 30).count(), 0);

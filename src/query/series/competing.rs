@@ -1,4 +1,5 @@
-//! Competing of which the best source counts, on a grid: each bin has the part of every sample that counts in it, rule 1.3.
+//! Competing of which the best source counts, on a grid: each bin has the part of every sample that counts in
+//! it, rule 1.3.
 
 use super::bins::Place;
 use super::calculation::Calculation;
@@ -79,7 +80,11 @@ impl Competing {
             let piece = self.resolver.piece(self.piece);
             let piece_start = piece.map(|piece| piece.start.max(self.within_piece));
             let instant = self.resolver.instants.get(self.instant).copied();
-            let Some(moment) = piece_start.into_iter().chain(instant.map(|instant| instant.at)).min() else {
+            let Some(moment) = piece_start
+                .into_iter()
+                .chain(instant.map(|instant| instant.at))
+                .min()
+            else {
                 break;
             };
             if moment >= self.place.end {
@@ -100,7 +105,11 @@ impl Competing {
                     let end = piece.end.min(self.place.end);
                     self.bin.sum.add(piece.amount(moment, end));
                     self.bin.touched = true;
-                    self.bin.samples += if moment == piece.start { piece.new_samples } else { piece.samples };
+                    self.bin.samples += if moment == piece.start {
+                        piece.new_samples
+                    } else {
+                        piece.samples
+                    };
                     (self.piece, self.within_piece) = if end == piece.end {
                         (self.piece + 1, i64::MIN)
                     } else {

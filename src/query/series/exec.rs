@@ -29,8 +29,9 @@ use super::spec::{Counting, Measure, SeriesSpec};
 
 /// One metric on a grid.
 ///
-/// Its input has one partition with the columns `start_time`, `end_time`, `value`, and, where the best source counts, `source` and `source_class`, in the
-/// order of (start, end, id); `id` where the answer depends on it. Rows of the output are bins, in their order; all batches but the last are of one size.
+/// Its input has one partition with the columns `start_time`, `end_time`, `value`, and, where the best source
+/// counts, `source` and `source_class`, in the order of (start, end, id); `id` where the answer depends on
+/// it. Rows of the output are bins, in their order; all batches but the last are of one size.
 #[derive(Clone, Debug)]
 pub struct SeriesExec {
     input: Arc<dyn ExecutionPlan>,
@@ -43,7 +44,12 @@ pub struct SeriesExec {
 
 impl SeriesExec {
     #[must_use]
-    pub fn new(input: Arc<dyn ExecutionPlan>, spec: Arc<SeriesSpec>, windows: Windows, ranking: Arc<Ranking>) -> Self {
+    pub fn new(
+        input: Arc<dyn ExecutionPlan>,
+        spec: Arc<SeriesSpec>,
+        windows: Windows,
+        ranking: Arc<Ranking>,
+    ) -> Self {
         let properties = Arc::new(one_ordered_partition(spec.schema()));
         Self {
             input,
@@ -85,11 +91,17 @@ impl ExecutionPlan for SeriesExec {
         vec![&self.input]
     }
 
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let Ok([input]) = <[_; 1]>::try_from(children) else {
             return internal_err!("a series has one input");
         };
@@ -108,13 +120,21 @@ impl ExecutionPlan for SeriesExec {
         let place = Place::first(spec.grid.clone());
         let clip = Clip::new(&self.windows, place.start, place.edge(place.last()));
         let evaluator = match spec.measure {
-            Measure::Amounts(Counting::BestSource) => Evaluator::Competing(Box::new(Competing::new(spec, place, clip))),
+            Measure::Amounts(Counting::BestSource) => {
+                Evaluator::Competing(Box::new(Competing::new(spec, place, clip)))
+            }
             Measure::Amounts(Counting::Everything) => {
                 Evaluator::Independent(Box::new(Independent::new(spec, Reading::Amount, place, clip)))
             }
-            Measure::Levels { base, .. } => Evaluator::Independent(Box::new(Independent::new(spec, Reading::Level(base), place, clip))),
+            Measure::Levels { base, .. } => Evaluator::Independent(Box::new(Independent::new(
+                spec,
+                Reading::Level(base),
+                place,
+                clip,
+            ))),
         };
-        let ranking = (spec.measure.counting() == Counting::BestSource).then(|| Ranking::clone(&self.ranking));
+        let ranking =
+            (spec.measure.counting() == Counting::BestSource).then(|| Ranking::clone(&self.ranking));
         Ok(Box::pin(SeriesStream {
             input: Some(self.input.execute(0, Arc::clone(&context))?),
             reader: RowReader::new(ranking, spec.needs_ids()),

@@ -16,7 +16,8 @@ use futures::{Stream, StreamExt as _};
 
 use super::exec::one_ordered_partition;
 
-/// The first column of the first series, and all other columns of all of them. The series have the same bins and drop none.
+/// The first column of the first series, and all other columns of all of them. The series have the same bins
+/// and drop none.
 #[derive(Clone, Debug)]
 pub struct GroupedExec {
     series: Vec<Arc<dyn ExecutionPlan>>,
@@ -28,7 +29,13 @@ impl GroupedExec {
     pub fn new(series: Vec<Arc<dyn ExecutionPlan>>) -> Self {
         let mut fields: Vec<Arc<Field>> = Vec::new();
         for one in &series {
-            fields.extend(one.schema().fields().iter().skip(usize::from(!fields.is_empty())).cloned());
+            fields.extend(
+                one.schema()
+                    .fields()
+                    .iter()
+                    .skip(usize::from(!fields.is_empty()))
+                    .cloned(),
+            );
         }
         let properties = Arc::new(one_ordered_partition(Arc::new(Schema::new(fields))));
         Self { series, properties }
@@ -54,11 +61,17 @@ impl ExecutionPlan for GroupedExec {
         self.series.iter().collect()
     }
 
-    fn apply_expressions(&self, _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(Self::new(children)))
     }
 
@@ -106,7 +119,13 @@ impl Stream for GroupedStream {
         }
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
         for batch in self.columns.iter_mut().filter_map(|column| column.batch.take()) {
-            arrays.extend(batch.columns().iter().skip(usize::from(!arrays.is_empty())).cloned());
+            arrays.extend(
+                batch
+                    .columns()
+                    .iter()
+                    .skip(usize::from(!arrays.is_empty()))
+                    .cloned(),
+            );
         }
         // Series of different lengths do not fit together, and say so here.
         Poll::Ready(Some(Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)))

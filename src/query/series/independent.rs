@@ -1,7 +1,9 @@
-//! Samples that compete with no other for time, on a grid: each is laid by itself into the bins that it touches.
+//! Samples that compete with no other for time, on a grid: each is laid by itself into the bins that it
+//! touches.
 //!
-//! A level is a point of every such bin, rule 1.5a, and per bin the points of one source or of all count, rules 1.4c and 1.4d. A logged amount gives each
-//! bin its part, rules 1.3 and 1.4b. Holds the samples that reach beyond the bin, and what is known of the bin.
+//! A level is a point of every such bin, rule 1.5a, and per bin the points of one source or of all count,
+//! rules 1.4c and 1.4d. A logged amount gives each bin its part, rules 1.3 and 1.4b. Holds the samples that
+//! reach beyond the bin, and what is known of the bin.
 
 use super::bins::Place;
 use super::calculation::Calculation;
@@ -118,7 +120,9 @@ impl Independent {
     /// Takes the row, and those that go the same way. They begin before the end of the bin.
     fn take(&mut self, rows: &Rows) {
         let row = self.row;
-        let (Some(&start), Some(&end), Some(&value)) = (rows.starts.get(row), rows.ends.get(row), rows.values.get(row)) else {
+        let (Some(&start), Some(&end), Some(&value)) =
+            (rows.starts.get(row), rows.ends.get(row), rows.values.get(row))
+        else {
             return;
         };
         self.row += 1;
@@ -140,7 +144,9 @@ impl Independent {
             }
             return;
         }
-        let Some(until) = self.clip.until(start) else { return };
+        let Some(until) = self.clip.until(start) else {
+            return;
+        };
         if self.needs.only_summary() {
             self.row = row + self.summarise(rows, row, until.min(self.place.end));
             return;
@@ -176,7 +182,9 @@ impl Independent {
     }
 
     fn touch(&mut self, span: &Span) {
-        let overlap = self.clip.length(span.start.max(self.place.start), span.end.min(self.place.end));
+        let overlap = self
+            .clip
+            .length(span.start.max(self.place.start), span.end.min(self.place.end));
         if overlap > 0 {
             let value = match self.reading {
                 Reading::Level(_) => span.value,

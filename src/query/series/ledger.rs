@@ -140,7 +140,8 @@ impl Ledger {
         }
     }
 
-    /// Keeps a sample while it is in the sweep; where it is kept. `decided`: no piece to come begins before it.
+    /// Keeps a sample while it is in the sweep; where it is kept. `decided`: no piece to come begins before
+    /// it.
     pub(super) fn keep(&mut self, sample: Sample, rank: u64, decided: i64) -> usize {
         if self.free.is_empty() && self.open.len() >= self.crowded {
             let ended = |(slot, open): (usize, &Open)| (open.sample.end <= decided).then_some(slot);
@@ -159,7 +160,9 @@ impl Ledger {
     /// A sample that nothing else touches.
     pub(super) fn record_alone(&mut self, sample: Sample) {
         let mut alone = Open::new(sample, sample.standing.rank);
-        let Self { clip, counts, pieces, .. } = self;
+        let Self {
+            clip, counts, pieces, ..
+        } = self;
         for (start, end) in clip.parts(sample.start, sample.end) {
             pieces.push(piece(start, end, counts.as_ref(), std::iter::once(&mut alone)));
         }
@@ -167,7 +170,11 @@ impl Ledger {
 
     /// What the sweep found.
     pub(super) fn record(&mut self, stretch: &Stretch<'_, Claim>) {
-        let winner = stretch.winners.first().and_then(|winner| self.open.get(winner.slot)).copied();
+        let winner = stretch
+            .winners
+            .first()
+            .and_then(|winner| self.open.get(winner.slot))
+            .copied();
         match winner {
             Some(winner) if self.showed_several(&winner) => self.record_beside(stretch, &winner),
             _ => self.record_winners(stretch.start, stretch.end, stretch.winners),
@@ -176,11 +183,16 @@ impl Ledger {
 
     /// Bytes on the heap.
     pub(super) fn memory(&self) -> usize {
-        self.open.capacity() * (size_of::<Open>() + size_of::<Claim>()) + self.pieces.capacity() * size_of::<Piece>()
+        self.open.capacity() * (size_of::<Open>() + size_of::<Claim>())
+            + self.pieces.capacity() * size_of::<Piece>()
     }
 
     fn showed_several(&self, open: &Open) -> bool {
-        let shown = self.shown.get(open.sample.standing.source as usize).copied().flatten();
+        let shown = self
+            .shown
+            .get(open.sample.standing.source as usize)
+            .copied()
+            .flatten();
         shown.is_some_and(|shown| shown.several)
     }
 
@@ -220,8 +232,8 @@ impl Ledger {
         }
     }
 
-    /// A source never suppresses itself, also where some of its samples show a better class than others: those of its others that lie in the stretch
-    /// count beside the winners.
+    /// A source never suppresses itself, also where some of its samples show a better class than others:
+    /// those of its others that lie in the stretch count beside the winners.
     fn record_beside(&mut self, stretch: &Stretch<'_, Claim>, winner: &Open) {
         let is_beside = |open: &Open| {
             open.sample.standing.source == winner.sample.standing.source
@@ -248,14 +260,23 @@ impl Ledger {
             let &[start, end] = cut else { continue };
             counting.clear();
             counting.extend_from_slice(stretch.winners);
-            counting.extend(beside.iter().filter(|claim| claim.start <= start && claim.end >= end));
+            counting.extend(
+                beside
+                    .iter()
+                    .filter(|claim| claim.start <= start && claim.end >= end),
+            );
             self.record_winners(start, end, &counting);
         }
     }
 }
 
 /// The piece of one sample, if there is one.
-fn piece<'o>(start: i64, end: i64, counts: Option<&Grid>, mut sample: impl Iterator<Item = &'o mut Open>) -> Piece {
+fn piece<'o>(
+    start: i64,
+    end: i64,
+    counts: Option<&Grid>,
+    mut sample: impl Iterator<Item = &'o mut Open>,
+) -> Piece {
     let mut piece = Piece {
         start,
         end,

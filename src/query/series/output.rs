@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Float64Builder, Int64Builder, ListBuilder, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Builder, Int64Builder, ListBuilder, RecordBatch, TimestampMicrosecondArray,
+};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 
@@ -93,8 +95,12 @@ impl Output {
         self.base.append_option(filled(cell.base));
         for (calculation, column) in &mut self.columns {
             match column {
-                Column::Number(numbers) if *calculation == Calculation::RollingMean => numbers.append_option(filled(cell.rolling)),
-                Column::Number(numbers) => numbers.append_option(filled(cell.points.and_then(|points| points.number(*calculation)))),
+                Column::Number(numbers) if *calculation == Calculation::RollingMean => {
+                    numbers.append_option(filled(cell.rolling))
+                }
+                Column::Number(numbers) => {
+                    numbers.append_option(filled(cell.points.and_then(|points| points.number(*calculation))))
+                }
                 Column::Whole(counts) => counts.append_value(cell.count as i64),
                 Column::List(lists) => match cell.points.filter(|points| points.summary.count > 0) {
                     Some(points) if *calculation == Calculation::Uniques => {
@@ -111,7 +117,8 @@ impl Output {
         }
     }
 
-    /// The bins from `place` on that have nothing, up to bin `until`, as many as there is room for. `place` moves behind the last of them.
+    /// The bins from `place` on that have nothing, up to bin `until`, as many as there is room for. `place`
+    /// moves behind the last of them.
     pub(super) fn push_empty(&mut self, place: &mut Place, until: u64, rolling: Option<f64>) {
         if self.gaps.drop {
             place.move_to(until);
@@ -121,7 +128,8 @@ impl Output {
         let until = until.min(place.index.saturating_add(room));
         if self.columns.is_empty() {
             let bins = until.saturating_sub(place.index) as usize;
-            self.times.extend((place.index..until).map(|index| place.edge(index)));
+            self.times
+                .extend((place.index..until).map(|index| place.edge(index)));
             if self.gaps.replace {
                 self.base.append_value_n(0.0, bins);
             } else {
@@ -137,7 +145,8 @@ impl Output {
 
     /// What was gathered, in the order in which it came.
     pub(super) fn take(&mut self) -> Result<RecordBatch> {
-        let times = TimestampMicrosecondArray::from(std::mem::take(&mut self.times)).with_timezone(Arc::clone(&self.zone));
+        let times = TimestampMicrosecondArray::from(std::mem::take(&mut self.times))
+            .with_timezone(Arc::clone(&self.zone));
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(times), Arc::new(self.base.finish())];
         arrays.extend(self.columns.iter_mut().map(|(_, column)| -> ArrayRef {
             match column {

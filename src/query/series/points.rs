@@ -15,7 +15,8 @@ pub(super) struct Point {
     pub(super) overlap: i64,
 }
 
-/// Count, sum and extremes: all that is needed of points which nobody asks for one by one. Those of parts add up to those of the whole.
+/// Count, sum and extremes: all that is needed of points which nobody asks for one by one. Those of parts add
+/// up to those of the whole.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::query) struct Summary {
     pub(in crate::query) count: u64,
@@ -108,7 +109,11 @@ impl Points {
         }
         if needs.places {
             let place = |point: &Point| (point.start, point.id);
-            if self.first.as_ref().is_none_or(|first| place(&point) < place(first)) {
+            if self
+                .first
+                .as_ref()
+                .is_none_or(|first| place(&point) < place(first))
+            {
                 self.first = Some(point);
             }
             if self.last.as_ref().is_none_or(|last| place(&point) >= place(last)) {
@@ -124,7 +129,10 @@ impl Points {
     pub(super) fn clear(&mut self) {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
-        *self = Self { values, ..Self::default() };
+        *self = Self {
+            values,
+            ..Self::default()
+        };
     }
 
     /// The number that stands for all of them; `None` without points.
@@ -158,7 +166,9 @@ impl Points {
             Calculation::Median => quantile(&self.values, 0.5),
             Calculation::Percentile(percentile) => quantile(&self.values, percentile.fraction()),
             Calculation::Std => deviation(&self.values),
-            Calculation::Uniques | Calculation::AllPoints | Calculation::RollingMean | Calculation::Count => None,
+            Calculation::Uniques | Calculation::AllPoints | Calculation::RollingMean | Calculation::Count => {
+                None
+            }
         }
     }
 
@@ -270,7 +280,10 @@ mod tests {
             points(&[(70.0, 0, 0), (80.0, 1, 0)]).base(Base::EquivalentLevel),
             77.403_626_894_942_44,
         );
-        close(points(&[(70.0, 0, 10), (120.0, 1, 0)]).base(Base::EquivalentLevel), 70.0);
+        close(
+            points(&[(70.0, 0, 10), (120.0, 1, 0)]).base(Base::EquivalentLevel),
+            70.0,
+        );
         assert_eq!(points(&[]).base(Base::EquivalentLevel), None);
     }
 

@@ -48,7 +48,10 @@ impl<Authority> Archive<Authority> {
     }
 
     /// Series of one person on one grid side by side, all as of one moment.
-    pub async fn series_grouped(&self, asked: Vec<SeriesSource<'_, Authority>>) -> Result<Prepared, QueryError> {
+    pub async fn series_grouped(
+        &self,
+        asked: Vec<SeriesSource<'_, Authority>>,
+    ) -> Result<Prepared, QueryError> {
         let (plans, versions) = self.series_plans(asked).await?;
         Ok(prepared(Arc::new(GroupedExec::new(plans)), versions))
     }
@@ -65,7 +68,12 @@ impl<Authority> Archive<Authority> {
             None => self.series_rows(&asked, snapshot)?,
         };
         let windows = asked.permit.windows().clone();
-        Ok(Arc::new(SeriesExec::new(rows, Arc::new(asked.spec), windows, Arc::clone(ranking))))
+        Ok(Arc::new(SeriesExec::new(
+            rows,
+            Arc::new(asked.spec),
+            windows,
+            Arc::clone(ranking),
+        )))
     }
 
     /// The rows in `snapshot` that the permit lets be seen, as a series reads them.
@@ -75,24 +83,47 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         match &asked.stages {
-            Some(stages) => Ok(levels_of(self.resolved_stages(asked.permit, asked.source, snapshot, stages)?)?),
+            Some(stages) => Ok(levels_of(self.resolved_stages(
+                asked.permit,
+                asked.source,
+                snapshot,
+                stages,
+            )?)?),
             None => self.samples(asked, snapshot),
         }
     }
 
     /// What each series makes of several sources, in their order.
-    pub(in crate::query) async fn series_rankings(&self, asked: &[SeriesSource<'_, Authority>]) -> Result<Vec<Arc<Ranking>>, QueryError> {
-        let ranked = asked.iter().find(|one| one.spec.measure.counting() == Counting::BestSource);
+    pub(in crate::query) async fn series_rankings(
+        &self,
+        asked: &[SeriesSource<'_, Authority>],
+    ) -> Result<Vec<Arc<Ranking>>, QueryError> {
+        let ranked = asked
+            .iter()
+            .find(|one| one.spec.measure.counting() == Counting::BestSource);
         let known = match ranked {
-            Some(one) => self.catalog.sources_of(one.permit.owner()).await.map_err(StoreError::from)?,
+            Some(one) => self
+                .catalog
+                .sources_of(one.permit.owner())
+                .await
+                .map_err(StoreError::from)?,
             None => Vec::new(),
         };
-        let ranking = |one: &SeriesSource<'_, Authority>| Arc::new(Ranking::new(SourceOrder::new(known.clone(), &one.spec.chosen_sources)));
+        let ranking = |one: &SeriesSource<'_, Authority>| {
+            Arc::new(Ranking::new(SourceOrder::new(
+                known.clone(),
+                &one.spec.chosen_sources,
+            )))
+        };
         Ok(asked.iter().map(ranking).collect())
     }
 
     /// The stored columns that the series needs.
-    fn samples(&self, asked: &SeriesSource<'_, Authority>, snapshot: &Snapshot) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    fn samples(
+        &self,
+        asked: &SeriesSource<'_, Authority>,
+        snapshot: &Snapshot,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let SeriesSource {
             permit,
             source,
@@ -112,9 +143,14 @@ impl<Authority> Archive<Authority> {
         } else {
             self.stored_without_ids(permit, source, snapshot, &columns)?
         };
-        let Some(condition) = &condition else { return Ok(rows) };
+        let Some(condition) = &condition else {
+            return Ok(rows);
+        };
         let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
-        let condition = self.engine.state().create_physical_expr(condition.clone(), &schema)?;
+        let condition = self
+            .engine
+            .state()
+            .create_physical_expr(condition.clone(), &schema)?;
         Ok(Arc::new(FilterExec::try_new(condition, rows)?))
     }
 
@@ -169,7 +205,12 @@ impl<Authority> Archive<Authority> {
 /// Stages as levels.
 fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan>> {
     let schema = stages.schema();
-    let columns = [("start_time", "start_time"), ("end_time", "end_time"), ("stage", "value")].map(|(name, alias)| {
+    let columns = [
+        ("start_time", "start_time"),
+        ("end_time", "end_time"),
+        ("stage", "value"),
+    ]
+    .map(|(name, alias)| {
         let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name)?));
         Ok(ProjectionExpr {
             expr,

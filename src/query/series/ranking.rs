@@ -1,7 +1,7 @@
 //! Whose samples are preferred: rule 1.4e as numbers.
 //!
-//! A ranking is made once for a question, from the order of the person's sources; the class of a source comes with each row. The same sources and the
-//! same order give the same ranks, whatever order rows come in.
+//! A ranking is made once for a question, from the order of the person's sources; the class of a source comes
+//! with each row. The same sources and the same order give the same ranks, whatever order rows come in.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -36,7 +36,10 @@ const STRANGERS: u32 = 1 << 31;
 impl Ranking {
     #[must_use]
     pub fn new(order: SourceOrder) -> Self {
-        Self { order, ..Self::default() }
+        Self {
+            order,
+            ..Self::default()
+        }
     }
 
     /// Equal for equal orders.
@@ -65,8 +68,12 @@ impl Ranking {
     pub(super) fn standing(&self, source: u32, class: i8) -> Standing {
         let place = self.places.get(source as usize);
         let recency = place.map_or(u32::MAX, |place| place.recency);
-        let chosen = place.map(|place| u64::from(place.chosen)).filter(|chosen| *chosen < CLASSES);
-        let tier = chosen.unwrap_or_else(|| CLASSES + u64::from(class.clamp(0, SourceClass::Import.code() + 1).unsigned_abs()));
+        let chosen = place
+            .map(|place| u64::from(place.chosen))
+            .filter(|chosen| *chosen < CLASSES);
+        let tier = chosen.unwrap_or_else(|| {
+            CLASSES + u64::from(class.clamp(0, SourceClass::Import.code() + 1).unsigned_abs())
+        });
         Standing {
             source,
             rank: tier << 32 | u64::from(recency),
@@ -102,14 +109,25 @@ mod tests {
     #[test]
     fn rule_1_4e_own_order_then_class_then_the_newer_then_the_id() {
         use SourceClass::{Hand, Import, Other, Phone, Worn};
-        let sources = vec![known("old", 1, 9), known("new", 5, 8), known("twin", 5, 7), known("first", 2, 6)];
+        let sources = vec![
+            known("old", 1, 9),
+            known("new", 5, 8),
+            known("twin", 5, 7),
+            known("first", 2, 6),
+        ];
         let mut ranking = Ranking::new(SourceOrder::new(sources, &[Uuid::from_u128(6)]));
         assert_eq!(
-            best_first(&mut ranking, vec![("old", Worn), ("new", Worn), ("twin", Worn), ("first", Import)]),
+            best_first(
+                &mut ranking,
+                vec![("old", Worn), ("new", Worn), ("twin", Worn), ("first", Import)]
+            ),
             ["first", "twin", "new", "old"]
         );
         assert_eq!(
-            best_first(&mut ranking, vec![("new", Import), ("old", Hand), ("twin", Other)]),
+            best_first(
+                &mut ranking,
+                vec![("new", Import), ("old", Hand), ("twin", Other)]
+            ),
             ["old", "twin", "new"]
         );
         assert_eq!(

@@ -1,7 +1,9 @@
-//! Who counts where several sources have amounts for the same time: rule 1.4a, in one pass over samples in the order of their starts.
+//! Who counts where several sources have amounts for the same time: rule 1.4a, in one pass over samples in
+//! the order of their starts.
 //!
-//! Intervals go through the sweep that sleep uses too, and come out as pieces of time with what counts there. Instants wait until all intervals that begin
-//! no later have been seen; then it is known whether a better source covers them. Holds what is open at one moment.
+//! Intervals go through the sweep that sleep uses too, and come out as pieces of time with what counts there.
+//! Instants wait until all intervals that begin no later have been seen; then it is known whether a better
+//! source covers them. Holds what is open at one moment.
 
 use crate::model::grid::Grid;
 use crate::query::sweep::Sweep;
@@ -66,7 +68,8 @@ impl Resolver {
         }
     }
 
-    /// Samples that count together in a part of time each have a piece of their own, so that they can be told apart.
+    /// Samples that count together in a part of time each have a piece of their own, so that they can be told
+    /// apart.
     pub(super) fn apart(mut self) -> Self {
         self.ledger.apart = true;
         self
@@ -74,7 +77,11 @@ impl Resolver {
 
     /// Takes the next sample. None to come starts before `next`.
     pub(super) fn push(&mut self, sample: Sample, next: i64) {
-        if self.waiting.first().is_some_and(|waiting| waiting.start < sample.start) {
+        if self
+            .waiting
+            .first()
+            .is_some_and(|waiting| waiting.start < sample.start)
+        {
             self.settle_instants();
         }
         if sample.start >= sample.end {
@@ -133,11 +140,17 @@ impl Resolver {
 
     /// Bytes on the heap.
     pub(super) fn memory(&self) -> usize {
-        self.ledger.memory() + self.instants.capacity() * size_of::<CountedInstant>() + self.waiting.capacity() * size_of::<Sample>()
+        self.ledger.memory()
+            + self.instants.capacity() * size_of::<CountedInstant>()
+            + self.waiting.capacity() * size_of::<Sample>()
     }
 
     fn cover(&mut self, sample: Sample) {
-        match self.covers.iter_mut().find(|cover| cover.standing == sample.standing) {
+        match self
+            .covers
+            .iter_mut()
+            .find(|cover| cover.standing == sample.standing)
+        {
             Some(cover) => cover.end = cover.end.max(sample.end),
             None => self.covers.push(Cover {
                 standing: sample.standing,
@@ -146,11 +159,16 @@ impl Resolver {
         }
     }
 
-    /// Of the instants at one moment those count that no better source covers, by an interval or by an instant.
+    /// Of the instants at one moment those count that no better source covers, by an interval or by an
+    /// instant.
     fn settle_instants(&mut self) {
         let Some(first) = self.waiting.first() else { return };
         let at = first.start;
-        let covering = self.covers.iter().filter(|cover| cover.end > at).map(|cover| cover.standing);
+        let covering = self
+            .covers
+            .iter()
+            .filter(|cover| cover.end > at)
+            .map(|cover| cover.standing);
         let present = covering.chain(self.waiting.iter().map(|instant| instant.standing));
         // The best of all, and the best of those of another source.
         let mut best: Option<Standing> = None;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::{cast, filter_record_batch, is_not_null};
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Float64Type, Int8Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
 use datafusion::common::{Result, internal_datafusion_err};
 
 use crate::model::registry::dictionary_text;
@@ -39,7 +41,11 @@ enum Standings {
 
 impl Rows {
     pub(super) fn id(&self, row: usize) -> [u8; 16] {
-        let id = self.ids.as_ref().filter(|ids| row < ids.len()).map(|ids| ids.value(row));
+        let id = self
+            .ids
+            .as_ref()
+            .filter(|ids| row < ids.len())
+            .map(|ids| ids.value(row));
         id.and_then(|id| id.try_into().ok()).unwrap_or_default()
     }
 
@@ -68,7 +74,10 @@ impl Rows {
             Standings::Each(standings) => {
                 let rest = standings.get(row..).unwrap_or_default();
                 let first = rest.first();
-                rest.iter().take(within).take_while(|standing| Some(*standing) == first).count()
+                rest.iter()
+                    .take(within)
+                    .take_while(|standing| Some(*standing) == first)
+                    .count()
             }
         }
     }
@@ -121,7 +130,10 @@ impl RowReader {
             ids: ids.and_then(|ids| ids.as_fixed_size_binary_opt()).cloned(),
             standings: self.standings(batch)?,
             cells: cells(batch)?,
-            long: batch.column_by_name(CELL_LONG).and_then(|long| long.as_boolean_opt()).cloned(),
+            long: batch
+                .column_by_name(CELL_LONG)
+                .and_then(|long| long.as_boolean_opt())
+                .cloned(),
         })
     }
 
@@ -137,14 +149,26 @@ impl RowReader {
         let sources = sources
             .as_dictionary_opt::<Int32Type>()
             .ok_or_else(|| internal_datafusion_err!("source is no dictionary"))?;
-        let known = self.dictionary.take().filter(|(entries, _)| Arc::ptr_eq(entries, sources.values()));
+        let known = self
+            .dictionary
+            .take()
+            .filter(|(entries, _)| Arc::ptr_eq(entries, sources.values()));
         let (entries, numbers) = known.unwrap_or_else(|| {
             let texts = sources.values().as_string_opt::<i32>();
-            let keys = texts.into_iter().flat_map(|texts| texts.iter().map(Option::unwrap_or_default));
-            (Arc::clone(sources.values()), keys.map(|key| ranking.number(key)).collect())
+            let keys = texts
+                .into_iter()
+                .flat_map(|texts| texts.iter().map(Option::unwrap_or_default));
+            (
+                Arc::clone(sources.values()),
+                keys.map(|key| ranking.number(key)).collect(),
+            )
         });
         let nameless = ranking.number("");
-        let number = |key: Option<i32>| key.and_then(|key| numbers.get(key as usize)).copied().unwrap_or(nameless);
+        let number = |key: Option<i32>| {
+            key.and_then(|key| numbers.get(key as usize))
+                .copied()
+                .unwrap_or(nameless)
+        };
         let class = |row: usize| {
             if classes.is_null(row) {
                 SourceClass::Other.code()
@@ -158,7 +182,10 @@ impl RowReader {
         let standings = if batch.num_rows() > 0 && one_source && one_class {
             Standings::Same(ranking.standing(number(keys.values().first().copied()), class(0)))
         } else {
-            let each = keys.iter().enumerate().map(|(row, key)| ranking.standing(number(key), class(row)));
+            let each = keys
+                .iter()
+                .enumerate()
+                .map(|(row, key)| ranking.standing(number(key), class(row)));
             Standings::Each(each.collect())
         };
         self.dictionary = Some((entries, numbers));

@@ -105,7 +105,10 @@ impl SeriesSpec {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some(self.zone.written().into()));
-        let mut fields = vec![Field::new("time", time, false), Field::new(&self.column, DataType::Float64, true)];
+        let mut fields = vec![
+            Field::new("time", time, false),
+            Field::new(&self.column, DataType::Float64, true),
+        ];
         fields.extend(self.calculations.iter().map(|calculation| {
             let data_type = match calculation.form() {
                 Form::Number => DataType::Float64,
@@ -119,7 +122,9 @@ impl SeriesSpec {
 
     /// Whether every value of a bin is kept until the bin is done.
     pub(super) fn needs_values(&self) -> bool {
-        self.calculations.iter().any(|calculation| calculation.needs_values())
+        self.calculations
+            .iter()
+            .any(|calculation| calculation.needs_values())
     }
 
     /// The cells that can stand for rows in this series, as far as the question goes.
@@ -128,9 +133,14 @@ impl SeriesSpec {
             .into_iter()
             .find(|step| self.grid.begins_at_multiples_of(step.micros()))?;
         let kind = match self.measure {
-            Measure::Amounts(counting) if self.calculations.is_empty() => {
-                Kind::Amounts(counting, if counting == Counting::BestSource { ranking() } else { 0 })
-            }
+            Measure::Amounts(counting) if self.calculations.is_empty() => Kind::Amounts(
+                counting,
+                if counting == Counting::BestSource {
+                    ranking()
+                } else {
+                    0
+                },
+            ),
             Measure::Levels {
                 base: Base::Mean,
                 counting,
@@ -142,7 +152,10 @@ impl SeriesSpec {
 
     pub(super) fn needs_places(&self) -> bool {
         let base = matches!(self.measure, Measure::Levels { base: Base::Last, .. });
-        base || self.calculations.iter().any(|calculation| calculation.needs_places())
+        base || self
+            .calculations
+            .iter()
+            .any(|calculation| calculation.needs_places())
     }
 
     /// Whether the answer depends on the order of records that start and end together.

@@ -1,6 +1,7 @@
 //! Sums that keep what plain addition loses.
 
-/// A sum of floats with the running error of its additions beside it, so that amounts cut into many parts add up to the whole again.
+/// A sum of floats with the running error of its additions beside it, so that amounts cut into many parts add
+/// up to the whole again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::query) struct Sum {
     total: f64,

@@ -8,11 +8,13 @@ mod twin;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int8Array, Int32Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    Array, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int8Array, Int32Array, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
+};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::collect;
@@ -72,7 +74,10 @@ fn spec(measure: Measure, grid: Grid) -> SeriesSpec {
 }
 
 fn calculating(calculations: &[&str], spec: SeriesSpec) -> SeriesSpec {
-    let calculations = calculations.iter().map(|name| name.parse::<Calculation>().unwrap()).collect();
+    let calculations = calculations
+        .iter()
+        .map(|name| name.parse::<Calculation>().unwrap())
+        .collect();
     SeriesSpec { calculations, ..spec }
 }
 
@@ -91,37 +96,68 @@ fn stored_schema() -> SchemaRef {
 fn stored(samples: &[Sample]) -> RecordBatch {
     let mut rows: Vec<(usize, Sample)> = samples.iter().copied().enumerate().collect();
     rows.sort_by_key(|(id, sample)| (sample.start, sample.end, *id));
-    let ids = rows.iter().map(|(id, _)| Uuid::from_u128(*id as u128).into_bytes());
+    let ids = rows
+        .iter()
+        .map(|(id, _)| Uuid::from_u128(*id as u128).into_bytes());
     let times = |time: fn(&Sample) -> i64| {
         let times: Vec<i64> = rows.iter().map(|(_, sample)| time(sample)).collect();
         Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))
     };
-    let keys: Int32Array = rows.iter().map(|(_, sample)| Some(sample.source as i32)).collect();
+    let keys: Int32Array = rows
+        .iter()
+        .map(|(_, sample)| Some(sample.source as i32))
+        .collect();
     let sources = DictionaryArray::new(keys, Arc::new(StringArray::from(KEYS.to_vec())));
     RecordBatch::try_new(
         stored_schema(),
         vec![
-            Arc::new(FixedSizeBinaryArray::try_from_iter(ids).unwrap_or_else(|_| FixedSizeBinaryArray::new_null(16, 0))),
+            Arc::new(
+                FixedSizeBinaryArray::try_from_iter(ids)
+                    .unwrap_or_else(|_| FixedSizeBinaryArray::new_null(16, 0)),
+            ),
             times(|sample| sample.start),
             times(|sample| sample.end),
-            Arc::new(rows.iter().map(|(_, sample)| Some(sample.value)).collect::<Float64Array>()),
+            Arc::new(
+                rows.iter()
+                    .map(|(_, sample)| Some(sample.value))
+                    .collect::<Float64Array>(),
+            ),
             Arc::new(sources),
-            Arc::new(rows.iter().map(|(_, sample)| Some(sample.class)).collect::<Int8Array>()),
+            Arc::new(
+                rows.iter()
+                    .map(|(_, sample)| Some(sample.class))
+                    .collect::<Int8Array>(),
+            ),
         ],
     )
     .unwrap()
 }
 
 /// The series in batches, from rows that come `step` at a time.
-async fn batches(samples: &[Sample], spec: &SeriesSpec, windows: &[TimeRange], step: usize) -> Vec<RecordBatch> {
+async fn batches(
+    samples: &[Sample],
+    spec: &SeriesSpec,
+    windows: &[TimeRange],
+    step: usize,
+) -> Vec<RecordBatch> {
     let rows = stored(samples);
     let parts = (0..rows.num_rows())
         .step_by(step)
         .map(|from| rows.slice(from, step.min(rows.num_rows() - from)));
     let input = MemorySourceConfig::try_new_exec(&[parts.collect()], stored_schema(), None).unwrap();
-    let ranking = Arc::new(Ranking::new(SourceOrder::new(known_sources(), &spec.chosen_sources)));
-    let plan = SeriesExec::new(input, Arc::new(spec.clone()), Windows::new(windows.iter().copied()), ranking);
-    collect(Arc::new(plan), Arc::new(TaskContext::default())).await.unwrap()
+    let ranking = Arc::new(Ranking::new(SourceOrder::new(
+        known_sources(),
+        &spec.chosen_sources,
+    )));
+    let plan = SeriesExec::new(
+        input,
+        Arc::new(spec.clone()),
+        Windows::new(windows.iter().copied()),
+        ranking,
+    );
+    collect(Arc::new(plan), Arc::new(TaskContext::default()))
+        .await
+        .unwrap()
 }
 
 async fn series(samples: &[Sample], spec: &SeriesSpec, windows: &[TimeRange], step: usize) -> RecordBatch {
@@ -129,7 +165,11 @@ async fn series(samples: &[Sample], spec: &SeriesSpec, windows: &[TimeRange], st
 }
 
 fn times(batch: &RecordBatch) -> Vec<i64> {
-    batch.column(0).as_primitive::<TimestampMicrosecondType>().values().to_vec()
+    batch
+        .column(0)
+        .as_primitive::<TimestampMicrosecondType>()
+        .values()
+        .to_vec()
 }
 
 /// A column of numbers, whole or not.

@@ -1,7 +1,8 @@
 //! How long each stage lasted in each period of a calendar.
 //!
-//! The unit is the time that one cycle spends in one stage, or, where cycles are split, the part of it that lies in one period. A cycle without the stage
-//! is no unit, so that it does not count as nothing. Periods come in order, hence one is open at a time.
+//! The unit is the time that one cycle spends in one stage, or, where cycles are split, the part of it that
+//! lies in one period. A cycle without the stage is no unit, so that it does not count as nothing. Periods
+//! come in order, hence one is open at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -36,9 +37,16 @@ impl AggregateSpec {
     pub fn schema(&self) -> SchemaRef {
         let time = |name: &str| {
             let zone = self.zone.written().into();
-            Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some(zone)), false)
+            Field::new(
+                name,
+                DataType::Timestamp(TimeUnit::Microsecond, Some(zone)),
+                false,
+            )
         };
-        let mut fields = vec![time("period_start_time"), Field::new("value", DataType::Int64, false)];
+        let mut fields = vec![
+            time("period_start_time"),
+            Field::new("value", DataType::Int64, false),
+        ];
         fields.extend(self.functions.iter().map(|function| {
             let kind = if *function == Function::Avg {
                 DataType::Float64
@@ -91,7 +99,8 @@ pub struct Total {
 pub struct Totals {
     spec: AggregateSpec,
     periods: Periods,
-    /// What has happened and is not counted yet: a row may be split into more periods than fit into one batch.
+    /// What has happened and is not counted yet: a row may be split into more periods than fit into one
+    /// batch.
     events: VecDeque<Event>,
     /// Of the open cycle, or its part in the open period.
     units: BTreeMap<i64, Unit>,
@@ -143,7 +152,8 @@ impl Totals {
         self.events.len() + self.ready.len()
     }
 
-    /// Totals of periods that have passed, when there are enough for a batch. After the last cycle, `ended`, whatever is left.
+    /// Totals of periods that have passed, when there are enough for a batch. After the last cycle, `ended`,
+    /// whatever is left.
     pub fn take(&mut self, ended: bool) -> Option<Vec<Total>> {
         while self.ready.len() < BATCH_ROWS {
             match self.events.pop_front() {
@@ -165,7 +175,11 @@ impl Totals {
                 self.lasted(stage, start, end.min(next));
                 if end > next {
                     self.end_units();
-                    self.events.push_front(Event::Lasted { stage, start: next, end });
+                    self.events.push_front(Event::Lasted {
+                        stage,
+                        start: next,
+                        end,
+                    });
                 }
             }
             (Event::Closed(cycle), mode) => {
@@ -251,7 +265,11 @@ const AHEAD: i64 = 48 * 3_600_000_000;
 
 impl Periods {
     const fn new(length: Truncation, zone: Zone) -> Self {
-        Self { length, zone, grid: None }
+        Self {
+            length,
+            zone,
+            grid: None,
+        }
     }
 
     /// The period that a moment lies in: its start and its end.
@@ -266,7 +284,8 @@ impl Periods {
             if end == i64::MAX {
                 return (self.length.trunc(&self.zone, at).micros(), i64::MAX);
             }
-            self.grid = TimeRange::new(at, Instant::from_micros(end)).map(|range| self.length.grid(&self.zone, range));
+            self.grid = TimeRange::new(at, Instant::from_micros(end))
+                .map(|range| self.length.grid(&self.zone, range));
             ahead = ahead.saturating_mul(8);
         }
     }

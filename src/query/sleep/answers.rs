@@ -122,7 +122,9 @@ impl CycleSink for AggregateAnswer {
 impl Answer for AggregateAnswer {
     fn take(&mut self, _reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>> {
         let totals = self.totals.take(ended);
-        totals.map(|totals| aggregate::batch(&totals, &self.spec, &self.schema)).transpose()
+        totals
+            .map(|totals| aggregate::batch(&totals, &self.spec, &self.schema))
+            .transpose()
     }
 
     fn waiting(&self) -> usize {

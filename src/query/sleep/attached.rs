@@ -1,15 +1,20 @@
 //! Cycles with what other metrics did in them.
 //!
-//! Cycles come in order, and so do the samples of each metric. Around each cycle lies a window; the samples that touch it are held until it has passed, and
-//! the machine of series computes its bins from them. Every sample is read once, however many cycles there are; what is held is what touches one window.
+//! Cycles come in order, and so do the samples of each metric. Around each cycle lies a window; the samples
+//! that touch it are held until it has passed, and the machine of series computes its bins from them. Every
+//! sample is read once, however many cycles there are; what is held is what touches one window.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, BooleanArray, ListArray, RecordBatch, StructArray};
+use datafusion::arrow::array::{
+    Array as _, ArrayRef, AsArray, BooleanArray, ListArray, RecordBatch, StructArray,
+};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimestampMicrosecondType,
+};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -18,7 +23,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
 use futures::{Stream, StreamExt as _};
 
 use crate::model::grid::Grid;
@@ -29,7 +36,8 @@ use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
 /// Cycles that leave together: their windows are long lists.
 const CYCLES: usize = 128;
 
-/// How far windows reach beyond their cycles, and how wide their bins are, in microseconds; and how much one window may hold.
+/// How far windows reach beyond their cycles, and how wide their bins are, in microseconds; and how much one
+/// window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reach {
     pub before: i64,
@@ -41,7 +49,9 @@ pub struct Reach {
 
 /// A cycle lasts so long, and a metric is so dense in it, that its row would be without measure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{cells} cells of {column} around one cycle exceed the limit of {limit}; ask for a shorter range, or without this metric")]
+#[error(
+    "{cells} cells of {column} around one cycle exceed the limit of {limit}; ask for a shorter range, or without this metric"
+)]
 pub struct TooManyCells {
     pub column: String,
     pub cells: u64,
@@ -53,7 +63,8 @@ pub struct TooManyCells {
 pub struct Attached {
     /// Its samples, as a series reads them: sorted by start.
     pub rows: Arc<dyn ExecutionPlan>,
-    /// The series of a window, with the name of the column; each window has a grid of its own in place of this one's.
+    /// The series of a window, with the name of the column; each window has a grid of its own in place of
+    /// this one's.
     pub spec: SeriesSpec,
     /// What of the metric may be seen.
     pub windows: Windows,
@@ -63,11 +74,16 @@ pub struct Attached {
 impl Attached {
     fn item_fields(&self) -> Fields {
         let series = self.spec.schema();
-        let names = ["time", "value"]
-            .into_iter()
-            .chain(self.spec.calculations.iter().map(|calculation| calculation.name()));
+        let names = ["time", "value"].into_iter().chain(
+            self.spec
+                .calculations
+                .iter()
+                .map(|calculation| calculation.name()),
+        );
         let fields = series.fields().iter().zip(names);
-        fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect()
+        fields
+            .map(|(field, name)| field.as_ref().clone().with_name(name))
+            .collect()
     }
 
     fn item(&self) -> FieldRef {
@@ -89,11 +105,13 @@ impl AttachedExec {
     #[must_use]
     pub fn new(cycles: Arc<dyn ExecutionPlan>, metrics: Vec<Attached>, reach: Reach) -> Self {
         let mut fields: Vec<FieldRef> = cycles.schema().fields().iter().cloned().collect();
-        fields.extend(
-            metrics
-                .iter()
-                .map(|metric| Arc::new(Field::new(&metric.spec.column, DataType::List(metric.item()), false))),
-        );
+        fields.extend(metrics.iter().map(|metric| {
+            Arc::new(Field::new(
+                &metric.spec.column,
+                DataType::List(metric.item()),
+                false,
+            ))
+        }));
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::new(Schema::new(fields))),
             Partitioning::UnknownPartitioning(1),
@@ -111,8 +129,17 @@ impl AttachedExec {
 
 impl DisplayAs for AttachedExec {
     fn fmt_as(&self, _format: DisplayFormatType, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let columns: Vec<&str> = self.metrics.iter().map(|metric| metric.spec.column.as_str()).collect();
-        write!(formatter, "AttachedExec: {}, {:?}", columns.join(", "), self.reach)
+        let columns: Vec<&str> = self
+            .metrics
+            .iter()
+            .map(|metric| metric.spec.column.as_str())
+            .collect();
+        write!(
+            formatter,
+            "AttachedExec: {}, {:?}",
+            columns.join(", "),
+            self.reach
+        )
     }
 }
 
@@ -130,7 +157,10 @@ impl ExecutionPlan for AttachedExec {
         std::iter::once(&self.cycles).chain(rows).collect()
     }
 
-    fn apply_expressions(&self, _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
@@ -149,8 +179,14 @@ impl ExecutionPlan for AttachedExec {
         Ok(Arc::new(Self::new(cycles, metrics, self.reach)))
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -173,7 +209,10 @@ impl ExecutionPlan for AttachedExec {
             schema: self.schema(),
             context,
         };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), attached(attaching))))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            self.schema(),
+            attached(attaching),
+        )))
     }
 }
 
@@ -215,7 +254,10 @@ impl Attaching {
             let mut lengths = Vec::with_capacity(count);
             let mut bins = Vec::new();
             for (start, end) in starts.iter().zip(ends) {
-                let window = (start.saturating_sub(self.reach.before), end.saturating_add(self.reach.after));
+                let window = (
+                    start.saturating_sub(self.reach.before),
+                    end.saturating_add(self.reach.after),
+                );
                 let series = metric.series(window, self.reach, &self.context).await?;
                 lengths.push(series.iter().map(RecordBatch::num_rows).sum());
                 bins.extend(series);
@@ -260,7 +302,12 @@ struct Held {
 
 impl Held {
     /// The bins of a window that have a value. Windows come in the order of their starts.
-    async fn series(&mut self, (start, end): (i64, i64), reach: Reach, context: &Arc<TaskContext>) -> Result<Vec<RecordBatch>> {
+    async fn series(
+        &mut self,
+        (start, end): (i64, i64),
+        reach: Reach,
+        context: &Arc<TaskContext>,
+    ) -> Result<Vec<RecordBatch>> {
         let held = std::mem::take(&mut self.rows);
         for rows in held {
             self.hold(&rows, start)?;
@@ -268,7 +315,10 @@ impl Held {
         while let Some(input) = self.input.as_mut().filter(|_| self.read_until < end) {
             match input.next().await.transpose()? {
                 Some(rows) => {
-                    self.read_until = times(&rows, "start_time")?.last().copied().unwrap_or(self.read_until);
+                    self.read_until = times(&rows, "start_time")?
+                        .last()
+                        .copied()
+                        .unwrap_or(self.read_until);
                     self.hold(&rows, start)?;
                 }
                 None => self.input = None,
@@ -302,7 +352,8 @@ impl Held {
             // In parts, and once more when they become lists.
             self.made.try_grow(2 * size_of_rows(&batch)?)?;
             bins.push(batch);
-            // The samples are in memory, so that nothing else gives way to deadlines and to callers who have left.
+            // The samples are in memory, so that nothing else gives way to deadlines and to callers who have
+            // left.
             tokio::task::consume_budget().await;
         }
         Ok(bins)
@@ -319,7 +370,11 @@ impl Held {
             }
         }
         let spec = &self.metric.spec;
-        let bins = touched.min((end.saturating_sub(start) / bin).cast_unsigned().saturating_add(1));
+        let bins = touched.min(
+            (end.saturating_sub(start) / bin)
+                .cast_unsigned()
+                .saturating_add(1),
+        );
         let cells = bins.saturating_mul(1 + spec.calculations.len() as u64);
         if cells <= reach.most_cells {
             return Ok(());
@@ -340,7 +395,11 @@ impl Held {
         if touching == rows.num_rows() {
             self.rows.push(rows.clone());
         } else if touching > 0 {
-            let mask: BooleanArray = starts.iter().zip(ends).map(|times| Some(touches(times))).collect();
+            let mask: BooleanArray = starts
+                .iter()
+                .zip(ends)
+                .map(|times| Some(touches(times)))
+                .collect();
             self.rows.push(filter_record_batch(rows, &mask)?);
         }
         Ok(())
@@ -355,7 +414,12 @@ impl Held {
         } else {
             StructArray::try_new(fields, bins.columns().to_vec(), None)?
         };
-        let lists = ListArray::try_new(self.metric.item(), OffsetBuffer::from_lengths(lengths), Arc::new(values), None)?;
+        let lists = ListArray::try_new(
+            self.metric.item(),
+            OffsetBuffer::from_lengths(lengths),
+            Arc::new(values),
+            None,
+        )?;
         Ok(Arc::new(lists))
     }
 }

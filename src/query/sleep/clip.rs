@@ -17,7 +17,9 @@ impl Clip {
     pub fn to(windows: &Windows) -> Self {
         let windows = windows.as_slice().iter();
         Self {
-            windows: windows.map(|window| (window.start().micros(), window.end().micros())).collect(),
+            windows: windows
+                .map(|window| (window.start().micros(), window.end().micros()))
+                .collect(),
             passed: 0,
         }
     }
@@ -33,10 +35,19 @@ impl Clip {
 
     /// The parts of `[start, end)` that lie in a window, in order.
     pub fn parts(&mut self, start: i64, end: i64, emit: &mut impl FnMut(i64, i64)) {
-        while self.windows.get(self.passed).is_some_and(|window| window.1 <= start) {
+        while self
+            .windows
+            .get(self.passed)
+            .is_some_and(|window| window.1 <= start)
+        {
             self.passed += 1;
         }
-        for &(from, to) in self.windows.iter().skip(self.passed).take_while(|window| window.0 < end) {
+        for &(from, to) in self
+            .windows
+            .iter()
+            .skip(self.passed)
+            .take_while(|window| window.0 < end)
+        {
             emit(start.max(from), end.min(to));
         }
     }
@@ -44,7 +55,11 @@ impl Clip {
     /// The parts of `[start, end)` that lie in a window, for spans in any order.
     pub fn parts_of_any(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let first = self.windows.partition_point(|window| window.1 <= start);
-        let inside = self.windows.iter().skip(first).take_while(move |window| window.0 < end);
+        let inside = self
+            .windows
+            .iter()
+            .skip(first)
+            .take_while(move |window| window.0 < end);
         inside.map(move |&(from, to)| (start.max(from), end.min(to)))
     }
 }

@@ -1,7 +1,8 @@
 //! Cycles: what lies between two gaps.
 //!
-//! Rows of gap stages do not make a cycle and do not lengthen it; those inside a cycle belong to it, the others to none. Cycles that share no time with
-//! the range that was asked for are not told of, and numbers count those that are.
+//! Rows of gap stages do not make a cycle and do not lengthen it; those inside a cycle belong to it, the
+//! others to none. Cycles that share no time with the range that was asked for are not told of, and numbers
+//! count those that are.
 
 use std::collections::VecDeque;
 

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use super::clip::Clip;
 
-/// Samples of being in bed that a cycle may still touch. A sample that lies inside another says nothing that the other does not, so starts and ends
-/// of those that are kept both rise: a month in bed hides every night in it.
+/// Samples of being in bed that a cycle may still touch. A sample that lies inside another says nothing that
+/// the other does not, so starts and ends of those that are kept both rise: a month in bed hides every night
+/// in it.
 #[derive(Debug)]
 pub struct InBed {
     clip: Clip,
@@ -49,7 +50,11 @@ impl InBed {
     #[must_use]
     pub fn block(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
         let first = self.samples.partition_point(|sample| sample.1 < start);
-        let near = self.samples.iter().skip(first).take_while(|sample| sample.0 <= end);
+        let near = self
+            .samples
+            .iter()
+            .skip(first)
+            .take_while(|sample| sample.0 <= end);
         let parts = near.flat_map(|&(from, to)| self.clip.parts_of_any(from, to));
         let mut touching: Vec<(i64, i64)> = parts.filter(|part| part.0 <= end && part.1 >= start).collect();
         touching.sort_unstable();

@@ -96,7 +96,12 @@ impl Chains {
         // Rows of the same start leave together, because their ends decide their order.
         while let Some(first) = self.waiting.front().filter(|_| self.ended > 0) {
             let start = first.start;
-            let group = self.waiting.iter().take(self.ended).take_while(|row| row.start == start).count();
+            let group = self
+                .waiting
+                .iter()
+                .take(self.ended)
+                .take_while(|row| row.start == start)
+                .count();
             if group == self.ended && self.waiting.get(group).is_some_and(|row| row.start == start) {
                 return;
             }

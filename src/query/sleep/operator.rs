@@ -1,4 +1,5 @@
-//! The machines as one operator of a plan: samples in, sorted by their starts; an answer out, as it becomes known.
+//! The machines as one operator of a plan: samples in, sorted by their starts; an answer out, as it becomes
+//! known.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
@@ -44,7 +47,8 @@ pub struct SleepExec {
 }
 
 impl SleepExec {
-    /// `input` has the key columns and `value`, and `source` where the question needs it; one partition, sorted by start.
+    /// `input` has the key columns and `value`, and `source` where the question needs it; one partition,
+    /// sorted by start.
     #[must_use]
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
@@ -80,7 +84,13 @@ impl SleepExec {
 
     pub(super) fn machine(&self) -> Box<dyn Machine> {
         let reader = SampleReader::new(Arc::clone(&self.stages), self.question.needs_sources());
-        let clip = |clips: bool| if clips { Clip::to(&self.windows) } else { Clip::nothing() };
+        let clip = |clips: bool| {
+            if clips {
+                Clip::to(&self.windows)
+            } else {
+                Clip::nothing()
+            }
+        };
         match &self.question {
             Question::Resolved => Box::new(Resolve {
                 reader,
@@ -112,7 +122,11 @@ impl SleepExec {
                 joiner: Joiner::Neighbours(None),
                 cycles: finder(spec),
                 sink: CyclesAnswer {
-                    summaries: Summaries::new(spec.clone(), Arc::clone(&self.stages), InBed::new(clip(spec.clip))),
+                    summaries: Summaries::new(
+                        spec.clone(),
+                        Arc::clone(&self.stages),
+                        InBed::new(clip(spec.clip)),
+                    ),
                     stages: Arc::clone(&self.stages),
                 },
             }),
@@ -172,7 +186,10 @@ impl ExecutionPlan for SleepExec {
         vec![&self.input]
     }
 
-    fn apply_expressions(&self, _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
@@ -189,8 +206,14 @@ impl ExecutionPlan for SleepExec {
         }))
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -248,7 +271,8 @@ impl Running {
             }
             if let Some(batch) = self.samples.next().await {
                 self.machine.push(&batch?)?;
-                self.memory.try_resize(self.machine.waiting() * size_of::<Row>())?;
+                self.memory
+                    .try_resize(self.machine.waiting() * size_of::<Row>())?;
             } else {
                 self.machine.finish();
                 self.ended = true;
@@ -268,13 +292,17 @@ struct Resolve {
 
 impl Machine for Resolve {
     fn push(&mut self, samples: &RecordBatch) -> Result<()> {
-        let Self { rows, joiner, ready, .. } = self;
+        let Self {
+            rows, joiner, ready, ..
+        } = self;
         let mut emit = |row: Row| joiner.push(row, &mut |row| ready.push(&row));
         self.reader.read(samples, |sample| rows.push(sample, &mut emit))
     }
 
     fn finish(&mut self) {
-        let Self { rows, joiner, ready, .. } = self;
+        let Self {
+            rows, joiner, ready, ..
+        } = self;
         rows.finish(&mut |row| joiner.push(row, &mut |row| ready.push(&row)));
         joiner.finish(&mut |row| ready.push(&row));
     }
@@ -312,7 +340,9 @@ impl<S: Answer> Machine for Pipeline<S> {
         } = self;
         self.reader.read(samples, |sample| {
             sink.sample(&sample);
-            rows.push(sample, &mut |row| joiner.push(row, &mut |row| cycles.push(row, sink)));
+            rows.push(sample, &mut |row| {
+                joiner.push(row, &mut |row| cycles.push(row, sink))
+            });
         })
     }
 

@@ -1,7 +1,8 @@
-//! From samples to rows: one sample wins each moment, or all are shown; either way nothing lies outside of what may be seen.
+//! From samples to rows: one sample wins each moment, or all are shown; either way nothing lies outside of
+//! what may be seen.
 //!
-//! Who wins is decided by samples as they were recorded, and only then is anything cut: the owner and a reader who sees a part of a night see the same
-//! winners in it.
+//! Who wins is decided by samples as they were recorded, and only then is anything cut: the owner and a
+//! reader who sees a part of a night see the same winners in it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -66,7 +67,10 @@ impl Rows {
         match &mut self.way {
             Way::Resolved(sweep) => sweep.push(sample, &mut |stretch| won(clip, &stretch, emit)),
             Way::Apart(waiting) => {
-                while waiting.peek().is_some_and(|Reverse(first)| first.start < sample.start) {
+                while waiting
+                    .peek()
+                    .is_some_and(|Reverse(first)| first.start < sample.start)
+                {
                     emit_first(waiting, emit);
                 }
                 clip.parts(sample.start, sample.end, &mut |start, end| {
@@ -101,7 +105,9 @@ impl Rows {
 
 fn won(clip: &mut Clip, stretch: &Stretch<'_, Sample>, emit: &mut impl FnMut(Row)) {
     if let Some(winner) = stretch.winners.first() {
-        clip.parts(stretch.start, stretch.end, &mut |start, end| emit(Row::of(winner, start, end)));
+        clip.parts(stretch.start, stretch.end, &mut |start, end| {
+            emit(Row::of(winner, start, end))
+        });
     }
 }
 

@@ -105,7 +105,11 @@ impl StageRows {
     }
 
     /// The rows so far. `name` gives the id under which a source is listed.
-    pub fn take(&mut self, schema: &SchemaRef, name: impl Fn(SourceNumber) -> Option<Uuid>) -> Result<RecordBatch> {
+    pub fn take(
+        &mut self,
+        schema: &SchemaRef,
+        name: impl Fn(SourceNumber) -> Option<Uuid>,
+    ) -> Result<RecordBatch> {
         let cycle = std::mem::take(&mut self.cycle);
         let rows = std::mem::take(&mut self.rows);
         let each = |value: fn(&Row) -> i64| rows.iter().map(value).collect::<Vec<i64>>();

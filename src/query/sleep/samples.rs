@@ -69,7 +69,9 @@ impl SampleReader {
         let values = column(rows, "value")?.as_primitive_opt::<Float64Type>();
         let ids = column(rows, "id")?.as_fixed_size_binary_opt();
         let (Some(starts), Some(ends), Some(values), Some(ids)) = (starts, ends, values, ids) else {
-            return Err(internal_datafusion_err!("samples of sleep are stored in other columns"));
+            return Err(internal_datafusion_err!(
+                "samples of sleep are stored in other columns"
+            ));
         };
         let sources = match &mut self.sources {
             Some(sources) => sources.numbers(column(rows, "source")?)?,
@@ -81,7 +83,10 @@ impl SampleReader {
                 continue;
             }
             let stage = value as i64;
-            let known = self.stages.get(stage).filter(|_| value.fract() == 0.0 && values.is_valid(row));
+            let known = self
+                .stages
+                .get(stage)
+                .filter(|_| value.fract() == 0.0 && values.is_valid(row));
             let Some(known) = known else {
                 return Err(exec_datafusion_err!(
                     "a stored sample of sleep has a stage that is not in the table of stages: {value}"
@@ -127,9 +132,16 @@ impl Sources {
         let column = cast(column, &dictionary_text())?;
         let dictionary = column.as_dictionary::<Int32Type>();
         let values = dictionary.values().as_string::<i32>();
-        let known: Vec<SourceNumber> = values.iter().map(|key| self.number(key.unwrap_or_default())).collect();
+        let known: Vec<SourceNumber> = values
+            .iter()
+            .map(|key| self.number(key.unwrap_or_default()))
+            .collect();
         let nameless = self.number("");
-        let number = |key: Option<i32>| key.and_then(|key| known.get(key as usize)).copied().unwrap_or(nameless);
+        let number = |key: Option<i32>| {
+            key.and_then(|key| known.get(key as usize))
+                .copied()
+                .unwrap_or(nameless)
+        };
         Ok(dictionary.keys().iter().map(number).collect())
     }
 

@@ -38,7 +38,8 @@ impl Question {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CyclesSpec {
     pub range: TimeRange,
-    /// Whether samples are cut to what may be seen. Otherwise cycles stay whole, and are shown when they share time with the range.
+    /// Whether samples are cut to what may be seen. Otherwise cycles stay whole, and are shown when they
+    /// share time with the range.
     pub clip: bool,
     /// Microseconds without sleep that part two cycles: so many, or more.
     pub gap: i64,

@@ -20,7 +20,10 @@ impl StageTable {
 
     #[must_use]
     pub fn get(&self, number: i64) -> Option<&SleepStage> {
-        let place = self.stages.binary_search_by_key(&number, |stage| stage.stage).ok()?;
+        let place = self
+            .stages
+            .binary_search_by_key(&number, |stage| stage.stage)
+            .ok()?;
         self.stages.get(place)
     }
 
@@ -37,7 +40,10 @@ impl StageTable {
     /// The stage that stands for being in bed.
     #[must_use]
     pub fn in_bed(&self) -> i64 {
-        self.stages.iter().find(|stage| stage.is_in_bed).map_or(0, |stage| stage.stage)
+        self.stages
+            .iter()
+            .find(|stage| stage.is_in_bed)
+            .map_or(0, |stage| stage.stage)
     }
 
     /// `0 (in_bed), 1 (awake), …`, for messages.

@@ -21,7 +21,8 @@ use super::stages::StageTable;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub number: i64,
-    /// The first start and the last end of stages other than being in bed, or of being in bed where there is nothing else.
+    /// The first start and the last end of stages other than being in bed, or of being in bed where there is
+    /// nothing else.
     pub start: i64,
     pub end: i64,
     pub asleep: i64,
@@ -41,14 +42,23 @@ pub struct StageTotal {
     pub latency: i64,
 }
 
-/// The summary of the rows of a cycle. `in_bed` is what its sources say about being in bed; they may say nothing. `None` when none of the
-/// rows has a stage that is shown.
-pub fn summarise(number: i64, rows: &[Row], in_bed: Vec<(i64, i64)>, stages: &StageTable, spec: &CyclesSpec) -> Option<Summary> {
+/// The summary of the rows of a cycle. `in_bed` is what its sources say about being in bed; they may say
+/// nothing. `None` when none of the rows has a stage that is shown.
+pub fn summarise(
+    number: i64,
+    rows: &[Row],
+    in_bed: Vec<(i64, i64)>,
+    stages: &StageTable,
+    spec: &CyclesSpec,
+) -> Option<Summary> {
     if !rows.iter().any(|row| spec.shows(row.stage)) {
         return None;
     }
     let only_in_bed = rows.iter().all(|row| stages.is_in_bed(row.stage));
-    let told: Vec<&Row> = rows.iter().filter(|row| only_in_bed || !stages.is_in_bed(row.stage)).collect();
+    let told: Vec<&Row> = rows
+        .iter()
+        .filter(|row| only_in_bed || !stages.is_in_bed(row.stage))
+        .collect();
     let start = told.first()?.start;
     let end = told.last()?.end;
     let asleep = || rows.iter().filter(|row| stages.is_asleep(row.stage));
@@ -200,7 +210,13 @@ pub fn columns(cycles: &[Summary], stages: &StageTable) -> Result<Vec<ArrayRef>>
     let in_bed_stage = stages.in_bed();
     let in_bed: Vec<Vec<(i64, i64, i64)>> = cycles
         .iter()
-        .map(|cycle| cycle.in_bed.iter().map(|&(start, end)| (start, end, in_bed_stage)).collect())
+        .map(|cycle| {
+            cycle
+                .in_bed
+                .iter()
+                .map(|&(start, end)| (start, end, in_bed_stage))
+                .collect()
+        })
         .collect();
     Ok(vec![
         numbers(each(|cycle| cycle.number)),
@@ -219,7 +235,9 @@ pub fn columns(cycles: &[Summary], stages: &StageTable) -> Result<Vec<ArrayRef>>
         numbers(each(|cycle| {
             cycle.in_bed.iter().map(|(start, end)| end - start).sum::<i64>() / 1000
         })),
-        numbers(each(|cycle| milliseconds(in_bed_start(cycle), cycle.start).max(0))),
+        numbers(each(|cycle| {
+            milliseconds(in_bed_start(cycle), cycle.start).max(0)
+        })),
         interval_lists(intervals)?,
         total_lists(cycles)?,
         interval_lists(in_bed.iter().map(Vec::as_slice))?,
@@ -235,7 +253,11 @@ fn interval_lists<'a>(lists: impl Iterator<Item = &'a [(i64, i64, i64)]> + Clone
     let columns = vec![
         moments(flat.iter().map(|interval| interval.0).collect()),
         moments(flat.iter().map(|interval| interval.1).collect()),
-        numbers(flat.iter().map(|interval| milliseconds(interval.0, interval.1)).collect()),
+        numbers(
+            flat.iter()
+                .map(|interval| milliseconds(interval.0, interval.1))
+                .collect(),
+        ),
         numbers(flat.iter().map(|interval| interval.2).collect()),
     ];
     lists_of(interval_fields(), lists.map(<[_]>::len), columns)
@@ -248,11 +270,24 @@ fn total_lists(cycles: &[Summary]) -> Result<ArrayRef> {
         numbers(flat().map(|total| total.length / 1000).collect()),
         numbers(flat().map(|total| total.latency / 1000).collect()),
     ];
-    lists_of(total_fields(), cycles.iter().map(|cycle| cycle.totals.len()), columns)
+    lists_of(
+        total_fields(),
+        cycles.iter().map(|cycle| cycle.totals.len()),
+        columns,
+    )
 }
 
-fn lists_of(fields: Fields, lengths: impl Iterator<Item = usize>, columns: Vec<ArrayRef>) -> Result<ArrayRef> {
+fn lists_of(
+    fields: Fields,
+    lengths: impl Iterator<Item = usize>,
+    columns: Vec<ArrayRef>,
+) -> Result<ArrayRef> {
     let values = StructArray::try_new(fields.clone(), columns, None)?;
-    let lists = ListArray::try_new(item(fields), OffsetBuffer::from_lengths(lengths), Arc::new(values), None)?;
+    let lists = ListArray::try_new(
+        item(fields),
+        OffsetBuffer::from_lengths(lengths),
+        Arc::new(values),
+        None,
+    )?;
     Ok(Arc::new(lists))
 }

@@ -8,8 +8,8 @@ mod sql;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int32Array, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, TimestampMicrosecondType};
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -85,7 +85,10 @@ pub fn stored(samples: &[Given], batch: usize) -> Vec<RecordBatch> {
 
 fn rows(samples: &[Given]) -> RecordBatch {
     let times = |value: fn(&Given) -> i64| -> ArrayRef {
-        Arc::new(TimestampMicrosecondArray::from_iter_values(samples.iter().map(|sample| value(sample) * SECOND)).with_timezone("UTC"))
+        Arc::new(
+            TimestampMicrosecondArray::from_iter_values(samples.iter().map(|sample| value(sample) * SECOND))
+                .with_timezone("UTC"),
+        )
     };
     let ids = samples.iter().map(|sample| sample.id.to_be_bytes());
     let keys = Int32Array::from_iter_values(samples.iter().map(|sample| sample.source as i32));
@@ -94,14 +97,20 @@ fn rows(samples: &[Given]) -> RecordBatch {
         Arc::new(FixedSizeBinaryArray::try_from_iter(ids).unwrap()),
         times(|sample| sample.start),
         times(|sample| sample.end),
-        Arc::new(Float64Array::from_iter_values(samples.iter().map(|sample| sample.stage as f64))),
+        Arc::new(Float64Array::from_iter_values(
+            samples.iter().map(|sample| sample.stage as f64),
+        )),
         Arc::new(DictionaryArray::new(keys, Arc::new(names))),
     ];
     RecordBatch::try_new(storage(), columns).unwrap()
 }
 
 fn storage() -> Arc<Schema> {
-    let mut fields: Vec<Field> = key_schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+    let mut fields: Vec<Field> = key_schema()
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone())
+        .collect();
     fields.push(Field::new("value", DataType::Float64, true));
     fields.push(Field::new("source", dictionary_text(), true));
     assert_eq!(fields[1].data_type(), &timestamp());
@@ -151,12 +160,17 @@ pub fn integers_of(column: &ArrayRef) -> Vec<i64> {
 
 /// Rows of `Question::Resolved` or of stages: start, end, stage.
 pub fn hypnogram(batches: &[RecordBatch]) -> Vec<(i64, i64, i64)> {
-    let stage = if batches.first().is_some_and(|batch| batch.column_by_name("stage").is_some()) {
+    let stage = if batches
+        .first()
+        .is_some_and(|batch| batch.column_by_name("stage").is_some())
+    {
         "stage"
     } else {
         "sleep_stage"
     };
-    let times = seconds(batches, "start_time").into_iter().zip(seconds(batches, "end_time"));
+    let times = seconds(batches, "start_time")
+        .into_iter()
+        .zip(seconds(batches, "end_time"));
     times
         .zip(integers(batches, stage))
         .map(|((start, end), stage)| (start, end, stage))

@@ -38,7 +38,9 @@ async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
     };
     let file = bench.directory.path().join("objects").join(path);
     let good = std::fs::read(&file).unwrap();
-    let expected = read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await.unwrap();
+    let expected = read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece)
+        .await
+        .unwrap();
     let mut noticed = 0;
     for bit in (0..good.len() * 8).step_by(good.len() * 8 / 997) {
         let mut damaged = good.clone();
@@ -57,10 +59,15 @@ async fn a_flipped_bit_of_an_object_is_noticed_by_whoever_reads_it() {
 #[tokio::test]
 async fn an_object_that_was_cut_short_or_lost_is_noticed() {
     let bench = Bench::new().await;
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(1_000, NEW_YEAR_2024))
-        .await
-        .unwrap()
-        .remove(0);
+    let piece = write_batch(
+        &bench.objects,
+        &SystemIds,
+        target(person()),
+        &many(1_000, NEW_YEAR_2024),
+    )
+    .await
+    .unwrap()
+    .remove(0);
     let NewPlace::Object { path, .. } = &piece.place else {
         panic!("a tail piece")
     };
@@ -69,7 +76,10 @@ async fn an_object_that_was_cut_short_or_lost_is_noticed() {
     for length in [0, 1, good.len() / 2, good.len() - 1] {
         std::fs::write(&file, &good[..length]).unwrap();
         let read = read_back(&PieceFiles::new(bench.objects.clone(), 0), &piece).await;
-        assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{length} bytes: {read:?}");
+        assert!(
+            matches!(read, Err(StoreError::Corrupt { .. })),
+            "{length} bytes: {read:?}"
+        );
     }
     std::fs::remove_file(&file).unwrap();
     assert!(matches!(
@@ -130,7 +140,8 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
         damaged[bit / 8] ^= 1 << (bit % 8);
         let path = elsewhere.path().join(format!("{round}.sqlite"));
         std::fs::write(&path, &damaged).unwrap();
-        let Ok(catalog) = Catalog::open(&format!("sqlite://{}", path.display()), Arc::new(SystemClock)).await else {
+        let Ok(catalog) = Catalog::open(&format!("sqlite://{}", path.display()), Arc::new(SystemClock)).await
+        else {
             noticed += 1;
             continue;
         };
@@ -147,14 +158,21 @@ async fn a_flipped_bit_of_the_catalogue_is_noticed_by_whoever_reads_it() {
 #[tokio::test]
 async fn a_scrub_notices_an_object_that_is_not_what_was_written() {
     let bench = Bench::new().await;
-    let piece = write_batch(&bench.objects, &SystemIds, target(person()), &many(100, NEW_YEAR_2024))
-        .await
-        .unwrap()
-        .remove(0);
+    let piece = write_batch(
+        &bench.objects,
+        &SystemIds,
+        target(person()),
+        &many(100, NEW_YEAR_2024),
+    )
+    .await
+    .unwrap()
+    .remove(0);
     let NewPlace::Object { path, .. } = &piece.place else {
         panic!("a tail piece")
     };
-    verify_object(&bench.objects, path, piece.bytes, piece.checksum).await.unwrap();
+    verify_object(&bench.objects, path, piece.bytes, piece.checksum)
+        .await
+        .unwrap();
     let file = bench.directory.path().join("objects").join(path);
     let mut damaged = std::fs::read(&file).unwrap();
     damaged[1] ^= 1;

@@ -19,7 +19,11 @@ fn finder(bench: &Bench) -> Finder {
 }
 
 /// The values of the rows found, by id.
-async fn found(bench: &Bench, person: PersonId, ids: &[RecordId]) -> Result<HashMap<RecordId, f64>, StoreError> {
+async fn found(
+    bench: &Bench,
+    person: PersonId,
+    ids: &[RecordId],
+) -> Result<HashMap<RecordId, f64>, StoreError> {
     let snapshot = Snapshots::new(bench.catalog.clone(), 1 << 20)
         .get(person, &[heart_rate()])
         .await?
@@ -49,7 +53,8 @@ fn known_id(number: u8) -> RecordId {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// After any sequence of puts, replacements and deletions, in the tail and in objects, the search finds what a map would hold.
+    /// After any sequence of puts, replacements and deletions, in the tail and in objects, the search finds
+    /// what a map would hold.
     #[test]
     fn the_search_agrees_with_a_map(steps in prop::collection::vec((prop::collection::vec((0_u8..40, 0_u8..4), 1..12), any::<bool>()), 1..10)) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -84,7 +89,9 @@ async fn rows_are_found_in_every_row_group() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(300_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
+    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+        .await
+        .unwrap();
     bench.commit(change(person, 0, pieces)).await;
     let all = ids_of(&batch);
     let wanted: Vec<_> = [0, 1, 131_071, 131_072, 299_999]
@@ -93,7 +100,10 @@ async fn rows_are_found_in_every_row_group() {
         .chain([RecordId(Uuid::new_v4())])
         .collect();
     let found = found(&bench, person, &wanted).await.unwrap();
-    let values = batch.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+    let values = batch
+        .column_by_name("value")
+        .unwrap()
+        .as_primitive::<Float64Type>();
     assert_eq!(found.len(), 5);
     for row in [0, 1, 131_071, 131_072, 299_999] {
         assert!((found[&all[row]] - values.value(row)).abs() < f64::EPSILON);

@@ -1,4 +1,5 @@
-//! A disk without room refuses writes and goes on reading. Needs a directory on a file system of a few megabytes, which `ALMANAC_TEST_SMALL_DISK` names.
+//! A disk without room refuses writes and goes on reading. Needs a directory on a file system of a few
+//! megabytes, which `ALMANAC_TEST_SMALL_DISK` names.
 
 use bytes::Bytes;
 
@@ -9,7 +10,9 @@ use crate::catalog::records::{Bounds, NewPlace};
 use crate::model::time::Instant;
 
 fn noise(bytes: usize) -> Bytes {
-    (0..bytes.div_ceil(16)).flat_map(|_| *Uuid::new_v4().as_bytes()).collect()
+    (0..bytes.div_ceil(16))
+        .flat_map(|_| *Uuid::new_v4().as_bytes())
+        .collect()
 }
 
 fn bulky() -> NewPiece {
@@ -58,14 +61,27 @@ async fn a_full_disk_refuses_writes_and_goes_on_reading() {
     assert!(matches!(refused, CatalogError::Full { .. }), "{refused}");
     let refused = objects.put("data/large", noise(1 << 20)).await;
     assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
-    assert!(matches!(objects.get("data/large").await, Err(StoreError::Missing { .. })));
+    assert!(matches!(
+        objects.get("data/large").await,
+        Err(StoreError::Missing { .. })
+    ));
 
-    assert_eq!(catalog.versions(person, &[heart_rate()]).await.unwrap(), [version]);
+    assert_eq!(
+        catalog.versions(person, &[heart_rate()]).await.unwrap(),
+        [version]
+    );
     std::fs::remove_file(&filler).unwrap();
-    assert_eq!(catalog.commit(commit(version)).await.unwrap(), CommitOutcome::Done);
+    assert_eq!(
+        catalog.commit(commit(version)).await.unwrap(),
+        CommitOutcome::Done
+    );
     objects.put("data/large", noise(256 << 10)).await.unwrap();
     assert_eq!(
-        catalog.snapshot(person, &[heart_rate()], &|_| false).await.unwrap()[0].records,
+        catalog
+            .snapshot(person, &[heart_rate()], &|_| false)
+            .await
+            .unwrap()[0]
+            .records,
         version + 1
     );
 }

@@ -16,7 +16,10 @@ async fn each<F: Future>(what: &str, rounds: u32, mut work: impl FnMut() -> F) {
     for _ in 0..rounds {
         work().await;
     }
-    println!("{what}: {:.1} us", start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds));
+    println!(
+        "{what}: {:.1} us",
+        start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,7 +35,10 @@ async fn catalogue() {
     let piece = tail::piece(piece_id(), &batch, 1).unwrap();
     println!("a tail piece of one row: {} bytes", piece.bytes);
     let (blob, checksum) = tail::encode(&batch).unwrap();
-    each("decode it", 1000, || async { tail::decode(&blob, checksum).unwrap() }).await;
+    each("decode it", 1000, || async {
+        tail::decode(&blob, checksum).unwrap()
+    })
+    .await;
 
     let version = std::cell::Cell::new(0);
     each("commit one piece", 400, || async {
@@ -46,7 +52,13 @@ async fn catalogue() {
     each("commit 64 people with one piece each", 50, || async {
         let changes = people
             .iter()
-            .map(|person| change(*person, round.get(), vec![tail::piece(piece_id(), &batch, 1).unwrap()]))
+            .map(|person| {
+                change(
+                    *person,
+                    round.get(),
+                    vec![tail::piece(piece_id(), &batch, 1).unwrap()],
+                )
+            })
             .collect();
         assert_eq!(
             bench
@@ -66,7 +78,9 @@ async fn catalogue() {
         bench.catalog.versions(person, &[heart_rate()]).await.unwrap()
     })
     .await;
-    let five: Vec<TypeId> = ["HeartRate", "A", "B", "C", "D"].map(|name| TypeId(name.into())).into();
+    let five: Vec<TypeId> = ["HeartRate", "A", "B", "C", "D"]
+        .map(|name| TypeId(name.into()))
+        .into();
     each("versions of five types", 2000, || async {
         bench.catalog.versions(person, &five).await.unwrap()
     })
@@ -97,7 +111,9 @@ async fn objects() {
     let rows = 64 * 131_072;
     let batch = many(rows, NEW_YEAR_2024);
     let start = Moment::now();
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
+    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+        .await
+        .unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let bytes: i64 = pieces.iter().map(|piece| piece.bytes).sum();
     println!(

@@ -1,4 +1,5 @@
-//! What every object store promises: one suite for a directory, memory, and S3 where `ALMANAC_TEST_S3_URL` names a bucket.
+//! What every object store promises: one suite for a directory, memory, and S3 where `ALMANAC_TEST_S3_URL`
+//! names a bucket.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +17,18 @@ use crate::model::ids::SystemIds;
 fn all() -> Vec<(ObjectStorage, Option<tempfile::TempDir>)> {
     let directory = tempfile::tempdir().unwrap();
     let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().to_path_buf())).unwrap();
-    let mut stores = vec![(local, Some(directory)), (ObjectStorage::over(Arc::new(InMemory::new())), None)];
+    let mut stores = vec![
+        (local, Some(directory)),
+        (ObjectStorage::over(Arc::new(InMemory::new())), None),
+    ];
     if let Ok(url) = std::env::var("ALMANAC_TEST_S3_URL") {
-        let options = std::env::vars().filter(|(name, _)| name.starts_with("AWS_")).collect();
-        stores.push((ObjectStorage::open(&ObjectStoreSettings::S3 { url, options }).unwrap(), None));
+        let options = std::env::vars()
+            .filter(|(name, _)| name.starts_with("AWS_"))
+            .collect();
+        stores.push((
+            ObjectStorage::open(&ObjectStoreSettings::S3 { url, options }).unwrap(),
+            None,
+        ));
     }
     stores
 }
@@ -35,7 +44,10 @@ async fn what_was_put_is_there_whole_and_in_parts() {
         store.put(&path, Bytes::from_static(b"0123456789")).await.unwrap();
         assert_eq!(store.get(&path).await.unwrap(), "0123456789");
         assert_eq!(store.get_range(&path, 2..5).await.unwrap(), "234");
-        assert_eq!(store.get_ranges(&path, &[0..1, 8..10]).await.unwrap(), ["0", "89"]);
+        assert_eq!(
+            store.get_ranges(&path, &[0..1, 8..10]).await.unwrap(),
+            ["0", "89"]
+        );
         assert_eq!(store.size(&path).await.unwrap(), 10);
     }
 }
@@ -72,7 +84,10 @@ async fn a_large_upload_is_visible_when_it_is_finished_and_not_before() {
         let mut upload = store.upload(&given_up).unwrap();
         upload.write(vec![7; 20 << 20].into()).await.unwrap();
         upload.abort().await.unwrap();
-        assert!(matches!(store.get(&given_up).await, Err(StoreError::Missing { .. })));
+        assert!(matches!(
+            store.get(&given_up).await,
+            Err(StoreError::Missing { .. })
+        ));
     }
 }
 
@@ -81,13 +96,22 @@ async fn a_listing_names_what_is_there_and_removal_may_be_repeated() {
     for (store, _directory) in all() {
         let folder = folder();
         for name in ["a", "b/c"] {
-            store.put(&format!("{folder}/{name}"), Bytes::from_static(b"x")).await.unwrap();
+            store
+                .put(&format!("{folder}/{name}"), Bytes::from_static(b"x"))
+                .await
+                .unwrap();
         }
         let listed = async || {
             let found: Vec<_> = store.list(&folder).unwrap().try_collect().await.unwrap();
-            found.into_iter().map(|object| object.path).collect::<BTreeSet<_>>()
+            found
+                .into_iter()
+                .map(|object| object.path)
+                .collect::<BTreeSet<_>>()
         };
-        assert_eq!(listed().await, BTreeSet::from([format!("{folder}/a"), format!("{folder}/b/c")]));
+        assert_eq!(
+            listed().await,
+            BTreeSet::from([format!("{folder}/a"), format!("{folder}/b/c")])
+        );
         for _ in 0..2 {
             store.delete(&format!("{folder}/a")).await.unwrap();
         }
@@ -100,7 +124,10 @@ async fn what_was_acknowledged_survives_a_power_cut() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(ForgetfulDisk::default());
     let store = ObjectStorage::directory(directory.path(), disk.clone()).unwrap();
-    store.put("data/p/small", Bytes::from_static(b"small")).await.unwrap();
+    store
+        .put("data/p/small", Bytes::from_static(b"small"))
+        .await
+        .unwrap();
     let mut upload = store.upload("data/q/large").unwrap();
     upload.write(vec![1; 20 << 20].into()).await.unwrap();
     upload.finish().await.unwrap();
@@ -115,26 +142,47 @@ async fn what_was_acknowledged_survives_a_power_cut() {
     assert_eq!(store.get("data/p/small").await.unwrap(), "small");
     assert_eq!(store.get("data/q/large").await.unwrap(), vec![1; 20 << 20]);
     for lost in ["data/q/unfinished", "data/p/unsynchronised"] {
-        assert!(matches!(store.get(lost).await, Err(StoreError::Missing { .. })), "{lost}");
+        assert!(
+            matches!(store.get(lost).await, Err(StoreError::Missing { .. })),
+            "{lost}"
+        );
     }
-    store.put("data/p/again", Bytes::from_static(b"again")).await.unwrap();
+    store
+        .put("data/p/again", Bytes::from_static(b"again"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn faults_reach_the_caller_as_what_they_are() {
     let faults = Arc::new(Faults::default());
-    let store = ObjectStorage::over(Arc::new(FaultyStore::new(Arc::new(InMemory::new()), faults.clone())));
+    let store = ObjectStorage::over(Arc::new(FaultyStore::new(
+        Arc::new(InMemory::new()),
+        faults.clone(),
+    )));
     let content = || Bytes::from_static(b"x");
     faults.once(Operation::Put, Fault::Fail);
-    assert!(matches!(store.put("a", content()).await, Err(StoreError::Unavailable { .. })));
+    assert!(matches!(
+        store.put("a", content()).await,
+        Err(StoreError::Unavailable { .. })
+    ));
     assert!(matches!(store.get("a").await, Err(StoreError::Missing { .. })));
     faults.once(Operation::Put, Fault::NoRoom);
-    assert!(matches!(store.put("a", content()).await, Err(StoreError::Full { .. })));
+    assert!(matches!(
+        store.put("a", content()).await,
+        Err(StoreError::Full { .. })
+    ));
     faults.once(Operation::Put, Fault::LoseAnswer);
-    assert!(matches!(store.put("a", content()).await, Err(StoreError::Unavailable { .. })));
+    assert!(matches!(
+        store.put("a", content()).await,
+        Err(StoreError::Unavailable { .. })
+    ));
     assert_eq!(store.get("a").await.unwrap(), "x");
     faults.lasting(Operation::Get, Some(Fault::Fail));
-    assert!(matches!(store.get("a").await, Err(StoreError::Unavailable { .. })));
+    assert!(matches!(
+        store.get("a").await,
+        Err(StoreError::Unavailable { .. })
+    ));
     faults.lasting(Operation::Get, None);
     assert_eq!(store.get("a").await.unwrap(), "x");
 }
@@ -142,18 +190,33 @@ async fn faults_reach_the_caller_as_what_they_are() {
 #[tokio::test]
 async fn a_piece_whose_write_failed_is_not_there_and_can_be_written_again() {
     let faults = Arc::new(Faults::default());
-    let store = ObjectStorage::over(Arc::new(FaultyStore::new(Arc::new(InMemory::new()), faults.clone())));
+    let store = ObjectStorage::over(Arc::new(FaultyStore::new(
+        Arc::new(InMemory::new()),
+        faults.clone(),
+    )));
     let (person, batch) = (person(), many(2_000, NEW_YEAR_2024));
     for (fault, left_behind) in [(Fault::Fail, 0), (Fault::NoRoom, 0), (Fault::LoseAnswer, 1)] {
         faults.once(Operation::Put, fault);
         let refused = write_batch(&store, &SystemIds, target(person), &batch).await;
         assert!(
-            matches!(refused, Err(StoreError::Unavailable { .. } | StoreError::Full { .. })),
+            matches!(
+                refused,
+                Err(StoreError::Unavailable { .. } | StoreError::Full { .. })
+            ),
             "{refused:?}"
         );
         let objects: Vec<_> = store.list("data").unwrap().try_collect().await.unwrap();
         assert_eq!(objects.len(), left_behind);
     }
-    faults.lasting(Operation::Put, Some(Fault::Delay(std::time::Duration::from_millis(5))));
-    assert_eq!(write_batch(&store, &SystemIds, target(person), &batch).await.unwrap().len(), 1);
+    faults.lasting(
+        Operation::Put,
+        Some(Fault::Delay(std::time::Duration::from_millis(5))),
+    );
+    assert_eq!(
+        write_batch(&store, &SystemIds, target(person), &batch)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }

@@ -19,9 +19,15 @@ pub(super) async fn read_back(files: &PieceFiles, piece: &NewPiece) -> Result<Re
     };
     let place = ObjectPlace::new(path, piece.bytes, *footer);
     let file = files.open(&place).await?;
-    let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(&place), file.parquet().clone());
-    let stream = stream.build().map_err(|error| StoreError::reading(path, &error))?;
-    let batches: Vec<RecordBatch> = stream.try_collect().await.map_err(|error| StoreError::reading(path, &error))?;
+    let stream =
+        ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(&place), file.parquet().clone());
+    let stream = stream
+        .build()
+        .map_err(|error| StoreError::reading(path, &error))?;
+    let batches: Vec<RecordBatch> = stream
+        .try_collect()
+        .await
+        .map_err(|error| StoreError::reading(path, &error))?;
     Ok(concat_batches(file.schema(), &batches).unwrap())
 }
 
@@ -29,7 +35,10 @@ pub(super) async fn read_back(files: &PieceFiles, piece: &NewPiece) -> Result<Re
 fn rows_are_sorted_by_start_end_and_id() {
     let (first, second) = (RecordId(Uuid::from_u128(1)), RecordId(Uuid::from_u128(2)));
     let sorted = sort_rows(&rows(&[(second, 5, 1.0), (second, 9, 2.0), (first, 5, 3.0)])).unwrap();
-    assert_eq!(sorted, rows(&[(first, 5, 3.0), (second, 5, 1.0), (second, 9, 2.0)]));
+    assert_eq!(
+        sorted,
+        rows(&[(first, 5, 3.0), (second, 5, 1.0), (second, 9, 2.0)])
+    );
 }
 
 #[test]
@@ -47,19 +56,35 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
     let bench = Bench::new().await;
     let person = person();
     let batch = many(300_000, NEW_YEAR_2024);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
+    let pieces = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+        .await
+        .unwrap();
     assert_eq!(pieces.len(), 1);
     let files = PieceFiles::new(bench.objects.clone(), 1 << 20);
-    assert_eq!(read_back(&files, &pieces[0]).await.unwrap(), without_null_columns(&batch).unwrap());
+    assert_eq!(
+        read_back(&files, &pieces[0]).await.unwrap(),
+        without_null_columns(&batch).unwrap()
+    );
 
     let NewPlace::Object { path, footer } = &pieces[0].place else {
         panic!("a tail piece")
     };
-    assert_eq!(*path, format!("data/{person}/HeartRate/2024/{}.parquet", pieces[0].id));
-    let file = files.open(&ObjectPlace::new(path, pieces[0].bytes, *footer)).await.unwrap();
+    assert_eq!(
+        *path,
+        format!("data/{person}/HeartRate/2024/{}.parquet", pieces[0].id)
+    );
+    let file = files
+        .open(&ObjectPlace::new(path, pieces[0].bytes, *footer))
+        .await
+        .unwrap();
     assert_eq!(file.metadata().num_row_groups(), 3);
     let facts = file.metadata().file_metadata().key_value_metadata().unwrap();
-    let fact = |key: &str| facts.iter().find(|fact| fact.key == key).and_then(|fact| fact.value.clone());
+    let fact = |key: &str| {
+        facts
+            .iter()
+            .find(|fact| fact.key == key)
+            .and_then(|fact| fact.value.clone())
+    };
     assert_eq!(fact("almanac.person"), Some(person.to_string()));
     assert_eq!(fact("almanac.data_type"), Some("HeartRate".to_owned()));
     assert_eq!(fact("almanac.piece"), Some(pieces[0].id.to_string()));
@@ -74,7 +99,9 @@ async fn an_object_holds_what_was_put_in_and_says_whose_it_is() {
 async fn rows_of_two_years_become_two_objects() {
     let bench = Bench::new().await;
     let batch = many(10, NEW_YEAR_2024 - 4 * SECOND);
-    let pieces = write_batch(&bench.objects, &SystemIds, target(person()), &batch).await.unwrap();
+    let pieces = write_batch(&bench.objects, &SystemIds, target(person()), &batch)
+        .await
+        .unwrap();
     assert_eq!(pieces.iter().map(|piece| piece.rows).collect::<Vec<_>>(), [4, 6]);
     assert_eq!(pieces[0].bounds.max_start.micros(), NEW_YEAR_2024 - SECOND);
     assert_eq!(pieces[1].bounds.min_start.micros(), NEW_YEAR_2024);
@@ -91,7 +118,10 @@ async fn rows_that_are_not_in_order_are_refused() {
     let bench = Bench::new().await;
     let mut writer = PieceWriter::new(&bench.objects, &SystemIds, target(person()), schema());
     writer.push(&many(5, NEW_YEAR_2024)).await.unwrap();
-    assert!(matches!(writer.push(&many(5, NEW_YEAR_2024)).await, Err(StoreError::Rows { .. })));
+    assert!(matches!(
+        writer.push(&many(5, NEW_YEAR_2024)).await,
+        Err(StoreError::Rows { .. })
+    ));
 }
 
 #[test]

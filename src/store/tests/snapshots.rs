@@ -38,8 +38,15 @@ async fn a_snapshot_is_given_out_again_until_something_changes() {
         Content::Tail(rows) => Arc::clone(rows),
         Content::Object(_) => panic!("an object"),
     };
-    let kept = second.pieces.iter().find(|piece| piece.id == first.pieces[0].id).unwrap();
-    assert!(Arc::ptr_eq(&rows_of(&first.pieces[0].content), &rows_of(&kept.content)));
+    let kept = second
+        .pieces
+        .iter()
+        .find(|piece| piece.id == first.pieces[0].id)
+        .unwrap();
+    assert!(Arc::ptr_eq(
+        &rows_of(&first.pieces[0].content),
+        &rows_of(&kept.content)
+    ));
 }
 
 #[tokio::test]
@@ -59,7 +66,10 @@ async fn a_noted_commit_gives_the_snapshot_that_the_catalogue_would_give() {
             ..change(person, version, vec![piece])
         };
         bench.commit(change.clone()).await;
-        noted.committed(&change, vec![Some(super::super::arrange::without_null_columns(&batch).unwrap())]);
+        noted.committed(
+            &change,
+            vec![Some(super::super::arrange::without_null_columns(&batch).unwrap())],
+        );
         let fresh = Snapshots::new(bench.catalog.clone(), 1 << 20)
             .get(person, &[heart_rate()])
             .await
@@ -77,7 +87,9 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
     let small = tail::piece(piece_id(), &batch, 1).unwrap();
     bench.commit(change(person, 0, vec![small.clone()])).await;
     let before = snapshots.get(person, &[heart_rate()]).await.unwrap();
-    let output = write_batch(&bench.objects, &SystemIds, target(person), &batch).await.unwrap();
+    let output = write_batch(&bench.objects, &SystemIds, target(person), &batch)
+        .await
+        .unwrap();
     let replace = Replace {
         person,
         data_type: heart_rate(),
@@ -87,7 +99,10 @@ async fn a_flush_changes_the_pieces_and_not_the_rows() {
     };
     assert_eq!(bench.catalog.replace(replace).await.unwrap(), CommitOutcome::Done);
     let after = snapshots.get(person, &[heart_rate()]).await.unwrap();
-    assert_eq!((before[0].version, after[0].version, after[0].records), (1, 2, 50));
+    assert_eq!(
+        (before[0].version, after[0].version, after[0].records),
+        (1, 2, 50)
+    );
     assert!(matches!(before[0].pieces[0].content, Content::Tail(_)));
     assert!(matches!(after[0].pieces[0].content, Content::Object(_)));
 }

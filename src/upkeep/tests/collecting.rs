@@ -12,9 +12,14 @@ async fn orphan(bench: &Bench) -> Vec<NewPiece> {
         data_type: bench.key.data_type.clone(),
         layout_version: 1,
     };
-    write_batch(bench.stores.objects(), &SystemIds, target, &rows(&many(0, 5, LAST_DAY_OF_2023)))
-        .await
-        .unwrap()
+    write_batch(
+        bench.stores.objects(),
+        &SystemIds,
+        target,
+        &rows(&many(0, 5, LAST_DAY_OF_2023)),
+    )
+    .await
+    .unwrap()
 }
 
 #[tokio::test]
@@ -23,7 +28,11 @@ async fn replaced_objects_stay_for_the_grace_period_and_no_longer() {
     for piece in 0..4 {
         bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
     }
-    assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());
+    assert!(
+        compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
     let grace = settings().grace_period;
     bench.pass(grace);
     assert_eq!(remove_retired(&bench.stores, grace).await.unwrap(), 0);
@@ -73,7 +82,12 @@ async fn an_object_of_a_write_under_way_is_never_taken_and_an_abandoned_one_is()
 #[tokio::test]
 async fn files_that_are_no_objects_of_ours_are_left_alone() {
     let bench = Bench::new().await;
-    bench.stores.objects().put("data/readme.txt", "not ours".into()).await.unwrap();
+    bench
+        .stores
+        .objects()
+        .put("data/readme.txt", "not ours".into())
+        .await
+        .unwrap();
     bench.pass(ORPHAN_AGE * 2);
     assert_eq!(remove_orphans(&bench.stores).await.unwrap(), 0);
     assert_eq!(bench.paths().await.1, ["data/readme.txt"]);

@@ -21,11 +21,16 @@ fn flip_a_bit(bench: &Bench, path: &str) {
 async fn a_scrub_finds_one_flipped_bit_and_takes_note_of_it() {
     let bench = Bench::new().await;
     for piece in 0..6 {
-        bench.put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), true).await;
+        bench
+            .put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), true)
+            .await;
     }
     let corrupt = Counter::default();
     Scrub::default().step(&bench.stores, &corrupt).await.unwrap();
-    assert_eq!((corrupt.get(), bench.stores.catalog.damages().await.unwrap()), (0, Vec::new()));
+    assert_eq!(
+        (corrupt.get(), bench.stores.catalog.damages().await.unwrap()),
+        (0, Vec::new())
+    );
 
     let path = bench.paths().await.0[3].clone();
     flip_a_bit(&bench, &path);
@@ -36,19 +41,27 @@ async fn a_scrub_finds_one_flipped_bit_and_takes_note_of_it() {
     let damages = bench.stores.catalog.damages().await.unwrap();
     assert_eq!((corrupt.get(), damages.len()), (1, 1));
     assert_eq!(damages[0].0, path);
-    assert!(bench.paths().await.1.contains(&path), "nothing is deleted because it is damaged");
+    assert!(
+        bench.paths().await.1.contains(&path),
+        "nothing is deleted because it is damaged"
+    );
 }
 
 #[tokio::test]
 async fn a_damaged_object_is_not_compacted() {
     let bench = Bench::new().await;
     for piece in 0..4 {
-        bench.put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), true).await;
+        bench
+            .put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), true)
+            .await;
     }
     let (before, _) = bench.paths().await;
     flip_a_bit(&bench, &before[0]);
     let compacted = compact(&bench.stores, &bench.key, &Limits::default()).await;
-    assert!(matches!(compacted, Err(StoreError::Corrupt { .. })), "{compacted:?}");
+    assert!(
+        matches!(compacted, Err(StoreError::Corrupt { .. })),
+        "{compacted:?}"
+    );
     assert_eq!(bench.paths().await.0, before);
 }
 
@@ -63,14 +76,19 @@ async fn a_job_that_ends_anywhere_before_its_commit_changes_nothing() {
     )
     .await;
     for piece in 0..4 {
-        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), piece < 2).await;
+        bench
+            .put(&many(piece * 10, 10, LAST_DAY_OF_2023), piece < 2)
+            .await;
     }
     bench.delete(&[record(1), record(31)]).await;
     let (before, version) = (bench.visible().await, bench.snapshot().await.version);
     for fault in [Fault::Fail, Fault::NoRoom, Fault::LoseAnswer] {
         faults.once(Operation::Put, fault);
         assert!(flush(&bench.stores, &bench.key).await.is_err(), "{fault:?}");
-        assert_eq!((bench.visible().await, bench.snapshot().await.version), (before.clone(), version));
+        assert_eq!(
+            (bench.visible().await, bench.snapshot().await.version),
+            (before.clone(), version)
+        );
     }
     assert_eq!(flush(&bench.stores, &bench.key).await.unwrap(), 2);
     bench.put(&many(50, 10, LAST_DAY_OF_2023), true).await;
@@ -78,12 +96,18 @@ async fn a_job_that_ends_anywhere_before_its_commit_changes_nothing() {
     for operation in [Operation::Put, Operation::Put] {
         faults.once(operation, Fault::LoseAnswer);
         assert!(
-            compact(&bench.stores, &bench.key, &Limits::default()).await.is_err(),
+            compact(&bench.stores, &bench.key, &Limits::default())
+                .await
+                .is_err(),
             "{operation:?}"
         );
         assert_eq!(bench.visible().await, before);
     }
-    assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());
+    assert!(
+        compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
     assert_eq!(bench.visible().await, before);
     let (live, all) = bench.paths().await;
     assert_eq!(live.len(), 1);

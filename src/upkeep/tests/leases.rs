@@ -21,12 +21,18 @@ async fn a_job_runs_on_one_node_at_a_time() {
     let other = async {
         has_begun.await.unwrap();
         assert_eq!(second.alone("flush", &stop, async { Ok(2) }).await.unwrap(), None);
-        assert_eq!(second.alone("compact", &stop, async { Ok(3) }).await.unwrap(), Some(3));
+        assert_eq!(
+            second.alone("compact", &stop, async { Ok(3) }).await.unwrap(),
+            Some(3)
+        );
         finish.send(()).unwrap();
     };
     let (done, ()) = tokio::join!(first.alone("flush", &stop, work), other);
     assert_eq!(done.unwrap(), Some(1));
-    assert_eq!(second.alone("flush", &stop, async { Ok(4) }).await.unwrap(), Some(4));
+    assert_eq!(
+        second.alone("flush", &stop, async { Ok(4) }).await.unwrap(),
+        Some(4)
+    );
 }
 
 #[tokio::test]
@@ -63,5 +69,8 @@ async fn the_lease_of_a_node_that_died_ends_by_itself() {
     let stop = CancellationToken::new();
     assert_eq!(leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(), None);
     bench.pass(Duration::from_secs(31));
-    assert_eq!(leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(), Some(1));
+    assert_eq!(
+        leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(),
+        Some(1)
+    );
 }

@@ -25,10 +25,14 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let put = (prop::collection::btree_map(0..40u8, any::<u8>(), 1..12), any::<bool>()).prop_map(|(records, as_object)| Step::Put {
-        records: records.into_iter().collect(),
-        as_object,
-    });
+    let put = (
+        prop::collection::btree_map(0..40u8, any::<u8>(), 1..12),
+        any::<bool>(),
+    )
+        .prop_map(|(records, as_object)| Step::Put {
+            records: records.into_iter().collect(),
+            as_object,
+        });
     let delete = prop::collection::btree_set(0..40u8, 1..8).prop_map(|records| Step::Delete {
         records: records.into_iter().collect(),
     });
@@ -95,7 +99,13 @@ async fn a_flush_empties_the_tail_into_one_object_for_each_year() {
     let objects: Vec<_> = after
         .pieces
         .iter()
-        .map(|piece| (piece.rows, piece.dead.len(), matches!(piece.content, Content::Object(_))))
+        .map(|piece| {
+            (
+                piece.rows,
+                piece.dead.len(),
+                matches!(piece.content, Content::Object(_)),
+            )
+        })
         .collect();
     assert_eq!(objects, [(99, 0, true), (49, 0, true)]);
     assert_eq!(bench.visible().await, before);
@@ -106,7 +116,9 @@ async fn a_flush_empties_the_tail_into_one_object_for_each_year() {
 async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards() {
     let bench = Bench::new().await;
     for piece in 0..5 {
-        bench.put(&many(piece * 100, 100, LAST_DAY_OF_2023 + piece as i64 * 7), true).await;
+        bench
+            .put(&many(piece * 100, 100, LAST_DAY_OF_2023 + piece as i64 * 7), true)
+            .await;
     }
     // Reads the pieces as a compaction would, changes them, and only then commits.
     let snapshot = bench.snapshot().await;
@@ -127,7 +139,10 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
     bench.delete(&[record(7), record(301)]).await;
     bench
         .put(
-            &[(record(8), LAST_DAY_OF_2023, 1000.0), (record(900), LAST_DAY_OF_2023, 1001.0)],
+            &[
+                (record(8), LAST_DAY_OF_2023, 1000.0),
+                (record(900), LAST_DAY_OF_2023, 1001.0),
+            ],
             false,
         )
         .await;
@@ -141,7 +156,11 @@ async fn what_dies_or_comes_while_a_compaction_runs_is_dead_or_there_afterwards(
         })
         .collect();
     assert_eq!(
-        bench.stores.replace(&bench.key, &inputs, output.clone()).await.unwrap(),
+        bench
+            .stores
+            .replace(&bench.key, &inputs, output.clone())
+            .await
+            .unwrap(),
         CommitOutcome::Done
     );
     assert_eq!(bench.visible().await, expected);
@@ -174,19 +193,34 @@ async fn a_compaction_of_long_overlapping_objects_keeps_order_and_leaves_the_dea
     let bench = Bench::new().await;
     for piece in 0..4 {
         bench
-            .put(&many(piece * 100_000, 20_000, LAST_DAY_OF_2023 + DAY + piece as i64), true)
+            .put(
+                &many(piece * 100_000, 20_000, LAST_DAY_OF_2023 + DAY + piece as i64),
+                true,
+            )
             .await;
     }
     bench
-        .put(&many(900_000, 30_000, LAST_DAY_OF_2023 + DAY + 100_000 * SECOND), true)
+        .put(
+            &many(900_000, 30_000, LAST_DAY_OF_2023 + DAY + 100_000 * SECOND),
+            true,
+        )
         .await;
-    let gone: Vec<_> = (0..20_000).step_by(3).map(|number| record(100_000 + number)).collect();
+    let gone: Vec<_> = (0..20_000)
+        .step_by(3)
+        .map(|number| record(100_000 + number))
+        .collect();
     bench.delete(&gone).await;
     let before = bench.visible().await;
-    while compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap() {}
+    while compact(&bench.stores, &bench.key, &Limits::default())
+        .await
+        .unwrap()
+    {}
     let after = bench.snapshot().await;
     assert_eq!(after.pieces.len(), 1);
-    assert_eq!((after.pieces[0].rows, after.pieces[0].dead.len()), (before.len() as i64, 0));
+    assert_eq!(
+        (after.pieces[0].rows, after.pieces[0].dead.len()),
+        (before.len() as i64, 0)
+    );
     assert_eq!(bench.visible().await, before);
 }
 
@@ -196,13 +230,25 @@ async fn an_object_with_many_dead_rows_is_rewritten_by_itself_and_one_of_nothing
     bench.put(&many(0, 100, LAST_DAY_OF_2023), true).await;
     let ids: Vec<_> = (0..20).map(record).collect();
     bench.delete(&ids).await;
-    assert!(!compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());
+    assert!(
+        !compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
     bench.delete(&[record(20)]).await;
-    assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());
+    assert!(
+        compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
     assert_eq!(bench.snapshot().await.pieces[0].rows, 79);
     let rest: Vec<_> = (21..100).map(record).collect();
     bench.delete(&rest).await;
-    assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());
+    assert!(
+        compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
     assert_eq!(bench.snapshot().await.pieces.len(), 0);
     assert_eq!(bench.visible().await, Model::new());
 }
@@ -224,7 +270,13 @@ async fn the_runner_flushes_what_is_due_and_compacts_what_is_many() {
     let before = bench.visible().await;
     let mut settled = Settled::new();
     upkeep.compact_due(&mut settled).await.unwrap();
-    assert_eq!((meters.upkeep.compactions.get(), bench.snapshot().await.pieces.len()), (1, 1));
+    assert_eq!(
+        (
+            meters.upkeep.compactions.get(),
+            bench.snapshot().await.pieces.len()
+        ),
+        (1, 1)
+    );
     assert_eq!(bench.visible().await, before);
 
     let running = Upkeep::start(settings(), bench.stores.clone(), meters, stop.clone());

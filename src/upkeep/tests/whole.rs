@@ -28,18 +28,26 @@ async fn lived_in() -> Bench {
     let bench = Bench::new().await;
     for piece in 0..5 {
         bench
-            .put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023 + piece as i64), piece < 4)
+            .put(
+                &many(piece * 1_000, 1_000, LAST_DAY_OF_2023 + piece as i64),
+                piece < 4,
+            )
             .await;
     }
     bench.put(&many(500, 1_000, LAST_DAY_OF_2023 + DAY), true).await;
-    assert!(compact(&bench.stores, &bench.key, &Limits::default()).await.unwrap());
+    assert!(
+        compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
     bench.delete(&[record(1), record(4_999)]).await;
     bench
 }
 
 /// The same person's partition in another directory.
 async fn opened(directory: tempfile::TempDir, key: &PartitionKey) -> Bench {
-    let objects = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join(OBJECTS_FOLDER))).unwrap();
+    let objects =
+        ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join(OBJECTS_FOLDER))).unwrap();
     let catalogue = directory.path().join(CATALOGUE_FILE);
     if catalogue.exists() {
         std::fs::rename(&catalogue, directory.path().join("catalogue.sqlite")).unwrap();
@@ -69,10 +77,20 @@ async fn a_check_tells_of_every_damaged_object_and_forgets_what_was_put_right() 
     std::fs::remove_file(file(&live[1])).unwrap();
     let said = complaints(&bench).await;
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(live[..2].iter().all(|path| said.iter().any(|what| what.contains(path))), "{said:?}");
+    assert!(
+        live[..2]
+            .iter()
+            .all(|path| said.iter().any(|what| what.contains(path))),
+        "{said:?}"
+    );
 
     std::fs::write(file(&live[0]), &good).unwrap();
-    bench.stores.catalog.note_damage(&live[0], "it was damaged").await.unwrap();
+    bench
+        .stores
+        .catalog
+        .note_damage(&live[0], "it was damaged")
+        .await
+        .unwrap();
     assert_eq!(complaints(&bench).await.len(), 1);
     assert_eq!(bench.stores.catalog.damages().await.unwrap(), Vec::new());
 }
@@ -101,7 +119,10 @@ async fn a_check_tells_of_a_damaged_catalogue() {
             key: bench.key.clone(),
             ..Bench::over(elsewhere, objects).await
         };
-        let (table_damage, row_damage) = (other.stores.catalog.damaged_tables().await.unwrap(), complaints(&other).await);
+        let (table_damage, row_damage) = (
+            other.stores.catalog.damaged_tables().await.unwrap(),
+            complaints(&other).await,
+        );
         // A place that no row stands at any more may differ without harm.
         if row_damage.is_empty() {
             assert_eq!(table_damage, Vec::<String>::new());
@@ -116,9 +137,15 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
     let before = bench.visible().await;
     let directory = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let copied = copy(&bench.stores.catalog, bench.stores.objects(), directory.path(), clock, &|_| ())
-        .await
-        .unwrap();
+    let copied = copy(
+        &bench.stores.catalog,
+        bench.stores.objects(),
+        directory.path(),
+        clock,
+        &|_| (),
+    )
+    .await
+    .unwrap();
     assert_eq!(copied.objects as usize, bench.paths().await.0.len());
     // What happens later is not in the copy.
     bench.delete(&[record(2)]).await;
@@ -147,7 +174,10 @@ async fn a_copy_of_what_is_damaged_is_refused() {
         &|_| (),
     )
     .await;
-    assert!(matches!(copied, Err(crate::store::StoreError::Corrupt { .. })), "{copied:?}");
+    assert!(
+        matches!(copied, Err(crate::store::StoreError::Corrupt { .. })),
+        "{copied:?}"
+    );
 }
 
 #[tokio::test]
@@ -155,13 +185,21 @@ async fn a_lost_catalogue_is_made_anew_from_the_objects() {
     let bench = lived_in().await;
     flush(&bench.stores, &bench.key).await.unwrap();
     // Rewrites what is left, so that no deletion is known to the catalogue alone.
-    bench.put(&many(2_000, 500, LAST_DAY_OF_2023 + 2 * DAY), true).await;
+    bench
+        .put(&many(2_000, 500, LAST_DAY_OF_2023 + 2 * DAY), true)
+        .await;
     let before = bench.visible().await;
     let directory = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    copy(&bench.stores.catalog, bench.stores.objects(), directory.path(), clock, &|_| ())
-        .await
-        .unwrap();
+    copy(
+        &bench.stores.catalog,
+        bench.stores.objects(),
+        directory.path(),
+        clock,
+        &|_| (),
+    )
+    .await
+    .unwrap();
     for name in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(directory.path().join(format!("{CATALOGUE_FILE}{name}")));
     }
@@ -169,7 +207,8 @@ async fn a_lost_catalogue_is_made_anew_from_the_objects() {
     let done = rebuild(&rebuilt.stores).await.unwrap();
     assert_eq!(done.len(), 1, "{done:?}");
     let mut expected = before;
-    // It was deleted after its object was written, which only the catalogue knew. Record 4,999 was deleted in the tail, and the flush left it out.
+    // It was deleted after its object was written, which only the catalogue knew. Record 4,999 was deleted in
+    // the tail, and the flush left it out.
     expected.insert(record(1), (LAST_DAY_OF_2023 + SECOND, 1.0));
     assert_eq!(rebuilt.visible().await, expected);
     assert_eq!(complaints(&rebuilt).await, Vec::<String>::new());

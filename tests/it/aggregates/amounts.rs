@@ -1,4 +1,5 @@
-//! Sums of amounts by period: rule 5.3 with the resolution of rule 1.4, counted minute by minute for comparison.
+//! Sums of amounts by period: rule 5.3 with the resolution of rule 1.4, counted minute by minute for
+//! comparison.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,11 @@ struct Walk {
     version: Option<u32>,
 }
 
-const SOURCES: [(&str, &str); 3] = [("watch", "Watch6,2"), ("phone", "iPhone15,2"), ("web", "Server1,1")];
+const SOURCES: [(&str, &str); 3] = [
+    ("watch", "Watch6,2"),
+    ("phone", "iPhone15,2"),
+    ("web", "Server1,1"),
+];
 
 impl Walk {
     fn record(&self, n: u32) -> Value {
@@ -37,8 +42,14 @@ impl Walk {
 fn counted(walks: &[Walk], hours: std::ops::Range<u32>) -> Vec<(u32, &Walk, f64)> {
     let mut counted = Vec::new();
     for minute in hours.start * 60..hours.end * 60 {
-        let best = walks.iter().filter(|walk| walk.covers(minute)).map(|walk| walk.source).min();
-        let intervals = walks.iter().filter(|walk| walk.covers(minute) && Some(walk.source) == best);
+        let best = walks
+            .iter()
+            .filter(|walk| walk.covers(minute))
+            .map(|walk| walk.source)
+            .min();
+        let intervals = walks
+            .iter()
+            .filter(|walk| walk.covers(minute) && Some(walk.source) == best);
         counted.extend(intervals.map(|walk| (minute / 60, walk, walk.value / f64::from(walk.minutes))));
         let present = walks
             .iter()
@@ -60,7 +71,9 @@ fn close(one: f64, other: f64) -> bool {
 async fn rule_5_3_sums_of_amounts_are_resolved_and_told_apart_by_group() {
     let mut seed = 11_u64;
     let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((seed >> 33) % below) as u32
     };
     let person = person();
@@ -92,13 +105,19 @@ async fn rule_5_3_sums_of_amounts_are_resolved_and_told_apart_by_group() {
     for row in &rows {
         let key = |name: &str| row[name].as_str().unwrap().to_owned();
         let version = row["source_properties.version"].to_string();
-        found.insert((key("time"), key("source_properties.name"), version), row["sum"].as_f64().unwrap());
+        found.insert(
+            (key("time"), key("source_properties.name"), version),
+            row["sum"].as_f64().unwrap(),
+        );
     }
     assert_eq!((found.len(), rows.len()), (expected.len(), expected.len()));
     for ((hour, source, version), amount) in &expected {
         let version = version.map_or_else(|| "null".to_owned(), |version| format!("\"{version}\""));
         let told = found[&(label(*hour), SOURCES[*source].0.to_owned(), version.clone())];
-        assert!(close(told, *amount), "{hour} {source} {version}: {told} instead of {amount}");
+        assert!(
+            close(told, *amount),
+            "{hour} {source} {version}: {told} instead of {amount}"
+        );
     }
 
     // Without groups the sums are those of the series, also by day in a zone.
@@ -121,19 +140,33 @@ async fn rule_5_3_sums_of_amounts_are_resolved_and_told_apart_by_group() {
         let series = series.await.must_be(200).rows();
         assert_eq!(rows.len(), series.len(), "{resolution}");
         for (row, bin) in rows.iter().zip(&series) {
-            let value = bin.as_object().unwrap().iter().find(|(name, _)| *name != "time").unwrap().1;
+            let value = bin
+                .as_object()
+                .unwrap()
+                .iter()
+                .find(|(name, _)| *name != "time")
+                .unwrap()
+                .1;
             assert_eq!(row["time"], bin["time"]);
-            assert!(close(row["sum"].as_f64().unwrap(), value.as_f64().unwrap()), "{row} {bin}");
+            assert!(
+                close(row["sum"].as_f64().unwrap(), value.as_f64().unwrap()),
+                "{row} {bin}"
+            );
         }
         let all: f64 = rows.iter().map(|row| row["sum"].as_f64().unwrap()).sum();
         assert!(close(all, expected.values().sum()), "{resolution}: {all}");
     }
 
-    // Beside the sums, averages take whole samples by their starts; each has rows where it has something to tell.
+    // Beside the sums, averages take whole samples by their starts; each has rows where it has something to
+    // tell.
     let both = asked().with("function", "max").await.must_be(200).rows();
     for hour in 7..60 {
         let row = both.iter().find(|row| row["time"] == json!(label(hour)));
-        let sum: f64 = expected.iter().filter(|((at, ..), _)| *at == hour).map(|(_, amount)| amount).sum();
+        let sum: f64 = expected
+            .iter()
+            .filter(|((at, ..), _)| *at == hour)
+            .map(|(_, amount)| amount)
+            .sum();
         let most = walks
             .iter()
             .filter(|walk| walk.start / 60 == hour && walk.start < 60 * 60)
@@ -141,7 +174,10 @@ async fn rule_5_3_sums_of_amounts_are_resolved_and_told_apart_by_group() {
             .reduce(f64::max);
         assert_eq!(row.and_then(|row| row["max"].as_f64()), most, "{hour}");
         assert!(
-            row.map_or(sum == 0.0, |row| close(row["sum"].as_f64().unwrap_or_default(), sum)),
+            row.map_or(sum == 0.0, |row| close(
+                row["sum"].as_f64().unwrap_or_default(),
+                sum
+            )),
             "{hour}: {row:?} {sum}"
         );
     }
@@ -158,7 +194,10 @@ async fn rule_1_4e_sums_follow_the_persons_own_order_of_sources() {
         version: None,
     };
     person
-        .records("StepCount", &[walk(0, 600, 10).record(1), walk(1, 605, 10).record(2)])
+        .records(
+            "StepCount",
+            &[walk(0, 600, 10).record(1), walk(1, 605, 10).record(2)],
+        )
         .await;
     let day = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
     let sums = || async {
@@ -167,18 +206,30 @@ async fn rule_1_4e_sums_follow_the_persons_own_order_of_sources() {
             .with("group", "source_properties.name");
         let rows = call.await.must_be(200).rows();
         rows.iter()
-            .map(|row| (row["source_properties.name"].clone(), row["sum"].as_f64().unwrap()))
+            .map(|row| {
+                (
+                    row["source_properties.name"].clone(),
+                    row["sum"].as_f64().unwrap(),
+                )
+            })
             .collect::<Vec<_>>()
     };
     // M04: the watch counts first.
     assert_eq!(sums().await, [(json!("phone"), 50.0), (json!("watch"), 100.0)]);
-    let sources = person.get("/data/v1alpha1/data_sources").await.must_be(200).rows();
+    let sources = person
+        .get("/data/v1alpha1/data_sources")
+        .await
+        .must_be(200)
+        .rows();
     let phone = sources
         .iter()
         .find(|source| source["vendor_id"].as_str().unwrap().contains("iPhone"))
         .unwrap();
     let order = json!({"source_order": {"StepCount": [phone["id"]]}});
-    person.post("/user/v1alpha1/preferences", &order).await.must_be(200);
+    person
+        .post("/user/v1alpha1/preferences", &order)
+        .await
+        .must_be(200);
     assert_eq!(sums().await, [(json!("phone"), 100.0), (json!("watch"), 50.0)]);
     // Who asks for one source has all of it.
     let call = by(&person, "metric", "StepCount", "day", day)
@@ -203,7 +254,11 @@ async fn rule_1_4b_everything_logged_counts_and_is_told_apart_by_group() {
     let day = ("2024-05-01T00:00:00Z", "2024-05-01T12:15:00Z");
     let asked = || by(&person, "metric", "CaloriesConsumed", "60m", day).with("function", "sum");
     assert_eq!(
-        asked().with("group", "source_properties.name").await.must_be(200).rows(),
+        asked()
+            .with("group", "source_properties.name")
+            .await
+            .must_be(200)
+            .rows(),
         [
             json!({"time": at("11:00"), "source_properties.name": "other", "sum": 30.0}),
             json!({"time": at("12:00"), "source_properties.name": "one", "sum": 500.0}),

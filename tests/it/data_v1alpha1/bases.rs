@@ -1,4 +1,5 @@
-//! `event/Event` and `metric/Metric`: all of a person's own types together, whatever their fields hold (rule 5.5).
+//! `event/Event` and `metric/Metric`: all of a person's own types together, whatever their fields hold (rule
+//! 5.5).
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,8 @@ use crate::harness::{Call, Person, at, id, person};
 
 /// A type with the properties, and records of it, one an hour from that hour on.
 async fn kept(person: &Person, base: &str, properties: Value, hour: u32, records: &[Value]) -> String {
-    let definition = json!({"name": "Own", "description": "x", "record_spec": {"schema": {"properties": properties}}});
+    let definition =
+        json!({"name": "Own", "description": "x", "record_spec": {"schema": {"properties": properties}}});
     let own = person.define(base, &definition).await;
     let rows = (hour..).zip(records).map(|(hour, record)| {
         let mut row = record.clone();
@@ -40,14 +42,30 @@ async fn every_kind(person: &Person) -> Vec<Value> {
         (json!({"type": "integer"}), json!(9_007_199_254_740_993_i64)),
         (json!({"type": "number"}), json!(1.5)),
         (json!({"type": "boolean"}), json!(true)),
-        (json!({"type": "array", "items": {"type": "string"}}), json!(["a", "b, c"])),
-        (json!({"type": "array", "items": {"type": "integer"}}), json!([1, 2])),
-        (json!({"type": "array", "items": {"type": "object"}}), json!([{"x": 1}])),
+        (
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!(["a", "b, c"]),
+        ),
+        (
+            json!({"type": "array", "items": {"type": "integer"}}),
+            json!([1, 2]),
+        ),
+        (
+            json!({"type": "array", "items": {"type": "object"}}),
+            json!([{"x": 1}]),
+        ),
         (json!({"type": "string", "format": "date-time"}), json!(moment)),
         (json!({"type": "string", "format": "uuid"}), json!(id(77))),
     ];
     for (hour, (schema, value)) in (0..).zip(&kinds) {
-        kept(person, "Event", json!({"v": schema}), hour, &[json!({"v": value})]).await;
+        kept(
+            person,
+            "Event",
+            json!({"v": schema}),
+            hour,
+            &[json!({"v": value})],
+        )
+        .await;
     }
     kinds.into_iter().map(|(_, value)| value).collect()
 }
@@ -68,10 +86,22 @@ async fn rule_5_5_a_base_shows_every_value_as_its_own_type_does() {
     let rows = person.rows("event", "Event").await;
     assert_eq!(values(&rows, "v"), expected);
     assert_eq!(rows[13]["other"], json!("x"));
-    let lines = person.get("/data/v1/records").with("q", "Event[100y]").await.must_be(200);
-    let lines: Vec<Value> = lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = person
+        .get("/data/v1/records")
+        .with("q", "Event[100y]")
+        .await
+        .must_be(200);
+    let lines: Vec<Value> = lines
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(values(&lines, "v"), expected);
-    let latest = person.get("/data/v1/records").with("q", "Event").await.must_be(200);
+    let latest = person
+        .get("/data/v1/records")
+        .with("q", "Event")
+        .await
+        .must_be(200);
     assert_eq!(latest.text().lines().count(), 1, "{latest}");
     for output in ["arrow", "parquet", "quotecsv"] {
         person
@@ -81,24 +111,40 @@ async fn rule_5_5_a_base_shows_every_value_as_its_own_type_does() {
             .await
             .must_be(200);
     }
-    let csv = person.read("event", "Event").with("format", "csv").await.must_be(200);
+    let csv = person
+        .read("event", "Event")
+        .with("format", "csv")
+        .await
+        .must_be(200);
     let mut reader = csv::Reader::from_reader(csv.body.as_ref());
-    let place = reader.headers().unwrap().iter().position(|name| name == "v").unwrap();
-    let cells = reader.records().map(|row| match row.unwrap().get(place).unwrap() {
-        "" => Value::Null,
-        text => serde_json::from_str(text).unwrap(),
-    });
+    let place = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|name| name == "v")
+        .unwrap();
+    let cells = reader
+        .records()
+        .map(|row| match row.unwrap().get(place).unwrap() {
+            "" => Value::Null,
+            text => serde_json::from_str(text).unwrap(),
+        });
     assert_eq!(cells.collect::<Vec<_>>(), expected, "nested values are JSON");
 }
 
 #[tokio::test]
 async fn rule_5_5_a_base_of_metrics_too() {
     let person = person();
-    for (hour, (kind, note)) in (1..).zip([("integer", json!(7)), ("number", json!(1.5)), ("object", json!({"a": 1}))]) {
+    for (hour, (kind, note)) in (1..).zip([
+        ("integer", json!(7)),
+        ("number", json!(1.5)),
+        ("object", json!({"a": 1})),
+    ]) {
         let definition = json!({"name": "Own", "description": "x", "record_spec": {"unit": "u", "aggregation": "discrete",
             "schema": {"properties": {"k": {"type": kind}}}}});
         let own = person.define("Metric", &definition).await;
-        let row = json!({"id": id(hour), "start_time": at(&format!("{hour:02}:00")), "value": hour, "k": note});
+        let row =
+            json!({"id": id(hour), "start_time": at(&format!("{hour:02}:00")), "value": hour, "k": note});
         person.records(&own, &[row]).await;
     }
     let rows = person.rows("metric", "Metric").await;
@@ -145,9 +191,19 @@ async fn rule_5_4_a_base_is_grouped_by_values_of_several_kinds() {
         &[number(json!("1")), number(json!(null))],
     )
     .await;
-    kept(&person, "Event", json!({"v": {"type": "boolean"}}), 9, &[number(json!(true))]).await;
+    kept(
+        &person,
+        "Event",
+        json!({"v": {"type": "boolean"}}),
+        9,
+        &[number(json!(true))],
+    )
+    .await;
     let rows = days(&person).with("group", "v").await.must_be(200).rows();
-    let found: Vec<(Value, i64)> = rows.iter().map(|row| (row["v"].clone(), row["count"].as_i64().unwrap())).collect();
+    let found: Vec<(Value, i64)> = rows
+        .iter()
+        .map(|row| (row["v"].clone(), row["count"].as_i64().unwrap()))
+        .collect();
     assert_eq!(
         found,
         [
@@ -161,8 +217,20 @@ async fn rule_5_4_a_base_is_grouped_by_values_of_several_kinds() {
         "equal numbers are one group"
     );
     // Whichever types the conditions leave, the field is there.
-    kept(&person, "Event", json!({"w": {"type": "string"}}), 12, &[json!({"w": "x"})]).await;
-    let rows = days(&person).with("group", "v").with("filter", "w:x").await.must_be(200).rows();
+    kept(
+        &person,
+        "Event",
+        json!({"w": {"type": "string"}}),
+        12,
+        &[json!({"w": "x"})],
+    )
+    .await;
+    let rows = days(&person)
+        .with("group", "v")
+        .with("filter", "w:x")
+        .await
+        .must_be(200)
+        .rows();
     assert_eq!((&rows[0]["v"], &rows[0]["count"]), (&Value::Null, &json!(1)));
     let none = days(&person)
         .with("group", "v")
@@ -171,7 +239,14 @@ async fn rule_5_4_a_base_is_grouped_by_values_of_several_kinds() {
         .await
         .must_be(200);
     assert_eq!(none.text(), "[]");
-    kept(&person, "Event", json!({"v": {"type": "object"}}), 13, &[json!({"v": {"a": 1}})]).await;
+    kept(
+        &person,
+        "Event",
+        json!({"v": {"type": "object"}}),
+        13,
+        &[json!({"v": {"a": 1}})],
+    )
+    .await;
     assert_eq!(days(&person).with("group", "v").await.faults(), ["query.group"]);
 }
 
@@ -191,7 +266,11 @@ async fn rule_5_4_a_value_that_fits_some_types_of_a_base_selects_nothing_of_the_
         "Event",
         json!({"n": {"type": "integer"}, "k": {"type": "integer"}, "common": {"type": "string"}}),
         5,
-        &[json!({"k": 7, "common": "c"}), json!({"k": 8}), json!({"k": null})],
+        &[
+            json!({"k": 7, "common": "c"}),
+            json!({"k": 8}),
+            json!({"k": null}),
+        ],
     )
     .await;
     kept(
@@ -205,28 +284,51 @@ async fn rule_5_4_a_value_that_fits_some_types_of_a_base_selects_nothing_of_the_
     let found = async |filters: &[&str]| {
         let call = filters
             .iter()
-            .fold(person.read("event", "Event"), |call, filter| call.with("filter", filter));
-        let hour = |row: &Value| row["start_time"].as_str().unwrap()[11..13].parse::<u32>().unwrap();
-        call.await.must_be(200).rows().iter().map(hour).collect::<Vec<_>>()
+            .fold(person.read("event", "Event"), |call, filter| {
+                call.with("filter", filter)
+            });
+        let hour = |row: &Value| {
+            row["start_time"].as_str().unwrap()[11..13]
+                .parse::<u32>()
+                .unwrap()
+        };
+        call.await
+            .must_be(200)
+            .rows()
+            .iter()
+            .map(hour)
+            .collect::<Vec<_>>()
     };
     assert_eq!(found(&["k:x"]).await, [0]);
     assert_eq!(found(&["k:7"]).await, [1, 5]);
     assert_eq!(found(&["k:x", "k:7"]).await, [0, 1, 5]);
     assert_eq!(found(&["k:x", "common:c"]).await, [0]);
     assert_eq!(found(&["k~X"]).await, [0], "an integer has no part that is text");
-    assert_eq!(found(&["k!=x"]).await, [1, 5, 6], "whatever an integer is, it is not x");
+    assert_eq!(
+        found(&["k!=x"]).await,
+        [1, 5, 6],
+        "whatever an integer is, it is not x"
+    );
     assert_eq!(found(&["k:x", "n:1"]).await, Vec::<u32>::new());
     for unfit in [&["n:x"][..], &["k:x", "n:x"], &["nosuch:1"]] {
-        let call = unfit
-            .iter()
-            .fold(person.read("event", "Event"), |call, filter| call.with("filter", filter));
+        let call = unfit.iter().fold(person.read("event", "Event"), |call, filter| {
+            call.with("filter", filter)
+        });
         assert_eq!(call.await.faults(), ["query.filter"], "{unfit:?}");
     }
     let counted = days(&person).with("filter", "k:x").await.must_be(200).rows();
     assert_eq!(counted[0]["count"], json!(1));
-    let selected = person.get("/data/v1/records").with("q", "Event{k=\"x\"}[100y]").await.must_be(200);
+    let selected = person
+        .get("/data/v1/records")
+        .with("q", "Event{k=\"x\"}[100y]")
+        .await
+        .must_be(200);
     assert_eq!(selected.text().lines().count(), 1, "{selected}");
-    let summary = person.read("event", "Event/summary").with("filter", "k:x").await.must_be(200);
+    let summary = person
+        .read("event", "Event/summary")
+        .with("filter", "k:x")
+        .await
+        .must_be(200);
     assert_eq!(summary.json()["count"], json!(1));
 }
 
@@ -251,7 +353,9 @@ async fn rule_5_6_a_base_has_the_same_columns_whatever_is_asked_of_it() {
     .await;
     let header = async |filter: Option<&str>| {
         let call = person.read("event", "Event").with("format", "csv");
-        let call = filter.into_iter().fold(call, |call, filter| call.with("filter", filter));
+        let call = filter
+            .into_iter()
+            .fold(call, |call, filter| call.with("filter", filter));
         call.await.must_be(200).text().lines().next().unwrap().to_owned()
     };
     let all = header(None).await;

@@ -19,9 +19,11 @@ async fn golden_rows() -> Person {
 }
 
 async fn found(person: &Person, filters: &[&str]) -> Vec<String> {
-    let call = filters.iter().fold(person.read("metric", "NumericAnnotation"), |call, filter| {
-        call.with("filter", filter)
-    });
+    let call = filters
+        .iter()
+        .fold(person.read("metric", "NumericAnnotation"), |call, filter| {
+            call.with("filter", filter)
+        });
     texts(&call.await.must_be(200).rows(), "id")
 }
 
@@ -30,7 +32,10 @@ async fn golden_f01() {
     let person = golden_rows().await;
     for (filters, expected) in [
         (&["source_id:com.x.annotation.a"][..], &[1][..]),
-        (&["source_id:com.x.annotation.a", "source_id:com.x.annotation.b"], &[1, 2]),
+        (
+            &["source_id:com.x.annotation.a", "source_id:com.x.annotation.b"],
+            &[1, 2],
+        ),
         (&["value>=4"], &[2, 3]),
         (&["value>=4", "tags:t2"], &[2]),
         (&["note:tea: green"], &[1]),
@@ -44,7 +49,11 @@ async fn golden_f01() {
         assert_eq!(found(&person, filters).await, expected, "{filters:?}");
     }
     for bad in ["nosuch:1", "value:abc", "value", "", ":x"] {
-        let faults = person.read("metric", "NumericAnnotation").with("filter", bad).await.faults();
+        let faults = person
+            .read("metric", "NumericAnnotation")
+            .with("filter", bad)
+            .await
+            .faults();
         assert!(faults[0].starts_with("query.filter"), "{bad}: {faults:?}");
     }
 }
@@ -91,15 +100,17 @@ async fn fields_of_own_types_filter_too() {
     let person = person();
     let schema = json!({"properties": {"kind": {"type": "string"}, "cups": {"type": "integer"}, "when": {"type": "string", "format": "date-time"}, "hot": {"type": "boolean"}}});
     let own = person
-        .define("Event", &json!({"name": "Tea", "record_spec": {"schema": schema}}))
+        .define(
+            "Event",
+            &json!({"name": "Tea", "record_spec": {"schema": schema}}),
+        )
         .await;
     for (n, (kind, cups, hot)) in [("oolong", 1, true), ("green", 2, false), ("black", 10, true)]
         .into_iter()
         .enumerate()
     {
         let n = n as u32;
-        let cup =
-            json!({"id": id(n), "start_time": crate::harness::instant(n), "kind": kind, "cups": cups, "hot": hot, "when": at("10:00")});
+        let cup = json!({"id": id(n), "start_time": crate::harness::instant(n), "kind": kind, "cups": cups, "hot": hot, "when": at("10:00")});
         person.record(&own, &cup).await.upload();
     }
     for (filter, expected) in [
@@ -108,9 +119,18 @@ async fn fields_of_own_types_filter_too() {
         ("hot:true", &[0, 2]),
         ("when>2024-05-01T09:00:00Z", &[0, 1, 2]),
     ] {
-        let rows = person.read("event", &own).with("filter", filter).await.must_be(200).rows();
+        let rows = person
+            .read("event", &own)
+            .with("filter", filter)
+            .await
+            .must_be(200)
+            .rows();
         let expected: Vec<String> = expected.iter().map(|n| id(*n).to_string()).collect();
         assert_eq!(texts(&rows, "id"), expected, "{filter}");
     }
-    person.read("event", &own).with("filter", "cups:many").await.faults();
+    person
+        .read("event", &own)
+        .with("filter", "cups:many")
+        .await
+        .faults();
 }

@@ -9,7 +9,10 @@ async fn three_moments() -> Person {
     let person = person();
     let moment = |n: u32, time: &str| json!({"id": id(n), "recorded_at": at(time), "note": format!("note {n}"), "tags": ["t"], "sources": ["com.example"]});
     person
-        .records("MomentAnnotation", &[moment(3, "12:00"), moment(1, "10:00"), moment(2, "11:00")])
+        .records(
+            "MomentAnnotation",
+            &[moment(3, "12:00"), moment(1, "10:00"), moment(2, "11:00")],
+        )
         .await;
     person
 }
@@ -36,7 +39,11 @@ async fn rule_5_2_rows_come_by_start_and_desc_turns_them() {
         .must_be(200)
         .rows();
     assert_eq!(ids(&descending), [3, 2, 1].map(|n| id(n).to_string()));
-    person.read("event", "MomentAnnotation").with("sort", "sideways").await.faults();
+    person
+        .read("event", "MomentAnnotation")
+        .with("sort", "sideways")
+        .await
+        .faults();
 }
 
 #[tokio::test]
@@ -53,7 +60,9 @@ async fn rule_5_1_records_are_selected_by_intersection() {
     assert_eq!(between("11:00", "11:00").await.must_be(200).rows().len(), 0);
     between("12:00", "11:00").await.faults();
     let intervals = person;
-    intervals.records("StepCount", &[steps(id(1), &at("13:30"), &at("14:30"), 1)]).await;
+    intervals
+        .records("StepCount", &[steps(id(1), &at("13:30"), &at("14:30"), 1)])
+        .await;
     let reply = intervals
         .get("/data/v1alpha1/metric/StepCount")
         .with("start_time", &at("14:00"))
@@ -79,7 +88,10 @@ async fn rule_5_8_annotations_have_the_published_shape() {
         assert!(row.get(name).is_some(), "no {name} in {row}");
     }
     person
-        .record("NumericAnnotation", &json!({"recorded_at": at("10:00"), "value": 5, "unit": "mg"}))
+        .record(
+            "NumericAnnotation",
+            &json!({"recorded_at": at("10:00"), "value": 5, "unit": "mg"}),
+        )
         .await
         .upload();
     let row = &person.rows("metric", "NumericAnnotation").await[0];
@@ -101,8 +113,20 @@ async fn rule_5_8_events_and_metrics_have_the_published_shape() {
         (&row["id"], &row["tags"], &row["sources"], &row["cups"]),
         (&json!(id(1)), &json!(["hot"]), &json!(["com.example"]), &json!(2))
     );
-    assert!(row["start_time"].as_str().unwrap().starts_with("2024-05-01T10:00:00"), "{row}");
-    assert!(row["end_time"].as_str().unwrap().starts_with("2024-05-01T10:10:00"), "{row}");
+    assert!(
+        row["start_time"]
+            .as_str()
+            .unwrap()
+            .starts_with("2024-05-01T10:00:00"),
+        "{row}"
+    );
+    assert!(
+        row["end_time"]
+            .as_str()
+            .unwrap()
+            .starts_with("2024-05-01T10:10:00"),
+        "{row}"
+    );
     let metric = person
         .define(
             "Metric",
@@ -110,7 +134,10 @@ async fn rule_5_8_events_and_metrics_have_the_published_shape() {
         )
         .await;
     person
-        .record(&metric, &json!({"id": id(1), "start_time": at("10:00"), "value": 7.5}))
+        .record(
+            &metric,
+            &json!({"id": id(1), "start_time": at("10:00"), "value": 7.5}),
+        )
         .await
         .upload();
     let row = &person.rows("metric", &metric).await[0];
@@ -131,7 +158,13 @@ async fn rule_5_5_the_base_alone_returns_all_its_definitions_and_each_definition
     assert_eq!(person.rows("event", &tea).await.len(), 2);
     assert_eq!(person.rows("event", &coffee).await.len(), 1);
     assert_eq!(person.rows("event", &tea.replace('/', "%2F")).await.len(), 2);
-    assert_eq!(person.rows("event", &tea.to_uppercase().replace("EVENT", "Event")).await.len(), 2);
+    assert_eq!(
+        person
+            .rows("event", &tea.to_uppercase().replace("EVENT", "Event"))
+            .await
+            .len(),
+        2
+    );
     let all = person.rows("event", "Event").await;
     assert_eq!(texts(&all, "id"), [1, 2, 3, 4].map(|n| id(n).to_string()));
 }
@@ -142,11 +175,19 @@ async fn an_annotations_definition_is_read_by_its_id() {
     let definition = Uuid::new_v4();
     let named = json!({"id": id(1), "recorded_at": at("10:00"), "sources": [format!("com.almanac.annotation.{definition}")]});
     person
-        .records("MomentAnnotation", &[named, json!({"id": id(2), "recorded_at": at("10:01")})])
+        .records(
+            "MomentAnnotation",
+            &[named, json!({"id": id(2), "recorded_at": at("10:01")})],
+        )
         .await;
-    let rows = person.rows("event", &format!("MomentAnnotation/{definition}")).await;
+    let rows = person
+        .rows("event", &format!("MomentAnnotation/{definition}"))
+        .await;
     assert_eq!(texts(&rows, "id"), [id(1).to_string()]);
-    assert_eq!(rows[0]["source_id"], json!(format!("com.almanac.annotation.{definition}")));
+    assert_eq!(
+        rows[0]["source_id"],
+        json!(format!("com.almanac.annotation.{definition}"))
+    );
     assert_eq!(person.rows("event", "MomentAnnotation").await.len(), 2);
 }
 
@@ -171,15 +212,32 @@ async fn unknown_types_are_404() {
 #[tokio::test]
 async fn rule_5_6_csv_has_a_header_and_json_is_the_default() {
     let person = three_moments().await;
-    let json_reply = person.read("event", "MomentAnnotation").with("format", "json").await.must_be(200);
+    let json_reply = person
+        .read("event", "MomentAnnotation")
+        .with("format", "json")
+        .await
+        .must_be(200);
     assert_eq!(json_reply.rows(), person.rows("event", "MomentAnnotation").await);
-    let csv = person.read("event", "MomentAnnotation").with("format", "csv").await.must_be(200);
-    assert!(csv.header("content-type").unwrap_or_default().starts_with("text/csv"), "{csv}");
+    let csv = person
+        .read("event", "MomentAnnotation")
+        .with("format", "csv")
+        .await
+        .must_be(200);
+    assert!(
+        csv.header("content-type")
+            .unwrap_or_default()
+            .starts_with("text/csv"),
+        "{csv}"
+    );
     assert!(!csv.text().contains('\r'), "lines end in a line feed alone");
     let frame = Frame::read("csv", &csv.body);
     assert_eq!(frame.rows.len(), 3);
     assert_eq!(texts(&frame.rows, "id"), [1, 2, 3].map(|n| id(n).to_string()));
-    assert_eq!(texts(&frame.rows, "tags"), ["[\"t\"]"; 3], "nested values are JSON");
+    assert_eq!(
+        texts(&frame.rows, "tags"),
+        ["[\"t\"]"; 3],
+        "nested values are JSON"
+    );
     let empty = person
         .get("/data/v1alpha1/event/MomentAnnotation")
         .with("format", "csv")
@@ -191,9 +249,20 @@ async fn rule_5_6_csv_has_a_header_and_json_is_the_default() {
 
 #[tokio::test]
 async fn an_unknown_format_is_422_and_names_those_that_exist() {
-    let reply = person().read("event", "MomentAnnotation").with("format", "xml").await;
-    assert!(reply.faults().iter().any(|place| place == "query.format"), "{reply}");
-    assert!(reply.text().contains("unknown format 'xml'; use one of json, csv"), "{reply}");
+    let reply = person()
+        .read("event", "MomentAnnotation")
+        .with("format", "xml")
+        .await;
+    assert!(
+        reply.faults().iter().any(|place| place == "query.format"),
+        "{reply}"
+    );
+    assert!(
+        reply
+            .text()
+            .contains("unknown format 'xml'; use one of json, csv"),
+        "{reply}"
+    );
 }
 
 #[tokio::test]
@@ -201,7 +270,11 @@ async fn the_deprecated_latest_and_summary_still_answer() {
     let person = three_moments().await;
     let latest = person.read("event", "MomentAnnotation/latest").await.must_be(200);
     assert!(latest.text().contains("note 3"), "{latest}");
-    person.read("event", "MomentAnnotation/summary").await.must_be(200).json();
+    person
+        .read("event", "MomentAnnotation/summary")
+        .await
+        .must_be(200)
+        .json();
 }
 
 #[tokio::test]
@@ -210,9 +283,15 @@ async fn raw_metrics_are_read_under_their_class_too() {
     person
         .records(
             "HeartRate",
-            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+            &[
+                heart_rate(id(1), &at("10:00"), 60),
+                heart_rate(id(2), &at("10:01"), 61),
+            ],
         )
         .await;
     let rows = person.rows("metric", "HeartRate").await;
-    assert_eq!(rows.iter().map(|row| number(row, "value")).collect::<Vec<_>>(), [60.0, 61.0]);
+    assert_eq!(
+        rows.iter().map(|row| number(row, "value")).collect::<Vec<_>>(),
+        [60.0, 61.0]
+    );
 }

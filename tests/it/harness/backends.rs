@@ -1,4 +1,5 @@
-//! The pairs of backends that a suite can run on: the embedded one always, PostgreSQL with S3 where the surroundings offer them.
+//! The pairs of backends that a suite can run on: the embedded one always, PostgreSQL with S3 where the
+//! surroundings offer them.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -21,10 +22,16 @@ impl Backends {
         self.settings.clone()
     }
 
-    /// A database and a prefix of their own in the servers that `ALMANAC_TEST_POSTGRES_URL` and `ALMANAC_TEST_S3_ENDPOINT` name; `None` where they are not set.
+    /// A database and a prefix of their own in the servers that `ALMANAC_TEST_POSTGRES_URL` and
+    /// `ALMANAC_TEST_S3_ENDPOINT` name; `None` where they are not set.
     pub fn networked() -> Option<Self> {
-        let (Ok(postgres), Ok(_)) = (env::var("ALMANAC_TEST_POSTGRES_URL"), env::var("ALMANAC_TEST_S3_ENDPOINT")) else {
-            println!("skipped on PostgreSQL and S3: ALMANAC_TEST_POSTGRES_URL and ALMANAC_TEST_S3_ENDPOINT are not set");
+        let (Ok(postgres), Ok(_)) = (
+            env::var("ALMANAC_TEST_POSTGRES_URL"),
+            env::var("ALMANAC_TEST_S3_ENDPOINT"),
+        ) else {
+            println!(
+                "skipped on PostgreSQL and S3: ALMANAC_TEST_POSTGRES_URL and ALMANAC_TEST_S3_ENDPOINT are not set"
+            );
             return None;
         };
         let name = format!("almanac_{}", Uuid::new_v4().simple());
@@ -35,20 +42,31 @@ impl Backends {
             ("ALMANAC_OBJECT_STORE".to_owned(), format!("s3://{bucket}/{name}")),
         ]);
         let given = |name: &str, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.to_owned());
-        settings.insert("AWS_ENDPOINT_URL".to_owned(), given("ALMANAC_TEST_S3_ENDPOINT", ""));
-        settings.insert("AWS_ACCESS_KEY_ID".to_owned(), given("ALMANAC_TEST_S3_ACCESS_KEY_ID", "test"));
+        settings.insert(
+            "AWS_ENDPOINT_URL".to_owned(),
+            given("ALMANAC_TEST_S3_ENDPOINT", ""),
+        );
+        settings.insert(
+            "AWS_ACCESS_KEY_ID".to_owned(),
+            given("ALMANAC_TEST_S3_ACCESS_KEY_ID", "test"),
+        );
         settings.insert(
             "AWS_SECRET_ACCESS_KEY".to_owned(),
             given("ALMANAC_TEST_S3_SECRET_ACCESS_KEY", "testsecret"),
         );
-        settings.insert("AWS_REGION".to_owned(), given("ALMANAC_TEST_S3_REGION", "us-east-1"));
+        settings.insert(
+            "AWS_REGION".to_owned(),
+            given("ALMANAC_TEST_S3_REGION", "us-east-1"),
+        );
         settings.insert("AWS_ALLOW_HTTP".to_owned(), "true".to_owned());
         Some(Self { settings })
     }
 
     /// Every pair there is.
     pub fn available() -> Vec<Self> {
-        std::iter::once(Self::embedded()).chain(Self::networked()).collect()
+        std::iter::once(Self::embedded())
+            .chain(Self::networked())
+            .collect()
     }
 
     /// The same with one setting changed, to put something between the server and its backend.
@@ -78,7 +96,10 @@ fn create_database(url: &str, name: &str) -> String {
             let mut connection = sqlx::PgConnection::connect(&url_of_admin)
                 .await
                 .expect("the PostgreSQL server answers");
-            connection.execute(sqlx::AssertSqlSafe(statement)).await.expect("a new database");
+            connection
+                .execute(sqlx::AssertSqlSafe(statement))
+                .await
+                .expect("a new database");
         });
     });
     created.join().expect("the database is created");

@@ -101,9 +101,12 @@ impl Person {
     }
 
     pub async fn delete(&self, data_type: &str, record: Uuid) -> Uuid {
-        self.record("DeletedRecord", &json!({"deleted_id": record, "deleted_type": data_type}))
-            .await
-            .upload()
+        self.record(
+            "DeletedRecord",
+            &json!({"deleted_id": record, "deleted_type": data_type}),
+        )
+        .await
+        .upload()
     }
 
     pub fn metric_samples(&self, metric: &str, start: &str, end: &str) -> Call {
@@ -152,15 +155,22 @@ impl Person {
 
     /// Defines a type of one's own; its id, `Event/<uuid>` or `Metric/<uuid>`.
     pub async fn define(&self, base: &str, definition: &Value) -> String {
-        let reply = self.post(&format!("/input/v1/data_type/{base}"), definition).await;
+        let reply = self
+            .post(&format!("/input/v1/data_type/{base}"), definition)
+            .await;
         assert!(matches!(reply.status, 200 | 201), "{reply}");
         let body = reply.json();
         let id = body["id"].as_str().unwrap_or_else(|| panic!("no id: {reply}"));
-        if id.contains('/') { id.to_owned() } else { format!("{base}/{id}") }
+        if id.contains('/') {
+            id.to_owned()
+        } else {
+            format!("{base}/{id}")
+        }
     }
 }
 
-/// A connection for each request: a kept one may be that of a server that was killed, and a failure must be the failure of the request that it is told of.
+/// A connection for each request: a kept one may be that of a server that was killed, and a failure must be
+/// the failure of the request that it is told of.
 fn client() -> Client {
     Client::builder()
         .no_proxy()
@@ -227,7 +237,11 @@ impl IntoFuture for Call {
 
     fn into_future(self) -> Self::IntoFuture {
         let asked = self.asked.clone();
-        Box::pin(async move { self.attempt().await.unwrap_or_else(|error| panic!("{asked}: {error:?}")) })
+        Box::pin(async move {
+            self.attempt()
+                .await
+                .unwrap_or_else(|error| panic!("{asked}: {error:?}"))
+        })
     }
 }
 
@@ -267,7 +281,10 @@ impl Reply {
     /// The rows of a JSON array.
     #[track_caller]
     pub fn rows(&self) -> Vec<Value> {
-        self.json().as_array().cloned().unwrap_or_else(|| panic!("not an array: {self}"))
+        self.json()
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| panic!("not an array: {self}"))
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -289,7 +306,9 @@ impl Reply {
     pub fn faults(&self) -> Vec<String> {
         assert_eq!(self.status, 422, "{self}");
         let body = self.json();
-        let detail = body["detail"].as_array().unwrap_or_else(|| panic!("no list of faults: {self}"));
+        let detail = body["detail"]
+            .as_array()
+            .unwrap_or_else(|| panic!("no list of faults: {self}"));
         assert!(!detail.is_empty(), "an empty list of faults: {self}");
         let fault = |fault: &Value| {
             assert!(
@@ -297,10 +316,15 @@ impl Reply {
                 "a fault without a message: {self}"
             );
             assert!(fault["type"].is_string(), "a fault without a type: {self}");
-            let places = fault["loc"].as_array().unwrap_or_else(|| panic!("a fault without a place: {self}"));
+            let places = fault["loc"]
+                .as_array()
+                .unwrap_or_else(|| panic!("a fault without a place: {self}"));
             let names: Vec<&str> = places
                 .iter()
-                .map(|part| part.as_str().unwrap_or_else(|| panic!("a place that is no text: {self}")))
+                .map(|part| {
+                    part.as_str()
+                        .unwrap_or_else(|| panic!("a place that is no text: {self}"))
+                })
                 .collect();
             names.join(".")
         };
@@ -312,7 +336,10 @@ impl Reply {
     pub fn problem(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self}");
         let content_type = self.header("content-type").unwrap_or_default();
-        assert!(content_type.starts_with("application/problem+json"), "{content_type}: {self}");
+        assert!(
+            content_type.starts_with("application/problem+json"),
+            "{content_type}: {self}"
+        );
         let body = self.json();
         assert_eq!(body["status"], json!(status), "{self}");
         assert!(body["title"].is_string(), "{self}");

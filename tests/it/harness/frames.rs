@@ -10,7 +10,16 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value, json};
 
-pub const METHODS: [&str; 8] = ["ndjson", "jstable", "jscolumns", "arrow", "arrowraw", "parquet", "csv", "quotecsv"];
+pub const METHODS: [&str; 8] = [
+    "ndjson",
+    "jstable",
+    "jscolumns",
+    "arrow",
+    "arrowraw",
+    "parquet",
+    "csv",
+    "quotecsv",
+];
 
 /// A table as some reader sees it: rows of JSON, text alone for the CSV methods.
 #[derive(Clone, Debug)]
@@ -41,7 +50,13 @@ impl Frame {
             "parquet" => {
                 let builder = ParquetRecordBatchReaderBuilder::try_new(body.clone()).expect("a Parquet file");
                 let schema = builder.schema().clone();
-                Self::of_batches(schema, builder.build().expect("a reader").map(|batch| batch.expect("a batch")))
+                Self::of_batches(
+                    schema,
+                    builder
+                        .build()
+                        .expect("a reader")
+                        .map(|batch| batch.expect("a batch")),
+                )
             }
             "csv" | "quotecsv" => Self::of_csv(body),
             other => panic!("no output method {other}"),
@@ -49,9 +64,9 @@ impl Frame {
     }
 
     fn of_rows(rows: Vec<Value>) -> Self {
-        let columns = rows
-            .first()
-            .map_or_else(Vec::new, |row| row.as_object().expect("a row").keys().cloned().collect());
+        let columns = rows.first().map_or_else(Vec::new, |row| {
+            row.as_object().expect("a row").keys().cloned().collect()
+        });
         Self {
             columns,
             rows,
@@ -60,9 +75,15 @@ impl Frame {
     }
 
     fn of_columns(columns: &Map<String, Value>) -> Self {
-        let lengths: Vec<usize> = columns.values().map(|values| values.as_array().expect("a column").len()).collect();
+        let lengths: Vec<usize> = columns
+            .values()
+            .map(|values| values.as_array().expect("a column").len())
+            .collect();
         let length = lengths.first().copied().unwrap_or(0);
-        assert!(lengths.iter().all(|other| *other == length), "columns of the lengths {lengths:?}");
+        assert!(
+            lengths.iter().all(|other| *other == length),
+            "columns of the lengths {lengths:?}"
+        );
         let row = |place: usize| {
             columns
                 .iter()
@@ -78,7 +99,12 @@ impl Frame {
 
     fn of_csv(body: &Bytes) -> Self {
         let mut reader = csv::ReaderBuilder::new().from_reader(Cursor::new(body.clone()));
-        let columns: Vec<String> = reader.headers().expect("a header").iter().map(str::to_owned).collect();
+        let columns: Vec<String> = reader
+            .headers()
+            .expect("a header")
+            .iter()
+            .map(str::to_owned)
+            .collect();
         let row = |record: csv::StringRecord| {
             columns
                 .iter()
@@ -133,7 +159,8 @@ fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
-/// One value as JSON would show it: numbers and booleans as such, structs as objects, lists as arrays, everything else as text.
+/// One value as JSON would show it: numbers and booleans as such, structs as objects, lists as arrays,
+/// everything else as text.
 fn cell(array: &dyn Array, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
@@ -144,7 +171,11 @@ fn cell(array: &dyn Array, row: usize) -> Value {
     }
     if let Some(structure) = array.as_any().downcast_ref::<StructArray>() {
         let fields = structure.fields().iter().zip(structure.columns());
-        return Value::Object(fields.map(|(field, column)| (field.name().clone(), cell(column, row))).collect());
+        return Value::Object(
+            fields
+                .map(|(field, column)| (field.name().clone(), cell(column, row)))
+                .collect(),
+        );
     }
     let shown = ArrayFormatter::try_new(array, &FormatOptions::default())
         .expect("a formatter")

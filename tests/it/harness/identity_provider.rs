@@ -36,7 +36,11 @@ impl IdentityProvider {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/keys", listener.local_addr().expect("an address"));
         tokio::spawn(async move { axum::serve(listener, Router::new().route("/keys", get(answer))).await });
-        Self { url, published, asked }
+        Self {
+            url,
+            published,
+            asked,
+        }
     }
 
     pub fn url(&self) -> &str {
@@ -69,7 +73,10 @@ pub fn claims(person: uuid::Uuid) -> Value {
 }
 
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs()
 }
 
 fn key_set(names: &[&str]) -> JwkSet {
@@ -87,8 +94,9 @@ fn public_key(name: &str) -> Jwk {
 /// A P-256 key made from a name: nothing worth keeping secret, the same in every run.
 fn key(name: &str) -> EncodingKey {
     const BEFORE_THE_SCALAR: [u8; 35] = [
-        0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
-        0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01, 0x01, 0x04, 0x20,
+        0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06,
+        0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01, 0x01, 0x04,
+        0x20,
     ];
     let mut scalar = [1_u8; 32];
     for (place, letter) in scalar.iter_mut().zip(name.bytes()) {

@@ -8,10 +8,13 @@ pub struct Metrics {
 
 impl Metrics {
     pub fn parse(text: &str) -> Self {
-        let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
-            let (name, value) = line.rsplit_once(' ')?;
-            Some((name.to_owned(), value.parse().ok()?))
-        });
+        let samples = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| {
+                let (name, value) = line.rsplit_once(' ')?;
+                Some((name.to_owned(), value.parse().ok()?))
+            });
         Self {
             samples: samples.collect(),
         }
@@ -27,6 +30,8 @@ impl Metrics {
     }
 
     fn matching<'a>(&'a self, parts: &'a [&str]) -> impl Iterator<Item = &'a (String, f64)> {
-        self.samples.iter().filter(|(name, _)| parts.iter().all(|part| name.contains(part)))
+        self.samples
+            .iter()
+            .filter(|(name, _)| parts.iter().all(|part| name.contains(part)))
     }
 }

@@ -127,7 +127,13 @@ impl Almanac {
     }
 
     pub fn pid(&self) -> u32 {
-        self.running.lock().expect("lock").as_ref().expect("a running server").child.id()
+        self.running
+            .lock()
+            .expect("lock")
+            .as_ref()
+            .expect("a running server")
+            .child
+            .id()
     }
 
     /// Starts the process and returns when it says that it is ready.
@@ -144,13 +150,18 @@ impl Almanac {
         while !is_ready(self.port) {
             if let Some(status) = running.child.try_wait().expect("the state of the server") {
                 release(&mut running);
-                // Another process may have taken the port since it was found free, or the old one may not have left it yet.
+                // Another process may have taken the port since it was found free, or the old one may not
+                // have left it yet.
                 if !self.log().contains("in use") || Instant::now() > deadline {
                     return Err(status);
                 }
                 running = self.spawn();
             }
-            assert!(Instant::now() < deadline, "the server was not ready in time:\n{}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "the server was not ready in time:\n{}",
+                self.log()
+            );
             thread::sleep(Duration::from_millis(10));
         }
         *self.running.lock().expect("lock") = Some(running);
@@ -158,7 +169,11 @@ impl Almanac {
     }
 
     fn spawn(&self) -> Running {
-        let log = File::options().create(true).append(true).open(self.log_path()).expect("a log file");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .expect("a log file");
         let errors = log.try_clone().expect("a second handle");
         let child = self
             .command(&["serve"])
@@ -185,25 +200,41 @@ impl Almanac {
                 command.env_remove(name);
             }
         }
-        command.args(arguments).current_dir(self.home.path()).envs(&self.settings);
+        command
+            .args(arguments)
+            .current_dir(self.home.path())
+            .envs(&self.settings);
         command
     }
 
     /// Runs a command to its end.
     pub fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).stdin(Stdio::null()).output().expect("the command runs")
+        self.command(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the command runs")
     }
 
     /// The power goes: no destructor runs, nothing is flushed.
     pub fn kill(&self) {
-        let mut running = self.running.lock().expect("lock").take().expect("a running server");
+        let mut running = self
+            .running
+            .lock()
+            .expect("lock")
+            .take()
+            .expect("a running server");
         running.child.kill().expect("SIGKILL");
         release(&mut running);
     }
 
     /// Asks the process to end, and waits until it did.
     pub fn stop(&self) -> ExitStatus {
-        let mut running = self.running.lock().expect("lock").take().expect("a running server");
+        let mut running = self
+            .running
+            .lock()
+            .expect("lock")
+            .take()
+            .expect("a running server");
         signal(&running.child, "TERM");
         let status = running.child.wait().expect("the exit status");
         release(&mut running);
@@ -213,7 +244,13 @@ impl Almanac {
     /// Asks the process to end and does not wait.
     pub fn ask_to_stop(&self) {
         signal(
-            &self.running.lock().expect("lock").as_ref().expect("a running server").child,
+            &self
+                .running
+                .lock()
+                .expect("lock")
+                .as_ref()
+                .expect("a running server")
+                .child,
             "TERM",
         );
     }
@@ -239,7 +276,10 @@ impl Almanac {
             "almanac token: {}",
             String::from_utf8_lossy(&output.stderr)
         );
-        String::from_utf8(output.stdout).expect("a token is text").trim().to_owned()
+        String::from_utf8(output.stdout)
+            .expect("a token is text")
+            .trim()
+            .to_owned()
     }
 
     /// Somebody who shows no token.
@@ -279,8 +319,12 @@ impl Almanac {
 
     /// The greatest resident memory since the start or the last `forget_peak`, in MiB.
     pub fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the status of the process");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the status of the process");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM:"))
+            .expect("a peak");
         let kilobytes: u64 = line
             .split_whitespace()
             .nth(1)

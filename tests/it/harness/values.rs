@@ -21,7 +21,13 @@ pub fn at(time: &str) -> String {
 pub fn instant(second: u32) -> String {
     let (day, rest) = (second / 86_400, second % 86_400);
     assert!(day < 31, "a second of May");
-    format!("2024-05-{:02}T{:02}:{:02}:{:02}Z", day + 1, rest / 3600, rest / 60 % 60, rest % 60)
+    format!(
+        "2024-05-{:02}T{:02}:{:02}:{:02}Z",
+        day + 1,
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
 }
 
 /// A heart rate at one moment.
@@ -49,12 +55,19 @@ pub fn jsonl(records: &[Value]) -> String {
 #[track_caller]
 pub fn texts(rows: &[Value], name: &str) -> Vec<String> {
     rows.iter()
-        .map(|row| row[name].as_str().unwrap_or_else(|| panic!("no text {name} in {row}")).to_owned())
+        .map(|row| {
+            row[name]
+                .as_str()
+                .unwrap_or_else(|| panic!("no text {name} in {row}"))
+                .to_owned()
+        })
         .collect()
 }
 
 /// A number of one row.
 #[track_caller]
 pub fn number(row: &Value, name: &str) -> f64 {
-    row[name].as_f64().unwrap_or_else(|| panic!("no number {name} in {row}"))
+    row[name]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number {name} in {row}"))
 }

@@ -51,7 +51,9 @@ async fn every_name_of_the_media_types_is_understood() {
 async fn lines_may_end_in_any_way() {
     let person = person();
     let line = |n: u32| heart_rate(id(n), &at("10:00"), 60).to_string();
-    let body = format!("{}\r\n{}\n\n{}\n", line(1), line(2), line(3)).trim_end().to_owned();
+    let body = format!("{}\r\n{}\n\n{}\n", line(1), line(2), line(3))
+        .trim_end()
+        .to_owned();
     person
         .ingest("HeartRate")
         .header("content-type", "application/x-jsonl")
@@ -64,7 +66,13 @@ async fn lines_may_end_in_any_way() {
 #[tokio::test]
 async fn gzip_and_zstd_bodies_are_understood() {
     let person = person();
-    let lines = |n: u32| jsonl(&(n..n + 500).map(|n| heart_rate(id(n), &at("10:00"), 60)).collect::<Vec<_>>());
+    let lines = |n: u32| {
+        jsonl(
+            &(n..n + 500)
+                .map(|n| heart_rate(id(n), &at("10:00"), 60))
+                .collect::<Vec<_>>(),
+        )
+    };
     for (coding, body) in [
         ("gzip", gzip(lines(0).as_bytes())),
         ("zstd", zstd(lines(500).as_bytes())),
@@ -82,7 +90,11 @@ async fn gzip_and_zstd_bodies_are_understood() {
 #[tokio::test]
 async fn damaged_or_unknown_compression_is_refused_and_nothing_stored() {
     let person = person();
-    let lines = jsonl(&(0..500).map(|n| heart_rate(id(n), &at("10:00"), 60)).collect::<Vec<_>>());
+    let lines = jsonl(
+        &(0..500)
+            .map(|n| heart_rate(id(n), &at("10:00"), 60))
+            .collect::<Vec<_>>(),
+    );
     let whole = gzip(lines.as_bytes());
     let cut = whole[..whole.len() / 2].to_vec();
     let mut flipped = whole.clone();
@@ -133,11 +145,17 @@ async fn a_body_shorter_than_its_content_length_stores_nothing() {
         body.len() + 10
     );
     let mut stream = TcpStream::connect(("127.0.0.1", shared().port())).await.unwrap();
-    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    stream
+        .write_all(format!("{head}{body}").as_bytes())
+        .await
+        .unwrap();
     stream.shutdown().await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 400"),
+        "{answer}"
+    );
     assert!(person.all_samples("HeartRate").await.is_empty());
 }
 
@@ -147,10 +165,14 @@ const MEBIBYTE: usize = 1 << 20;
 async fn a_body_over_the_limit_is_413_before_memory_grows() {
     let server = Setup::default().start();
     let person = server.person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     server.forget_peak();
     let before = server.peak_memory();
-    let filler = json!({"start_date": at("10:00"), "value": 60, "extras": {"filler": "x".repeat(1 << 20)}}).to_string() + "\n";
+    let filler = json!({"start_date": at("10:00"), "value": 60, "extras": {"filler": "x".repeat(1 << 20)}})
+        .to_string()
+        + "\n";
     let lines = filler.repeat(80);
     // 80 MiB as they are; 80 MiB and 2 GiB that travel as a few kilobytes.
     let plain = person
@@ -161,7 +183,11 @@ async fn a_body_over_the_limit_is_413_before_memory_grows() {
     plain.problem(413);
     let spaces = vec![b' '; 64 * MEBIBYTE];
     let bomb: Vec<u8> = (0..32).flat_map(|_| zstd(&spaces)).collect();
-    for (coding, body) in [("gzip", gzip(lines.as_bytes())), ("zstd", zstd(lines.as_bytes())), ("zstd", bomb)] {
+    for (coding, body) in [
+        ("gzip", gzip(lines.as_bytes())),
+        ("zstd", zstd(lines.as_bytes())),
+        ("zstd", bomb),
+    ] {
         assert!(body.len() < 8 * MEBIBYTE);
         for media_type in ["application/x-jsonl", "application/json"] {
             let call = person
@@ -180,7 +206,9 @@ async fn a_body_over_the_limit_is_413_before_memory_grows() {
 #[tokio::test]
 async fn a_body_just_below_the_limit_is_accepted() {
     let person = person();
-    let filler = json!({"start_date": at("10:00"), "value": 60, "extras": {"filler": "x".repeat(MEBIBYTE)}}).to_string() + "\n";
+    let filler = json!({"start_date": at("10:00"), "value": 60, "extras": {"filler": "x".repeat(MEBIBYTE)}})
+        .to_string()
+        + "\n";
     let lines = filler.repeat(63);
     person
         .ingest("HeartRate")
@@ -188,7 +216,10 @@ async fn a_body_just_below_the_limit_is_accepted() {
         .body(lines)
         .await
         .upload();
-    assert_eq!(person.read("metric", "HeartRate").await.must_be(200).rows().len(), 63);
+    assert_eq!(
+        person.read("metric", "HeartRate").await.must_be(200).rows().len(),
+        63
+    );
 }
 
 #[tokio::test]
@@ -199,7 +230,13 @@ async fn a_million_lines_are_accepted_in_bounded_memory_and_all_come_back() {
     let mut body = String::with_capacity(60 << 20);
     for n in 0..1_000_000_u32 {
         use std::fmt::Write as _;
-        writeln!(body, "{{\"start_date\":\"{}\",\"value\":{}}}", crate::harness::instant(n), n % 100).unwrap();
+        writeln!(
+            body,
+            "{{\"start_date\":\"{}\",\"value\":{}}}",
+            crate::harness::instant(n),
+            n % 100
+        )
+        .unwrap();
     }
     assert!(body.len() < 64 * MEBIBYTE);
     person
@@ -218,18 +255,30 @@ async fn a_million_lines_are_accepted_in_bounded_memory_and_all_come_back() {
         .must_be(200);
     assert_eq!(reply.text().lines().count(), 1_000_001);
     assert_eq!(person.updates("HeartRate").await, 1_000_000);
-    let day = person.samples("HeartRate", "2024-05-12T13:46:38Z", "2024-05-12T13:46:41Z").await;
-    let values: Vec<f64> = day.iter().map(|row| crate::harness::number(row, "value")).collect();
+    let day = person
+        .samples("HeartRate", "2024-05-12T13:46:38Z", "2024-05-12T13:46:41Z")
+        .await;
+    let values: Vec<f64> = day
+        .iter()
+        .map(|row| crate::harness::number(row, "value"))
+        .collect();
     assert_eq!(values, [98.0, 99.0], "the last lines, in order");
 }
 
 #[tokio::test]
 async fn large_and_small_bodies_replace_each_others_records() {
     let person = person();
-    let day = |value: u32| -> Vec<_> { (0..20_000).map(|n| heart_rate(id(n), &crate::harness::instant(n), value)).collect() };
+    let day = |value: u32| -> Vec<_> {
+        (0..20_000)
+            .map(|n| heart_rate(id(n), &crate::harness::instant(n), value))
+            .collect()
+    };
     person.records("HeartRate", &day(1)).await;
     person
-        .records("HeartRate", &[heart_rate(id(19_999), &crate::harness::instant(0), 5)])
+        .records(
+            "HeartRate",
+            &[heart_rate(id(19_999), &crate::harness::instant(0), 5)],
+        )
         .await;
     person.delete("HeartRate", id(7)).await;
     let count = |samples: &[serde_json::Value], value: f64| {
@@ -239,7 +288,10 @@ async fn large_and_small_bodies_replace_each_others_records() {
             .count()
     };
     let samples = person.all_samples("HeartRate").await;
-    assert_eq!((samples.len(), count(&samples, 1.0), count(&samples, 5.0)), (19_999, 19_998, 1));
+    assert_eq!(
+        (samples.len(), count(&samples, 1.0), count(&samples, 5.0)),
+        (19_999, 19_998, 1)
+    );
     person.records("HeartRate", &day(2)).await;
     let samples = person.all_samples("HeartRate").await;
     assert_eq!((samples.len(), count(&samples, 2.0)), (20_000, 20_000));

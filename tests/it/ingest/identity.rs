@@ -8,7 +8,9 @@ use crate::harness::{at, heart_rate, id, number, person, steps, texts};
 #[tokio::test]
 async fn rule_8_1_the_callers_id_is_kept_under_either_name() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     person
         .records(
             "HeartRate",
@@ -22,7 +24,9 @@ async fn rule_8_1_the_callers_id_is_kept_under_either_name() {
 #[tokio::test]
 async fn rule_8_1_an_id_in_capitals_is_the_same_id() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(0xabc), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(0xabc), &at("10:00"), 60)])
+        .await;
     let shouted = id(0xabc).to_string().to_uppercase();
     person
         .records(
@@ -50,8 +54,12 @@ async fn rule_8_1_without_an_id_one_of_version_7_is_made() {
 #[tokio::test]
 async fn rule_8_1_the_same_id_in_two_types_is_two_records() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    person.records("StepCount", &[steps(id(1), &at("10:00"), &at("10:05"), 100)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    person
+        .records("StepCount", &[steps(id(1), &at("10:00"), &at("10:05"), 100)])
+        .await;
     person.delete("StepCount", id(1)).await;
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
     assert!(person.all_samples("StepCount").await.is_empty());
@@ -60,8 +68,11 @@ async fn rule_8_1_the_same_id_in_two_types_is_two_records() {
 #[tokio::test]
 async fn an_id_used_by_another_person_never_touches() {
     let (mine, theirs) = (person(), person());
-    theirs.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    mine.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 90)]).await;
+    theirs
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    mine.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 90)])
+        .await;
     assert_eq!(number(&theirs.all_samples("HeartRate").await[0], "value"), 60.0);
     mine.delete("HeartRate", id(1)).await;
     assert!(mine.all_samples("HeartRate").await.is_empty());
@@ -75,7 +86,11 @@ const FEW_AND_MANY: [u32; 2] = [1, 4200];
 async fn rule_8_2_what_is_sent_again_without_a_time_keeps_the_time_it_has() {
     for (first, again) in [FEW_AND_MANY, [4200, 1], [1, 1]].map(|[first, again]| (first, again)) {
         let person = person();
-        let lines = |count: u32, note: &str| (1..=count).map(|n| json!({"id": id(n), "note": note})).collect::<Vec<_>>();
+        let lines = |count: u32, note: &str| {
+            (1..=count)
+                .map(|n| json!({"id": id(n), "note": note}))
+                .collect::<Vec<_>>()
+        };
         person.records("MomentAnnotation", &lines(first, "x")).await;
         let row_one = async || {
             let rows = person.rows("event", "MomentAnnotation").await;
@@ -84,16 +99,28 @@ async fn rule_8_2_what_is_sent_again_without_a_time_keeps_the_time_it_has() {
         let (stored, counted) = (row_one().await, person.updates("MomentAnnotation").await);
         person.records("MomentAnnotation", &lines(again, "x")).await;
         let new = i64::from(again.saturating_sub(first));
-        assert_eq!(person.updates("MomentAnnotation").await, counted + new, "{first} then {again}");
+        assert_eq!(
+            person.updates("MomentAnnotation").await,
+            counted + new,
+            "{first} then {again}"
+        );
         assert_eq!(row_one().await, stored, "{first} then {again}");
         person.records("MomentAnnotation", &lines(1, "y")).await;
         let changed = row_one().await;
-        assert_eq!((&changed["recorded_at"], &changed["note"]), (&stored["recorded_at"], &json!("y")));
+        assert_eq!(
+            (&changed["recorded_at"], &changed["note"]),
+            (&stored["recorded_at"], &json!("y"))
+        );
         let dated = json!({"id": id(1), "note": "y", "recorded_at": at("10:00")});
-        person.records("MomentAnnotation", std::slice::from_ref(&dated)).await;
+        person
+            .records("MomentAnnotation", std::slice::from_ref(&dated))
+            .await;
         person.records("MomentAnnotation", &lines(1, "y")).await;
         let moved = row_one().await;
-        assert_ne!(moved["recorded_at"], stored["recorded_at"], "a time that is sent counts");
+        assert_ne!(
+            moved["recorded_at"], stored["recorded_at"],
+            "a time that is sent counts"
+        );
     }
 }
 
@@ -123,10 +150,15 @@ async fn rule_8_2_lines_of_one_body_follow_each_other_in_time_too() {
 async fn rule_8_2_a_deleted_record_leaves_no_time_behind() {
     let person = person();
     person
-        .records("MomentAnnotation", &[json!({"id": id(1), "note": "a", "recorded_at": at("10:00")})])
+        .records(
+            "MomentAnnotation",
+            &[json!({"id": id(1), "note": "a", "recorded_at": at("10:00")})],
+        )
         .await;
     person.delete("MomentAnnotation", id(1)).await;
-    person.records("MomentAnnotation", &[json!({"id": id(1), "note": "a"})]).await;
+    person
+        .records("MomentAnnotation", &[json!({"id": id(1), "note": "a"})])
+        .await;
     let asked = person
         .get("/data/v1alpha1/event/MomentAnnotation")
         .with("start_time", &at("09:00"))
@@ -140,9 +172,13 @@ async fn rule_8_2_a_deleted_record_leaves_no_time_behind() {
 #[tokio::test]
 async fn rule_8_2_the_same_content_is_no_op() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let before = person.updates("HeartRate").await;
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     assert_eq!(person.updates("HeartRate").await, before);
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }
@@ -154,9 +190,14 @@ async fn rule_8_2_other_content_replaces_wholly() {
     record["extras"] = json!({"context": "sitting"});
     record["source_properties"] = json!({"name": "Watch"});
     person.records("HeartRate", &[record]).await;
-    person.records("HeartRate", &[heart_rate(id(1), &at("12:00"), 70)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("12:00"), 70)])
+        .await;
     assert!(
-        person.samples("HeartRate", &at("09:00"), &at("11:00")).await.is_empty(),
+        person
+            .samples("HeartRate", &at("09:00"), &at("11:00"))
+            .await
+            .is_empty(),
         "the old moment still shows it"
     );
     let samples = person.all_samples("HeartRate").await;
@@ -190,13 +231,20 @@ async fn rule_8_2_a_replacement_reaches_every_kind_of_read() {
     person
         .records(
             "HeartRate",
-            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+            &[
+                heart_rate(id(1), &at("10:00"), 60),
+                heart_rate(id(2), &at("10:01"), 61),
+            ],
         )
         .await;
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 99)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 99)])
+        .await;
     for reply in [
         person.read("metric", "HeartRate").await,
-        person.metric_samples("HeartRate", &at("00:00"), &at("23:00")).await,
+        person
+            .metric_samples("HeartRate", &at("00:00"), &at("23:00"))
+            .await,
     ] {
         let values: Vec<f64> = reply.rows().iter().map(|row| number(row, "value")).collect();
         assert_eq!(values, [99.0, 61.0], "{reply}");
@@ -217,7 +265,13 @@ async fn rule_8_8_the_worked_example_of_uploads_and_updates() {
             3 => person.delete("HeartRate", id(1)).await,
             _ => person.records("HeartRate", &[record(7)]).await,
         };
-        seen.push(person.all_samples("HeartRate").await.first().map(|sample| number(sample, "value")));
+        seen.push(
+            person
+                .all_samples("HeartRate")
+                .await
+                .first()
+                .map(|sample| number(sample, "value")),
+        );
         counted.push(person.updates("HeartRate").await - before);
     }
     assert_eq!(seen, [Some(5.0), Some(5.0), Some(6.0), None, Some(7.0)]);
@@ -227,9 +281,14 @@ async fn rule_8_8_the_worked_example_of_uploads_and_updates() {
 #[tokio::test]
 async fn rule_8_5_late_data_appears_in_old_ranges() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
     person
-        .records("HeartRate", &[heart_rate(id(2), "1999-12-31T23:59:59.999999Z", 61)])
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    person
+        .records(
+            "HeartRate",
+            &[heart_rate(id(2), "1999-12-31T23:59:59.999999Z", 61)],
+        )
         .await;
     let old = person.samples("HeartRate", "1999-01-01", "2000-01-01").await;
     assert_eq!(texts(&old, "uuid"), [id(2).to_string()]);
@@ -238,7 +297,11 @@ async fn rule_8_5_late_data_appears_in_old_ranges() {
 #[tokio::test]
 async fn every_request_gets_an_upload_id_of_its_own() {
     let person = person();
-    let first = person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
-    let second = person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    let first = person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    let second = person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     assert_ne!(first, second);
 }

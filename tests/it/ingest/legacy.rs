@@ -17,11 +17,17 @@ fn wrapped(n: u32, value: f64, metadata: &Value) -> Value {
 #[tokio::test]
 async fn a_wrapped_record_is_recorded_under_its_metadatas_id() {
     let person = person();
-    person.post("/ingest/v1/record", &wrapped(1, 60.0, &json!({}))).await.upload();
+    person
+        .post("/ingest/v1/record", &wrapped(1, 60.0, &json!({})))
+        .await
+        .upload();
     let samples = person.all_samples("HeartRate").await;
     assert_eq!(texts(&samples, "uuid"), [id(1).to_string()]);
     assert_eq!(number(&samples[0], "value"), 60.0);
-    person.post("/ingest/v1/record", &wrapped(1, 61.0, &json!({}))).await.upload();
+    person
+        .post("/ingest/v1/record", &wrapped(1, 61.0, &json!({})))
+        .await
+        .upload();
     assert_eq!(number(&person.all_samples("HeartRate").await[0], "value"), 61.0);
 }
 
@@ -36,7 +42,13 @@ async fn the_metadatas_moment_serves_where_the_record_has_none() {
     record["data"] = json!(json!({"note": "tea"}).to_string());
     person.post("/ingest/v1/record", &record).await.upload();
     let row = &person.rows("event", "MomentAnnotation").await[0];
-    assert!(row["recorded_at"].as_str().unwrap().starts_with("2024-05-01T11:30:00"), "{row}");
+    assert!(
+        row["recorded_at"]
+            .as_str()
+            .unwrap()
+            .starts_with("2024-05-01T11:30:00"),
+        "{row}"
+    );
     assert_eq!(
         (&row["note"], &row["tags"], &row["sources"]),
         (&json!("tea"), &json!(["a"]), &json!(["com.almanac.annotation.x"]))
@@ -50,7 +62,10 @@ async fn what_a_wrapped_record_lacks_is_422_with_its_place() {
         let mut record = wrapped(1, 60.0, &json!({}));
         record.as_object_mut().unwrap().remove(field);
         let faults = person.post("/ingest/v1/record", &record).await.faults();
-        assert!(faults.iter().any(|fault| fault.contains(place)), "{field}: {faults:?}");
+        assert!(
+            faults.iter().any(|fault| fault.contains(place)),
+            "{field}: {faults:?}"
+        );
     }
     let mut record = wrapped(1, 60.0, &json!({}));
     record["data"] = json!("not json");
@@ -60,7 +75,10 @@ async fn what_a_wrapped_record_lacks_is_422_with_its_place() {
     let faults = person.post("/ingest/v1/record", &record).await.faults();
     assert!(faults[0].ends_with("value"), "{faults:?}");
     let reply = person
-        .post("/ingest/v1/record", &wrapped(1, 60.0, &json!({"data_type": "NoSuchType"})))
+        .post(
+            "/ingest/v1/record",
+            &wrapped(1, 60.0, &json!({"data_type": "NoSuchType"})),
+        )
         .await;
     assert!(matches!(reply.status, 404 | 422), "{reply}");
     assert!(person.all_samples("HeartRate").await.is_empty());

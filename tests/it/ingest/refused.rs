@@ -6,11 +6,18 @@ use crate::harness::{Person, Reply, at, heart_rate, id, jsonl, person};
 
 /// Posts a JSON text as one object.
 async fn post(person: &Person, data_type: &str, body: impl Into<reqwest::Body>) -> Reply {
-    person.ingest(data_type).header("content-type", "application/json").body(body).await
+    person
+        .ingest(data_type)
+        .header("content-type", "application/json")
+        .body(body)
+        .await
 }
 
 async fn nothing_stored(person: &Person) {
-    assert!(person.all_samples("HeartRate").await.is_empty(), "something was stored");
+    assert!(
+        person.all_samples("HeartRate").await.is_empty(),
+        "something was stored"
+    );
     assert_eq!(person.updates("HeartRate").await, 0, "something was counted");
 }
 
@@ -19,7 +26,9 @@ async fn malformed_json_is_422() {
     let person = person();
     let whole = heart_rate(id(1), &at("10:00"), 60).to_string();
     let cut = &whole[..whole.len() - 1];
-    let nothing = person.ingest("HeartRate").header("content-type", "application/json");
+    let nothing = person
+        .ingest("HeartRate")
+        .header("content-type", "application/json");
     nothing.header("content-length", "0").await.faults();
     for body in [
         " ",
@@ -45,7 +54,11 @@ async fn malformed_json_is_422() {
 #[tokio::test]
 async fn bytes_that_are_no_utf8_are_422() {
     let person = person();
-    for bytes in [&b"{\"value\": \"\xff\"}"[..], b"\x00\x01\x02", b"\xff\xfe{\x00}\x00"] {
+    for bytes in [
+        &b"{\"value\": \"\xff\"}"[..],
+        b"\x00\x01\x02",
+        b"\xff\xfe{\x00}\x00",
+    ] {
         post(&person, "HeartRate", bytes.to_vec()).await.faults();
     }
     nothing_stored(&person).await;
@@ -54,7 +67,9 @@ async fn bytes_that_are_no_utf8_are_422() {
 #[tokio::test]
 async fn an_empty_body_of_lines_is_422_or_stores_nothing() {
     let person = person();
-    let nothing = person.ingest("HeartRate").header("content-type", "application/x-jsonl");
+    let nothing = person
+        .ingest("HeartRate")
+        .header("content-type", "application/x-jsonl");
     let reply = nothing.header("content-length", "0").await;
     assert!(matches!(reply.status, 201 | 422), "{reply}");
     for body in ["\n", "\n\n\n"] {
@@ -117,7 +132,10 @@ async fn wrong_types_are_422_with_the_field() {
         let mut record = heart_rate(id(1), &at("10:00"), 60);
         record[field] = value.clone();
         let faults = post(&person, "HeartRate", record.to_string()).await.faults();
-        assert!(faults.iter().all(|place| place.contains(field)), "{field} = {value}: {faults:?}");
+        assert!(
+            faults.iter().all(|place| place.contains(field)),
+            "{field} = {value}: {faults:?}"
+        );
     }
     nothing_stored(&person).await;
 }
@@ -129,7 +147,10 @@ async fn a_missing_field_is_422_with_the_field() {
         let mut record = heart_rate(id(1), &at("10:00"), 60);
         record.as_object_mut().unwrap().remove(field);
         let faults = post(&person, "HeartRate", record.to_string()).await.faults();
-        assert!(faults.iter().any(|place| place.contains(field)), "{field}: {faults:?}");
+        assert!(
+            faults.iter().any(|place| place.contains(field)),
+            "{field}: {faults:?}"
+        );
         record[field] = Value::Null;
         post(&person, "HeartRate", record.to_string()).await.faults();
     }
@@ -157,8 +178,13 @@ async fn bad_dates_are_422() {
         "05/01/2024",
         "2024-05-01T10:00:00+25:00",
     ] {
-        let faults = post(&person, "HeartRate", heart_rate(id(1), date, 60).to_string()).await.faults();
-        assert!(faults.iter().any(|place| place.contains("_date")), "{date}: {faults:?}");
+        let faults = post(&person, "HeartRate", heart_rate(id(1), date, 60).to_string())
+            .await
+            .faults();
+        assert!(
+            faults.iter().any(|place| place.contains("_date")),
+            "{date}: {faults:?}"
+        );
     }
     nothing_stored(&person).await;
 }
@@ -181,9 +207,13 @@ async fn every_spelling_of_a_moment_is_understood() {
         "2024-05-01T09:59:59.9999999999+00:00",
     ];
     for (n, spelling) in spellings.iter().enumerate() {
-        person.records("HeartRate", &[heart_rate(id(n as u32), spelling, 60)]).await;
+        person
+            .records("HeartRate", &[heart_rate(id(n as u32), spelling, 60)])
+            .await;
     }
-    person.records("HeartRate", &[heart_rate(id(99), "2024-05-02", 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(99), "2024-05-02", 60)])
+        .await;
     let samples = person.all_samples("HeartRate").await;
     assert_eq!(samples.len(), spellings.len() + 1);
     for sample in &samples {
@@ -218,7 +248,9 @@ async fn an_end_before_the_start_is_422() {
 async fn rule_8_6_samples_of_the_day_after_tomorrow_are_422_and_events_are_not() {
     let person = person();
     let far = "2999-01-01T00:00:00Z";
-    post(&person, "HeartRate", heart_rate(id(1), far, 60).to_string()).await.faults();
+    post(&person, "HeartRate", heart_rate(id(1), far, 60).to_string())
+        .await
+        .faults();
     let fix = json!({"timestamp": far, "latitude_degrees": 1.0, "longitude_degrees": 1.0});
     person.record("PlatformLocationUpdate", &fix).await.faults();
     person.record("Event", &json!({"start_time": far})).await.upload();
@@ -228,22 +260,33 @@ async fn rule_8_6_samples_of_the_day_after_tomorrow_are_422_and_events_are_not()
 #[tokio::test]
 async fn values_out_of_the_schema_are_422() {
     let person = person();
-    let fix =
-        |latitude: f64, longitude: f64| json!({"timestamp": at("10:00"), "latitude_degrees": latitude, "longitude_degrees": longitude});
+    let fix = |latitude: f64, longitude: f64| json!({"timestamp": at("10:00"), "latitude_degrees": latitude, "longitude_degrees": longitude});
     for (latitude, longitude) in [(90.1, 0.0), (-91.0, 0.0), (0.0, 180.5), (0.0, -181.0)] {
-        person.record("PlatformLocationUpdate", &fix(latitude, longitude)).await.faults();
+        person
+            .record("PlatformLocationUpdate", &fix(latitude, longitude))
+            .await
+            .faults();
     }
-    person.record("PlatformLocationUpdate", &fix(90.0, -180.0)).await.upload();
+    person
+        .record("PlatformLocationUpdate", &fix(90.0, -180.0))
+        .await
+        .upload();
     person
         .record("StateOfMind", &json!({"start_time": at("10:00"), "valence": 1.5}))
         .await
         .faults();
     person
-        .record("BooleanAnnotation", &json!({"recorded_at": at("10:00"), "value": "yes"}))
+        .record(
+            "BooleanAnnotation",
+            &json!({"recorded_at": at("10:00"), "value": "yes"}),
+        )
         .await
         .faults();
     person
-        .record("ScaleAnnotation", &json!({"recorded_at": at("10:00"), "value": 2.5}))
+        .record(
+            "ScaleAnnotation",
+            &json!({"recorded_at": at("10:00"), "value": 2.5}),
+        )
         .await
         .faults();
 }
@@ -251,7 +294,16 @@ async fn values_out_of_the_schema_are_422() {
 #[tokio::test]
 async fn nan_and_infinity_are_422() {
     let person = person();
-    for value in ["NaN", "nan", "Infinity", "-Infinity", "inf", "1e999", "-1e999", "\"NaN\""] {
+    for value in [
+        "NaN",
+        "nan",
+        "Infinity",
+        "-Infinity",
+        "inf",
+        "1e999",
+        "-1e999",
+        "\"NaN\"",
+    ] {
         let body = format!("{{\"start_date\": \"{}\", \"value\": {value}}}", at("10:00"));
         post(&person, "HeartRate", body).await.faults();
     }
@@ -270,7 +322,9 @@ async fn unknown_types_are_404() {
         "%00",
         "..%2f..%2fetc",
     ] {
-        let reply = person.record(data_type, &json!({"start_time": at("10:00"), "value": 1})).await;
+        let reply = person
+            .record(data_type, &json!({"start_time": at("10:00"), "value": 1}))
+            .await;
         reply.problem(404);
     }
 }
@@ -332,7 +386,11 @@ async fn a_fault_shows_no_more_than_a_part_of_a_large_value() {
     record["value"] = json!("x".repeat(1 << 20));
     let reply = post(&person, "HeartRate", record.to_string()).await;
     reply.faults();
-    assert!(reply.body.len() < 64 << 10, "an answer of {} bytes", reply.body.len());
+    assert!(
+        reply.body.len() < 64 << 10,
+        "an answer of {} bytes",
+        reply.body.len()
+    );
 }
 
 #[tokio::test]
@@ -345,5 +403,9 @@ async fn a_body_of_faults_gets_an_answer_of_bounded_size() {
         .body(lines)
         .await;
     reply.faults();
-    assert!(reply.body.len() < 1 << 20, "an answer of {} bytes", reply.body.len());
+    assert!(
+        reply.body.len() < 1 << 20,
+        "an answer of {} bytes",
+        reply.body.len()
+    );
 }

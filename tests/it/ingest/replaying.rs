@@ -13,7 +13,11 @@ async fn keyed(person: &Person, key: &str, value: u32) -> Reply {
 async fn rule_8_1_the_same_key_has_one_effect_and_the_same_upload_id() {
     let person = person();
     let without_id = serde_json::json!({"start_date": at("10:00"), "value": 60});
-    let send = || person.record("HeartRate", &without_id).header("idempotency-key", "once");
+    let send = || {
+        person
+            .record("HeartRate", &without_id)
+            .header("idempotency-key", "once")
+    };
     let first = send().await.upload();
     let second = send().await.upload();
     assert_eq!(first, second);
@@ -64,7 +68,9 @@ async fn repetitions_at_the_same_time_have_one_effect() {
     let person = person();
     let record = serde_json::json!({"start_date": at("10:00"), "value": 60});
     let calls = (0..16).map(|_| {
-        let call = person.record("HeartRate", &record).header("idempotency-key", "together");
+        let call = person
+            .record("HeartRate", &record)
+            .header("idempotency-key", "together");
         async move { call.await.upload() }
     });
     let uploads = futures::future::join_all(calls).await;
@@ -77,11 +83,19 @@ async fn a_key_survives_a_restart() {
     let server = crate::harness::Almanac::start();
     let person = server.person();
     let record = serde_json::json!({"start_date": at("10:00"), "value": 60});
-    let first = person.record("HeartRate", &record).header("idempotency-key", "kept").await.upload();
+    let first = person
+        .record("HeartRate", &record)
+        .header("idempotency-key", "kept")
+        .await
+        .upload();
     server.kill();
     server.launch();
     assert_eq!(
-        person.record("HeartRate", &record).header("idempotency-key", "kept").await.upload(),
+        person
+            .record("HeartRate", &record)
+            .header("idempotency-key", "kept")
+            .await
+            .upload(),
         first
     );
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);

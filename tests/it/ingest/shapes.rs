@@ -14,7 +14,10 @@ async fn rule_8_4_undeclared_fields_of_built_in_types_are_kept_as_extras() {
     person.records("HeartRate", &[record]).await;
     let extras = &person.all_samples("HeartRate").await[0]["extras"];
     assert_eq!(extras["mood"], json!("calm"));
-    assert_eq!(extras["nested"], json!({"a": [1, 2.5, null, {"b": "ü"}], "c": true}));
+    assert_eq!(
+        extras["nested"],
+        json!({"a": [1, 2.5, null, {"b": "ü"}], "c": true})
+    );
     assert_eq!(extras["context"], json!(1));
 }
 
@@ -61,9 +64,15 @@ async fn numbers_come_back_as_they_were() {
     let got: Vec<f64> = samples.iter().map(|sample| number(sample, "value")).collect();
     assert_eq!(got, values);
     person
-        .records("HeartRate", &[json!({"uuid": id(99), "start_date": at("23:00"), "value": 12})])
+        .records(
+            "HeartRate",
+            &[json!({"uuid": id(99), "start_date": at("23:00"), "value": 12})],
+        )
         .await;
-    assert_eq!(number(person.all_samples("HeartRate").await.last().unwrap(), "value"), 12.0);
+    assert_eq!(
+        number(person.all_samples("HeartRate").await.last().unwrap(), "value"),
+        12.0
+    );
 }
 
 #[tokio::test]
@@ -98,7 +107,10 @@ async fn text_comes_back_as_it_was() {
 async fn microseconds_are_kept_and_finer_fractions_cut() {
     let person = person();
     person
-        .records("HeartRate", &[heart_rate(id(1), "2024-05-01T10:00:00.1234567891Z", 60)])
+        .records(
+            "HeartRate",
+            &[heart_rate(id(1), "2024-05-01T10:00:00.1234567891Z", 60)],
+        )
         .await;
     let sample = &person.all_samples("HeartRate").await[0];
     assert_eq!(sample["start_date"], json!("2024-05-01T10:00:00.123456Z"));
@@ -108,7 +120,10 @@ async fn microseconds_are_kept_and_finer_fractions_cut() {
 async fn an_instant_may_leave_out_its_end() {
     let person = person();
     person
-        .records("HeartRate", &[json!({"uuid": id(1), "start_date": at("10:00"), "value": 60})])
+        .records(
+            "HeartRate",
+            &[json!({"uuid": id(1), "start_date": at("10:00"), "value": 60})],
+        )
         .await;
     let sample = &person.all_samples("HeartRate").await[0];
     assert_eq!(sample["start_date"], sample["end_date"]);
@@ -121,12 +136,18 @@ async fn visits_of_unknown_arrival_and_departure_keep_their_years() {
     person.record("PlatformLocationVisit", &visit).await.upload();
     let rows = person.rows("event", "PlatformLocationVisit").await;
     assert!(
-        rows[0]["arrival_date"].as_str().unwrap().starts_with("0001-01-01T00:00:00"),
+        rows[0]["arrival_date"]
+            .as_str()
+            .unwrap()
+            .starts_with("0001-01-01T00:00:00"),
         "{}",
         rows[0]
     );
     assert!(
-        rows[0]["departure_date"].as_str().unwrap().starts_with("4001-01-01T00:00:00"),
+        rows[0]["departure_date"]
+            .as_str()
+            .unwrap()
+            .starts_with("4001-01-01T00:00:00"),
         "{}",
         rows[0]
     );
@@ -166,7 +187,10 @@ async fn an_annotation_without_a_moment_is_of_now() {
         "{row}"
     );
     assert!(
-        row["recorded_at"]["end_time"].as_str().unwrap().starts_with("2024-05-01T11:00:00"),
+        row["recorded_at"]["end_time"]
+            .as_str()
+            .unwrap()
+            .starts_with("2024-05-01T11:00:00"),
         "{row}"
     );
 }

@@ -10,11 +10,17 @@ async fn rule_8_3_a_deleted_record_is_gone_from_every_read() {
     person
         .records(
             "HeartRate",
-            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+            &[
+                heart_rate(id(1), &at("10:00"), 60),
+                heart_rate(id(2), &at("10:01"), 61),
+            ],
         )
         .await;
     person.delete("HeartRate", id(1)).await;
-    assert_eq!(texts(&person.all_samples("HeartRate").await, "uuid"), [id(2).to_string()]);
+    assert_eq!(
+        texts(&person.all_samples("HeartRate").await, "uuid"),
+        [id(2).to_string()]
+    );
     assert_eq!(person.rows("metric", "HeartRate").await.len(), 1);
 }
 
@@ -24,15 +30,24 @@ async fn rule_8_3_the_other_names_of_the_fields_and_of_the_type() {
     person
         .records(
             "HeartRate",
-            &[heart_rate(id(1), &at("10:00"), 60), heart_rate(id(2), &at("10:01"), 61)],
+            &[
+                heart_rate(id(1), &at("10:00"), 60),
+                heart_rate(id(2), &at("10:01"), 61),
+            ],
         )
         .await;
     person
-        .record("DeletedRecord", &json!({"record_id": id(1), "data_type": "HeartRate"}))
+        .record(
+            "DeletedRecord",
+            &json!({"record_id": id(1), "data_type": "HeartRate"}),
+        )
         .await
         .upload();
     person
-        .record("Tombstone", &json!({"deleted_id": id(2), "deleted_type": "HeartRate"}))
+        .record(
+            "Tombstone",
+            &json!({"deleted_id": id(2), "deleted_type": "HeartRate"}),
+        )
         .await
         .upload();
     assert!(person.all_samples("HeartRate").await.is_empty());
@@ -54,7 +69,9 @@ async fn rule_8_3_an_unknown_id_is_ignored() {
 #[tokio::test]
 async fn rule_8_3_the_wrong_type_deletes_nothing() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     person.delete("StepCount", id(1)).await;
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
 }
@@ -62,9 +79,13 @@ async fn rule_8_3_the_wrong_type_deletes_nothing() {
 #[tokio::test]
 async fn rule_8_3_the_id_may_be_used_again() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     person.delete("HeartRate", id(1)).await;
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     assert_eq!(person.all_samples("HeartRate").await.len(), 1);
     person.delete("HeartRate", id(1)).await;
     person.delete("HeartRate", id(1)).await;
@@ -94,11 +115,17 @@ async fn rule_8_3_a_base_and_its_own_type_both_name_the_target() {
     person.records("Event", &[cup(4)]).await;
 
     person
-        .record("DeletedRecord", &json!({"deleted_id": id(1), "deleted_type": own}))
+        .record(
+            "DeletedRecord",
+            &json!({"deleted_id": id(1), "deleted_type": own}),
+        )
         .await
         .upload();
     person
-        .record("DeletedRecord", &json!({"deleted_id": id(2), "deleted_type": "Event"}))
+        .record(
+            "DeletedRecord",
+            &json!({"deleted_id": id(2), "deleted_type": "Event"}),
+        )
         .await
         .upload();
     person
@@ -110,7 +137,10 @@ async fn rule_8_3_a_base_and_its_own_type_both_name_the_target() {
         .upload();
     assert!(person.rows("event", &own).await.is_empty());
     person
-        .record("DeletedRecord", &json!({"deleted_id": id(4), "deleted_type": "Event"}))
+        .record(
+            "DeletedRecord",
+            &json!({"deleted_id": id(4), "deleted_type": "Event"}),
+        )
         .await
         .upload();
     assert!(person.rows("event", "Event").await.is_empty());
@@ -133,7 +163,9 @@ async fn a_tombstone_without_a_target_is_422() {
 #[tokio::test]
 async fn rule_8_4_a_bad_tombstone_among_good_ones_deletes_nothing() {
     let person = person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     let lines = [
         json!({"deleted_id": id(1), "deleted_type": "HeartRate"}),
         json!({"deleted_id": "rubbish", "deleted_type": "HeartRate"}),
@@ -146,7 +178,9 @@ async fn rule_8_4_a_bad_tombstone_among_good_ones_deletes_nothing() {
 #[tokio::test]
 async fn another_persons_record_cannot_be_deleted() {
     let (owner, other) = (person(), shared().person());
-    owner.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    owner
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     other.delete("HeartRate", id(1)).await;
     assert_eq!(owner.all_samples("HeartRate").await.len(), 1);
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::harness::{at, id, number, person};
 
 fn sample(value: f64, unit: Option<&str>) -> Value {
-    let mut record = json!({"uuid": id(1), "start_date": at("10:00"), "end_date": at("10:00"), "value": value});
+    let mut record =
+        json!({"uuid": id(1), "start_date": at("10:00"), "end_date": at("10:00"), "value": value});
     if let Some(unit) = unit {
         record["unit"] = json!(unit);
     }
@@ -87,5 +88,8 @@ async fn rule_8_7_a_converted_record_sent_again_is_no_op() {
     person.records("Weight", &[sample(80.0, Some("kg"))]).await;
     let before = (person.all_samples("Weight").await, person.updates("Weight").await);
     person.records("Weight", &[sample(80.0, Some("kg"))]).await;
-    assert_eq!((person.all_samples("Weight").await, person.updates("Weight").await), before);
+    assert_eq!(
+        (person.all_samples("Weight").await, person.updates("Weight").await),
+        before
+    );
 }

@@ -34,7 +34,14 @@ async fn rule_4_7_places_have_names_and_details_and_the_sea_has_none() {
     let details = &found[0]["location_details"];
     assert_eq!(
         keys(details),
-        ["formatted", "components", "geometry", "distance_m", "annotations", "attribution"]
+        [
+            "formatted",
+            "components",
+            "geometry",
+            "distance_m",
+            "annotations",
+            "attribution"
+        ]
     );
     assert_eq!(details["formatted"], found[0]["address"]);
     assert_eq!(
@@ -44,9 +51,21 @@ async fn rule_4_7_places_have_names_and_details_and_the_sea_has_none() {
     );
     assert_eq!(keys(&details["geometry"]), ["lat", "lng"]);
     assert!(number(details, "distance_m") < 5_000.0, "{details}");
-    assert_eq!(details["annotations"]["timezone"], json!({"name": "Atlantic/Reykjavik"}));
-    assert!(details["annotations"]["DMS"]["lat"].as_str().unwrap().ends_with('N'), "{details}");
-    assert!(details["attribution"].as_str().unwrap().contains("GeoNames"), "{details}");
+    assert_eq!(
+        details["annotations"]["timezone"],
+        json!({"name": "Atlantic/Reykjavik"})
+    );
+    assert!(
+        details["annotations"]["DMS"]["lat"]
+            .as_str()
+            .unwrap()
+            .ends_with('N'),
+        "{details}"
+    );
+    assert!(
+        details["attribution"].as_str().unwrap().contains("GeoNames"),
+        "{details}"
+    );
 
     let series = whereabouts(&person, "location_time_series").await;
     assert_eq!(series.len(), 4);
@@ -57,11 +76,21 @@ async fn rule_4_7_places_have_names_and_details_and_the_sea_has_none() {
         (&Value::Null, &Value::Null),
         "a thousand kilometres from anywhere"
     );
-    let without = rows(between(own(&person, "location_time_series"), &at("10:00"), &at("11:00"))).await;
-    assert!(!keys(&without[0]).contains(&"address"), "names are told to those who ask");
-    let empty = between(own(&person, "location_time_series"), &at("01:00"), &at("02:00")).with("reverse_geocode", "1");
+    let without = rows(between(
+        own(&person, "location_time_series"),
+        &at("10:00"),
+        &at("11:00"),
+    ))
+    .await;
+    assert!(
+        !keys(&without[0]).contains(&"address"),
+        "names are told to those who ask"
+    );
+    let empty = between(own(&person, "location_time_series"), &at("01:00"), &at("02:00"))
+        .with("reverse_geocode", "1");
     assert!(rows(empty).await.is_empty());
-    let refused = between(own(&person, "location_time_series"), &at("10:00"), &at("11:00")).with("reverse_geocode", "perhaps");
+    let refused = between(own(&person, "location_time_series"), &at("10:00"), &at("11:00"))
+        .with("reverse_geocode", "perhaps");
     assert_eq!(refused.await.faults(), ["query.reverse_geocode"]);
 }
 
@@ -70,13 +99,17 @@ async fn details_are_a_struct_in_frames() {
     let person = person();
     in_reykjavik_and_at_sea(&person).await;
     for method in METHODS {
-        let call = between(own(&person, "location_time_series"), &at("10:00"), &at("11:00")).with("reverse_geocode", "true");
+        let call = between(own(&person, "location_time_series"), &at("10:00"), &at("11:00"))
+            .with("reverse_geocode", "true");
         let reply = call.with("output", method).await.must_be(200);
         let frame = Frame::read(method, &reply.body);
         assert_eq!(frame.rows.len(), 4, "{method}");
         assert_eq!(frame.columns[6..], ["address", "location_details"], "{method}");
         if let Some(schema) = frame.schema {
-            assert!(matches!(schema.field(7).data_type(), DataType::Struct(_)), "{method}");
+            assert!(
+                matches!(schema.field(7).data_type(), DataType::Struct(_)),
+                "{method}"
+            );
         }
     }
 }
@@ -117,7 +150,10 @@ async fn outside(behaviour: Behaviour) -> (String, Arc<AtomicUsize>) {
                 let read = connection.read(&mut request).await.unwrap_or(0);
                 let request = String::from_utf8_lossy(&request[..read]).into_owned();
                 count.fetch_add(1, Ordering::SeqCst);
-                assert!(request.starts_with("GET /reverse?format=jsonv2&addressdetails=1&lat="), "{request}");
+                assert!(
+                    request.starts_with("GET /reverse?format=jsonv2&addressdetails=1&lat="),
+                    "{request}"
+                );
                 assert!(request.contains("user-agent: almanac/"), "{request}");
                 let body = json!({"display_name": "Somewhere else, Iceland", "lat": "64.1466", "lon": "-21.9426", "licence": "by others",
                     "address": {"city": "Somewhere else", "postcode": "101", "country": "Iceland", "country_code": "is"}})
@@ -147,11 +183,22 @@ async fn an_operator_may_name_a_service_and_its_answers_are_kept() {
     let found = whereabouts(&person, "location_at_time").await;
     assert_eq!(found[0]["address"], json!("Somewhere else, Iceland"));
     assert_eq!(found[0]["location_details"]["attribution"], json!("by others"));
-    assert_eq!(found[0]["location_details"]["components"]["postcode"], json!("101"));
+    assert_eq!(
+        found[0]["location_details"]["components"]["postcode"],
+        json!("101")
+    );
     whereabouts(&person, "location_at_time").await;
-    assert_eq!(asked.load(Ordering::SeqCst), 1, "the same place is asked about once");
+    assert_eq!(
+        asked.load(Ordering::SeqCst),
+        1,
+        "the same place is asked about once"
+    );
     let series = whereabouts(&person, "location_time_series").await;
-    assert_eq!(series[3]["address"], Value::Null, "what it says is too far from the sea");
+    assert_eq!(
+        series[3]["address"],
+        Value::Null,
+        "what it says is too far from the sea"
+    );
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
@@ -179,16 +226,39 @@ async fn rule_4_7_a_geocoder_that_fails_never_fails_the_request() {
         );
         assert_eq!(found[0]["uuid"], json!(id(2)), "{behaviour:?}");
         // Names that were missing may be there next time, so the answer is not the same as before.
-        let again = call().header("if-none-match", reply.header("etag").unwrap()).await;
+        let again = call()
+            .header("if-none-match", reply.header("etag").unwrap())
+            .await;
         assert_eq!(again.status, 200, "{behaviour:?}");
-        let later = call().header("if-none-match", again.header("etag").unwrap()).await;
-        assert_eq!(later.status, 200, "{behaviour:?}: nor while the geocoder is left alone");
-        assert_eq!(whereabouts(&person, "location_time_series").await.len(), 4, "{behaviour:?}");
-        assert_eq!(asked.load(Ordering::SeqCst), 1, "{behaviour:?}: it is left alone for a while");
-        assert!(almanac.metrics().await.sum(&["geocoder_failures"]) >= 1.0, "{behaviour:?}");
+        let later = call()
+            .header("if-none-match", again.header("etag").unwrap())
+            .await;
+        assert_eq!(
+            later.status, 200,
+            "{behaviour:?}: nor while the geocoder is left alone"
+        );
+        assert_eq!(
+            whereabouts(&person, "location_time_series").await.len(),
+            4,
+            "{behaviour:?}"
+        );
+        assert_eq!(
+            asked.load(Ordering::SeqCst),
+            1,
+            "{behaviour:?}: it is left alone for a while"
+        );
+        assert!(
+            almanac.metrics().await.sum(&["geocoder_failures"]) >= 1.0,
+            "{behaviour:?}"
+        );
     }
-    let nobody = Setup::default().with("ALMANAC_GEOCODER_URL", "http://127.0.0.1:1").start();
+    let nobody = Setup::default()
+        .with("ALMANAC_GEOCODER_URL", "http://127.0.0.1:1")
+        .start();
     let person = nobody.person();
     in_reykjavik_and_at_sea(&person).await;
-    assert_eq!(whereabouts(&person, "location_at_time").await[0]["address"], Value::Null);
+    assert_eq!(
+        whereabouts(&person, "location_at_time").await[0]["address"],
+        Value::Null
+    );
 }

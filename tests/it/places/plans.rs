@@ -70,15 +70,25 @@ fn full_event() -> Value {
 async fn an_event_comes_back_with_every_field() {
     let person = person();
     person
-        .records("CalendarEvent", &[full_event(), event(2, id(100), &at("10:30"), &at("10:40"))])
+        .records(
+            "CalendarEvent",
+            &[full_event(), event(2, id(100), &at("10:30"), &at("10:40"))],
+        )
         .await;
-    let found = rows(between(own(&person, "calendar_events"), &at("10:00"), &at("11:00"))).await;
+    let found = rows(between(
+        own(&person, "calendar_events"),
+        &at("10:00"),
+        &at("11:00"),
+    ))
+    .await;
     assert_eq!(found[0], full_event());
     assert_eq!(keys(&found[0]), EVENT);
     assert_eq!(keys(&found[1]), EVENT, "every field is present");
     let given = ["calendar_event_id", "calendar_id", "start_date", "end_date"];
     assert!(
-        EVENT.iter().all(|name| found[1][name].is_null() != given.contains(name)),
+        EVENT
+            .iter()
+            .all(|name| found[1][name].is_null() != given.contains(name)),
         "{}",
         found[1]
     );
@@ -106,20 +116,37 @@ async fn people_rules_and_places_are_structs_in_frames_also_after_a_flush() {
         let Some(schema) = frame.schema else { continue };
         let kind = |name: &str| schema.field_with_name(name).unwrap().data_type().clone();
         for name in ["organizer", "geolocation"] {
-            assert!(matches!(kind(name), DataType::Struct(_)), "{method} {name}: {}", kind(name));
+            assert!(
+                matches!(kind(name), DataType::Struct(_)),
+                "{method} {name}: {}",
+                kind(name)
+            );
         }
         for name in ["participants", "recurrence_rules"] {
             let DataType::List(item) = kind(name) else {
                 panic!("{method} {name}: {}", kind(name))
             };
-            assert!(matches!(item.data_type(), DataType::Struct(_)), "{method} {name}: {item}");
+            assert!(
+                matches!(item.data_type(), DataType::Struct(_)),
+                "{method} {name}: {item}"
+            );
         }
     }
-    let found = rows(between(own(&person, "calendar_events"), &at("10:00"), &at("11:00"))).await;
+    let found = rows(between(
+        own(&person, "calendar_events"),
+        &at("10:00"),
+        &at("11:00"),
+    ))
+    .await;
     assert_eq!(found, [full_event()]);
     person.records("CalendarEvent", &found).await;
     assert_eq!(
-        rows(between(own(&person, "calendar_events"), &at("10:00"), &at("11:00"))).await,
+        rows(between(
+            own(&person, "calendar_events"),
+            &at("10:00"),
+            &at("11:00")
+        ))
+        .await,
         found,
         "written back, nothing changes"
     );
@@ -132,7 +159,12 @@ async fn a_participant_of_whom_only_a_name_or_a_contact_is_known_is_a_participan
     invited["organizer"] = json!(id(7));
     invited["participants"] = json!(["grace@example.com", {"name": "Ada", "unheard_of": 1}]);
     person.records("CalendarEvent", &[invited.clone()]).await;
-    let found = rows(between(own(&person, "calendar_events"), &at("10:00"), &at("11:00"))).await;
+    let found = rows(between(
+        own(&person, "calendar_events"),
+        &at("10:00"),
+        &at("11:00"),
+    ))
+    .await;
     assert_eq!(found[0]["organizer"]["contact_id"], json!(id(7)));
     assert_eq!(found[0]["participants"][0]["name"], json!("grace@example.com"));
     assert_eq!(keys(&found[0]["participants"][0]).len(), 7);
@@ -147,17 +179,26 @@ async fn a_participant_of_whom_only_a_name_or_a_contact_is_known_is_a_participan
         json!({"geolocation": {"latitude": 91}}),
     ] {
         let mut refused = event(2, id(100), &at("10:00"), &at("11:00"));
-        refused.as_object_mut().unwrap().extend(bad.as_object().unwrap().clone());
+        refused
+            .as_object_mut()
+            .unwrap()
+            .extend(bad.as_object().unwrap().clone());
         let faults = person.record("CalendarEvent", &refused).await.faults();
         let name = bad.as_object().unwrap().keys().next().unwrap();
-        assert!(faults.iter().any(|place| place.contains(name.as_str())), "{name}: {faults:?}");
+        assert!(
+            faults.iter().any(|place| place.contains(name.as_str())),
+            "{name}: {faults:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn events_are_selected_by_intersection_and_by_calendar() {
     let person = person();
-    let (work, home) = (id(100), Uuid::from_u128(0xABCD_0000_0000_4000_8000_0000_0000_00EF));
+    let (work, home) = (
+        id(100),
+        Uuid::from_u128(0xABCD_0000_0000_4000_8000_0000_0000_00EF),
+    );
     let mut loud = event(5, home, &at("10:50"), &at("10:55"));
     loud["calendar_id"] = json!(home.to_string().to_uppercase());
     let events = [
@@ -170,7 +211,9 @@ async fn events_are_selected_by_intersection_and_by_calendar() {
     person.records("CalendarEvent", &events).await;
     let of = |calendars: Option<String>| {
         let call = between(own(&person, "calendar_events"), &at("10:00"), &at("11:00"));
-        let call = calendars.iter().fold(call, |call, ids| call.with("calendar_ids", ids));
+        let call = calendars
+            .iter()
+            .fold(call, |call, ids| call.with("calendar_ids", ids));
         async move { texts(&rows(call).await, "calendar_event_id") }
     };
     let ids = |numbers: &[u32]| numbers.iter().map(|n| id(*n).to_string()).collect::<Vec<_>>();
@@ -207,9 +250,14 @@ async fn events_and_calendars_are_joined_by_id_however_it_was_spelt() {
     let calendars = rows(own(&person, "calendars")).await;
     assert_eq!(texts(&calendars, "calendar_id"), [calendar.to_string()]);
     for spelling in [&calendar.to_string(), &loud, &mixed, &simple] {
-        let call = between(own(&person, "calendar_events"), &at("10:00"), &at("11:00")).with("calendar_ids", spelling);
+        let call = between(own(&person, "calendar_events"), &at("10:00"), &at("11:00"))
+            .with("calendar_ids", spelling);
         let found = rows(call).await;
-        assert_eq!(texts(&found, "calendar_id"), vec![calendar.to_string(); 3], "{spelling}");
+        assert_eq!(
+            texts(&found, "calendar_id"),
+            vec![calendar.to_string(); 3],
+            "{spelling}"
+        );
         let filtered = person
             .read("event", "CalendarEvent")
             .with("filter", &format!("calendar_id:{spelling}"));
@@ -243,12 +291,15 @@ async fn calendars_with_a_comma_in_their_identifier_can_be_chosen() {
     let person = person();
     let calendar = |n: u32, name: &str| json!({"calendar_id": id(n), "calendar_identifier": name, "calendar_name": name});
     person
-        .records("Calendar", &[calendar(1, "A,1"), calendar(2, "B"), calendar(3, "C")])
+        .records(
+            "Calendar",
+            &[calendar(1, "A,1"), calendar(2, "B"), calendar(3, "C")],
+        )
         .await;
     let of = async |values: &[&str]| {
-        let call = values
-            .iter()
-            .fold(own(&person, "calendars"), |call, value| call.with("vendor_ids", value));
+        let call = values.iter().fold(own(&person, "calendars"), |call, value| {
+            call.with("vendor_ids", value)
+        });
         let mut names = texts(&rows(call).await, "calendar_identifier");
         names.sort();
         names
@@ -268,11 +319,31 @@ async fn all_day_events_take_place_on_the_days_of_their_own_zone() {
         event
     };
     let events = [
-        all_day(1, "2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z", json!("America/New_York")),
-        all_day(2, "2024-05-01T04:00:00Z", "2024-05-02T03:59:59Z", json!("America/New_York")),
+        all_day(
+            1,
+            "2024-05-01T00:00:00Z",
+            "2024-05-02T00:00:00Z",
+            json!("America/New_York"),
+        ),
+        all_day(
+            2,
+            "2024-05-01T04:00:00Z",
+            "2024-05-02T03:59:59Z",
+            json!("America/New_York"),
+        ),
         all_day(3, "2024-05-01T00:00:00Z", "2024-05-01T00:00:00Z", json!(null)),
-        all_day(4, "2024-05-01T00:00:00Z", "2024-05-01T23:59:59Z", json!("Pacific/Auckland")),
-        all_day(5, "2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z", json!("nowhere/at all")),
+        all_day(
+            4,
+            "2024-05-01T00:00:00Z",
+            "2024-05-01T23:59:59Z",
+            json!("Pacific/Auckland"),
+        ),
+        all_day(
+            5,
+            "2024-05-01T00:00:00Z",
+            "2024-05-02T00:00:00Z",
+            json!("nowhere/at all"),
+        ),
     ];
     person.records("CalendarEvent", &events).await;
     let during = |start: &'static str, end: &'static str| {
@@ -284,7 +355,10 @@ async fn all_day_events_take_place_on_the_days_of_their_own_zone() {
         }
     };
     let ids = |numbers: &[u32]| numbers.iter().map(|n| id(*n).to_string()).collect::<Vec<_>>();
-    assert_eq!(during("2024-05-01T04:00:00Z", "2024-05-01T05:00:00Z").await, ids(&[1, 2, 3, 4, 5]));
+    assert_eq!(
+        during("2024-05-01T04:00:00Z", "2024-05-01T05:00:00Z").await,
+        ids(&[1, 2, 3, 4, 5])
+    );
     assert_eq!(
         during("2024-05-01T03:00:00Z", "2024-05-01T04:00:00Z").await,
         ids(&[3, 4, 5]),
@@ -306,7 +380,11 @@ async fn all_day_events_take_place_on_the_days_of_their_own_zone() {
         "2024-04-30T13:00:00Z",
     ))
     .await;
-    assert_eq!(shown[0]["start_date"], json!("2024-05-01T00:00:00Z"), "as it was recorded");
+    assert_eq!(
+        shown[0]["start_date"],
+        json!("2024-05-01T00:00:00Z"),
+        "as it was recorded"
+    );
 }
 
 fn calendar(n: u32, identifier: &str) -> Value {
@@ -316,9 +394,9 @@ fn calendar(n: u32, identifier: &str) -> Value {
 }
 
 async fn calendars(person: &Person, vendors: &[&str]) -> Vec<Value> {
-    let call = vendors
-        .iter()
-        .fold(own(person, "calendars"), |call, vendor| call.with("vendor_ids", vendor));
+    let call = vendors.iter().fold(own(person, "calendars"), |call, vendor| {
+        call.with("vendor_ids", vendor)
+    });
     rows(call).await
 }
 
@@ -327,7 +405,9 @@ async fn calendars_have_every_field_and_are_found_by_their_identifiers() {
     let person = person();
     assert!(calendars(&person, &[]).await.is_empty());
     let bare = json!({"calendar_id": id(2), "calendar_identifier": "B 2", "calendar_name": "Bare", "inserted_at": at("11:00")});
-    person.records("Calendar", &[calendar(1, "A/1"), bare, calendar(3, "C-3")]).await;
+    person
+        .records("Calendar", &[calendar(1, "A/1"), bare, calendar(3, "C-3")])
+        .await;
     let all = calendars(&person, &[]).await;
     assert_eq!(all[0], calendar(1, "A/1"));
     let found = texts(&all, "calendar_identifier");
@@ -359,7 +439,10 @@ async fn calendars_have_every_field_and_are_found_by_their_identifiers() {
             "{row}"
         );
     }
-    assert_eq!(texts(&calendars(&person, &["B 2"]).await, "calendar_id"), [id(2).to_string()]);
+    assert_eq!(
+        texts(&calendars(&person, &["B 2"]).await, "calendar_id"),
+        [id(2).to_string()]
+    );
     assert_eq!(calendars(&person, &["A/1", "C-3"]).await.len(), 2);
     assert_eq!(calendars(&person, &["A/1,C-3"]).await.len(), 2);
     assert!(calendars(&person, &["nothing"]).await.is_empty());
@@ -385,25 +468,41 @@ async fn a_workout_comes_back_with_every_field() {
         if in_objects {
             flushed(&almanac).await;
         }
-        let found = rows(between(own(&person, "platform_workouts"), &at("07:30"), &at("09:00"))).await;
+        let found = rows(between(
+            own(&person, "platform_workouts"),
+            &at("07:30"),
+            &at("09:00"),
+        ))
+        .await;
         assert_eq!(found[0], full, "in objects: {in_objects}");
-        assert_eq!(keys(&found[0]), full.as_object().unwrap().keys().collect::<Vec<_>>());
+        assert_eq!(
+            keys(&found[0]),
+            full.as_object().unwrap().keys().collect::<Vec<_>>()
+        );
         let expected = json!({"platform_workout_id": id(2), "all_statistics": {}, "device": null, "duration": 1800.0, "start_date": at("08:00"),
             "end_date": at("08:30"), "extras": null, "has_undetermined_duration": false, "source_revision": {}, "workout_activities": [],
             "workout_activity_type": null, "workout_events": []});
         assert_eq!(found[1], expected, "what is promised is there: {in_objects}");
     }
     assert!(
-        rows(between(own(&person, "platform_workouts"), &at("07:42"), &at("08:00")))
-            .await
-            .is_empty(),
+        rows(between(
+            own(&person, "platform_workouts"),
+            &at("07:42"),
+            &at("08:00")
+        ))
+        .await
+        .is_empty(),
         "touching"
     );
     person.delete("PlatformWorkout", id(1)).await;
     assert_eq!(
-        rows(between(own(&person, "platform_workouts"), &at("07:30"), &at("09:00")))
-            .await
-            .len(),
+        rows(between(
+            own(&person, "platform_workouts"),
+            &at("07:30"),
+            &at("09:00")
+        ))
+        .await
+        .len(),
         1
     );
 }

@@ -42,14 +42,23 @@ async fn rule_4_5_updates_of_the_device_have_the_published_columns() {
             &[full.clone(), update(id(2), &at("10:05"), 47.3, 8.6, 9.0)],
         )
         .await;
-    let found = rows(between(own(&person, "platform_location_updates"), &at("10:00"), &at("11:00"))).await;
+    let found = rows(between(
+        own(&person, "platform_location_updates"),
+        &at("10:00"),
+        &at("11:00"),
+    ))
+    .await;
     assert_eq!(found[0], full, "-1 means unknown and stays");
     assert!(found.iter().all(|row| keys(row) == UPDATE), "{found:?}");
     assert!(found[1]["altitude_meters"].is_null() && found[1]["floor"].is_null());
     assert_eq!(
-        rows(between(own(&person, "platform_location_updates"), &at("10:00"), &at("10:05")))
-            .await
-            .len(),
+        rows(between(
+            own(&person, "platform_location_updates"),
+            &at("10:00"),
+            &at("10:05")
+        ))
+        .await
+        .len(),
         1,
         "the end is not part"
     );
@@ -59,9 +68,14 @@ async fn rule_4_5_updates_of_the_device_have_the_published_columns() {
 async fn every_output_method_tells_the_same_updates() {
     let person = person();
     person
-        .records("PlatformLocationUpdate", &[update(id(1), &at("10:00"), 47.25, 8.5, 9.0)])
+        .records(
+            "PlatformLocationUpdate",
+            &[update(id(1), &at("10:00"), 47.25, 8.5, 9.0)],
+        )
         .await;
-    person.records("MapsLocationUpdate", &[maps(2, &at("10:01"), "a")]).await;
+    person
+        .records("MapsLocationUpdate", &[maps(2, &at("10:01"), "a")])
+        .await;
     for method in METHODS {
         let reply = between(own(&person, "location_updates"), &at("10:00"), &at("11:00"))
             .with("output", method)
@@ -73,7 +87,11 @@ async fn every_output_method_tells_the_same_updates() {
         assert_eq!(frame.columns[15..], ["location_source"], "{method}");
         if let Some(schema) = frame.schema {
             let kind = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-            assert_eq!(schema.field_with_name("timestamp").unwrap().data_type(), &kind, "{method}");
+            assert_eq!(
+                schema.field_with_name("timestamp").unwrap().data_type(),
+                &kind,
+                "{method}"
+            );
         }
     }
 }
@@ -94,7 +112,10 @@ async fn rule_4_5_visits_are_selected_by_intersection_and_keep_their_sentinels()
         async move { texts(&rows(call).await, "uuid") }
     };
     let ids = |numbers: &[u32]| numbers.iter().map(|n| id(*n).to_string()).collect::<Vec<_>>();
-    assert_eq!(during("2024-05-01T08:30:00Z", "2024-05-01T08:40:00Z").await, ids(&[1, 4, 2]));
+    assert_eq!(
+        during("2024-05-01T08:30:00Z", "2024-05-01T08:40:00Z").await,
+        ids(&[1, 4, 2])
+    );
     assert_eq!(
         during("2024-05-01T10:00:00Z", "2024-05-01T12:00:00Z").await,
         ids(&[4]),
@@ -102,8 +123,16 @@ async fn rule_4_5_visits_are_selected_by_intersection_and_keep_their_sentinels()
     );
     assert_eq!(during("3000-01-01", "3000-01-02").await, ids(&[4, 3]));
     assert_eq!(during("0500-01-01", "0500-01-02").await, ids(&[1, 4]));
-    assert_eq!(during("2019-01-01T12:00:00Z", "2019-01-01T13:00:00Z").await, ids(&[1, 4, 5]));
-    let all = rows(between(own(&person, "platform_location_visits"), ALL_TIME.0, ALL_TIME.1)).await;
+    assert_eq!(
+        during("2019-01-01T12:00:00Z", "2019-01-01T13:00:00Z").await,
+        ids(&[1, 4, 5])
+    );
+    let all = rows(between(
+        own(&person, "platform_location_visits"),
+        ALL_TIME.0,
+        ALL_TIME.1,
+    ))
+    .await;
     assert_eq!(
         keys(&all[0]),
         [
@@ -128,12 +157,18 @@ async fn maps_updates_can_be_those_of_one_source() {
     person
         .records(
             "MapsLocationUpdate",
-            &[maps(1, &at("10:00"), "phone"), maps(2, &at("10:01"), "export"), bundled],
+            &[
+                maps(1, &at("10:00"), "phone"),
+                maps(2, &at("10:01"), "export"),
+                bundled,
+            ],
         )
         .await;
     let of = |source: Option<String>| {
         let call = between(own(&person, "maps_location_updates"), &at("10:00"), &at("11:00"));
-        let call = source.iter().fold(call, |call, source| call.with("svc_source_id", source));
+        let call = source
+            .iter()
+            .fold(call, |call, source| call.with("svc_source_id", source));
         async move { rows(call).await }
     };
     let all = of(None).await;
@@ -151,9 +186,19 @@ async fn maps_updates_can_be_those_of_one_source() {
         ]
     );
     assert_eq!(all[0]["extras"], json!({"activity": "walking"}));
-    assert_eq!(texts(&of(Some("export".to_owned())).await, "uuid"), [id(2).to_string()]);
-    assert_eq!(texts(&of(Some("com.example.maps".to_owned())).await, "uuid"), [id(3).to_string()]);
-    let sources = person.get("/data/v1alpha1/data_sources").await.must_be(200).rows();
+    assert_eq!(
+        texts(&of(Some("export".to_owned())).await, "uuid"),
+        [id(2).to_string()]
+    );
+    assert_eq!(
+        texts(&of(Some("com.example.maps".to_owned())).await, "uuid"),
+        [id(3).to_string()]
+    );
+    let sources = person
+        .get("/data/v1alpha1/data_sources")
+        .await
+        .must_be(200)
+        .rows();
     let listed = sources
         .iter()
         .find(|source| source["vendor_id"] == json!("com.example.maps"))
@@ -165,7 +210,9 @@ async fn maps_updates_can_be_those_of_one_source() {
 
 async fn bounds(person: &Person, source: Option<&str>) -> (Value, Value) {
     let call = own(person, "maps_location_updates/bounds");
-    let call = source.iter().fold(call, |call, source| call.with("source", source));
+    let call = source
+        .iter()
+        .fold(call, |call, source| call.with("source", source));
     let found = call.await.must_be(200).json();
     assert_eq!(keys(&found), ["start_date", "end_date"]);
     (found["start_date"].clone(), found["end_date"].clone())
@@ -207,23 +254,34 @@ async fn rule_4_5_both_sources_in_one_shape() {
             ],
         )
         .await;
-    person.records("MapsLocationUpdate", &[maps(2, &at("10:01"), "a")]).await;
+    person
+        .records("MapsLocationUpdate", &[maps(2, &at("10:01"), "a")])
+        .await;
     let of = |sources: &'static [&'static str]| {
         let call = between(own(&person, "location_updates"), &at("10:00"), &at("11:00"));
-        let call = sources.iter().fold(call, |call, source| call.with("location_sources", source));
+        let call = sources
+            .iter()
+            .fold(call, |call, source| call.with("location_sources", source));
         async move { rows(call).await }
     };
     let all = of(&[]).await;
     assert_eq!(texts(&all, "uuid"), [1, 2, 3].map(|n| id(n).to_string()));
     assert_eq!(
         texts(&all, "location_source"),
-        ["platform_location_update", "maps_location_update", "platform_location_update"]
+        [
+            "platform_location_update",
+            "maps_location_update",
+            "platform_location_update"
+        ]
     );
     assert!(all.iter().all(|row| keys(row) == keys(&all[0])), "one shape");
     assert_eq!(of(&["mobile_os", "maps"]).await, all);
     assert_eq!(of(&["maps,mobile_os"]).await, all);
     assert_eq!(texts(&of(&["maps"]).await, "uuid"), [id(2).to_string()]);
-    assert_eq!(texts(&of(&["mobile_os"]).await, "uuid"), [1, 3].map(|n| id(n).to_string()));
+    assert_eq!(
+        texts(&of(&["mobile_os"]).await, "uuid"),
+        [1, 3].map(|n| id(n).to_string())
+    );
     let refused = between(own(&person, "location_updates"), &at("10:00"), &at("11:00"))
         .with("location_sources", "gps")
         .await;
@@ -242,10 +300,14 @@ async fn rule_4_1_what_cannot_be_believed_is_still_told_as_it_was() {
         update(id(6), &at("10:05"), 10.0, -180.0, 5.0),
     ];
     person.records("PlatformLocationUpdate", &records).await;
-    let again =
-        json!({"uuid": id(7), "timestamp": at("10:06"), "latitude_degrees": 10, "longitude_degrees": 180, "note": "the complete way"});
+    let again = json!({"uuid": id(7), "timestamp": at("10:06"), "latitude_degrees": 10, "longitude_degrees": 180, "note": "the complete way"});
     person.record("PlatformLocationUpdate", &again).await.upload();
-    let found = rows(between(own(&person, "platform_location_updates"), &at("10:00"), &at("11:00"))).await;
+    let found = rows(between(
+        own(&person, "platform_location_updates"),
+        &at("10:00"),
+        &at("11:00"),
+    ))
+    .await;
     let told: Vec<(f64, f64)> = found
         .iter()
         .map(|row| {
@@ -274,7 +336,10 @@ async fn rule_4_1_what_cannot_be_believed_is_still_told_as_it_was() {
                 .record(data_type, &update(id(9), &at("10:00"), latitude, longitude, 5.0))
                 .await
                 .faults();
-            assert!(faults.iter().any(|place| place.ends_with("tude_degrees")), "{faults:?}");
+            assert!(
+                faults.iter().any(|place| place.ends_with("tude_degrees")),
+                "{faults:?}"
+            );
         }
         person
             .record(
@@ -292,23 +357,43 @@ async fn locations_are_replaced_and_deleted_like_anything_else() {
     let person = almanac.person();
     let read = || between(own(&person, "location_updates"), &at("10:00"), &at("11:00"));
     person
-        .records("PlatformLocationUpdate", &[update(id(1), &at("10:00"), 1.0, 1.0, 5.0)])
+        .records(
+            "PlatformLocationUpdate",
+            &[update(id(1), &at("10:00"), 1.0, 1.0, 5.0)],
+        )
         .await;
-    person.records("MapsLocationUpdate", &[maps(2, &at("10:01"), "a")]).await;
     person
-        .records("PlatformLocationUpdate", &[update(id(1), &at("10:30"), 2.0, 2.0, 5.0)])
+        .records("MapsLocationUpdate", &[maps(2, &at("10:01"), "a")])
+        .await;
+    person
+        .records(
+            "PlatformLocationUpdate",
+            &[update(id(1), &at("10:30"), 2.0, 2.0, 5.0)],
+        )
         .await;
     let found = rows(read()).await;
     assert_eq!(texts(&found, "timestamp"), [at("10:01"), at("10:30")]);
     person.delete("MapsLocationUpdate", id(2)).await;
     person.delete("PlatformLocationUpdate", id(2)).await;
     assert_eq!(texts(&rows(read()).await, "uuid"), [id(1).to_string()]);
-    let visits = || between(own(&person, "platform_location_visits"), &at("10:00"), &at("11:00"));
+    let visits = || {
+        between(
+            own(&person, "platform_location_visits"),
+            &at("10:00"),
+            &at("11:00"),
+        )
+    };
     person
-        .records("PlatformLocationVisit", &[visit(id(1), &at("10:00"), &at("10:20"), 1.0, 1.0)])
+        .records(
+            "PlatformLocationVisit",
+            &[visit(id(1), &at("10:00"), &at("10:20"), 1.0, 1.0)],
+        )
         .await;
     person
-        .records("PlatformLocationVisit", &[visit(id(1), &at("10:00"), &at("10:40"), 1.0, 1.0)])
+        .records(
+            "PlatformLocationVisit",
+            &[visit(id(1), &at("10:00"), &at("10:40"), 1.0, 1.0)],
+        )
         .await;
     assert_eq!(texts(&rows(visits()).await, "departure_date"), [at("10:40")]);
     person.delete("PlatformLocationVisit", id(1)).await;
@@ -332,12 +417,16 @@ async fn bad_ranges_and_people_are_named() {
             "{what}"
         );
         assert_eq!(
-            between(own(&person, what), &at("11:00"), &at("10:00")).await.faults(),
+            between(own(&person, what), &at("11:00"), &at("10:00"))
+                .await
+                .faults(),
             ["query.end_time"],
             "{what}"
         );
         assert!(
-            rows(between(own(&person, what), &at("10:00"), &at("10:00"))).await.is_empty(),
+            rows(between(own(&person, what), &at("10:00"), &at("10:00")))
+                .await
+                .is_empty(),
             "{what}"
         );
         assert_eq!(
@@ -364,5 +453,8 @@ async fn bad_ranges_and_people_are_named() {
         between(call, &at("10:00"), &at("11:00")).await.problem(403);
     }
     let call = person.get("/data/v0/somebody/location_updates");
-    assert_eq!(between(call, &at("10:00"), &at("11:00")).await.faults(), ["path.svc_userid"]);
+    assert_eq!(
+        between(call, &at("10:00"), &at("11:00")).await.faults(),
+        ["path.svc_userid"]
+    );
 }

@@ -12,12 +12,20 @@ fn mapped(n: u32, moment: &str, latitude: f64, longitude: f64, accuracy: f64) ->
 
 async fn at_time(person: &Person, time: &str, more: &[(&str, &str)]) -> Vec<Value> {
     let call = own(person, "location_at_time").with("time", time);
-    rows(more.iter().fold(call, |call, (name, value)| call.with(name, value))).await
+    rows(
+        more.iter()
+            .fold(call, |call, (name, value)| call.with(name, value)),
+    )
+    .await
 }
 
 async fn series(person: &Person, start: &str, end: &str, more: &[(&str, &str)]) -> Vec<Value> {
     let call = between(own(person, "location_time_series"), start, end);
-    rows(more.iter().fold(call, |call, (name, value)| call.with(name, value))).await
+    rows(
+        more.iter()
+            .fold(call, |call, (name, value)| call.with(name, value)),
+    )
+    .await
 }
 
 async fn golden_track() -> Person {
@@ -52,7 +60,14 @@ async fn golden_l01_an_hour_with_data_is_four_rows() {
     for (row, (slice, latitude, time, distance)) in found.iter().zip(expected) {
         assert_eq!(
             keys(row),
-            ["slice_time", "lat", "long", "time", "distance_change_m", "location_source"]
+            [
+                "slice_time",
+                "lat",
+                "long",
+                "time",
+                "distance_change_m",
+                "location_source"
+            ]
         );
         assert_eq!(row["slice_time"], json!(at(slice)));
         assert_eq!((&row["lat"], &row["long"]), (&json!(latitude), &json!(-75.0)));
@@ -60,7 +75,10 @@ async fn golden_l01_an_hour_with_data_is_four_rows() {
         assert_eq!(row["location_source"], json!("mobile_os"));
         match distance {
             None => assert!(row["distance_change_m"].is_null(), "{row}"),
-            Some(distance) => assert!((number(row, "distance_change_m") - distance).abs() < 1e-4, "{row}"),
+            Some(distance) => assert!(
+                (number(row, "distance_change_m") - distance).abs() < 1e-4,
+                "{row}"
+            ),
         }
     }
     assert_eq!(
@@ -78,7 +96,15 @@ async fn golden_l02_rows_that_are_too_near_are_left_out_and_drift_shows_at_last(
     // Sixty metres, in steps of twenty: no step is far from the one before, the third is far from the first.
     let drifting = crate::harness::person();
     let drift: Vec<Value> = (0..8)
-        .map(|n| update(id(n), &at(&format!("10:{:02}", n * 5)), 40.0 + f64::from(n) * 0.000_18, -75.0, 5.0))
+        .map(|n| {
+            update(
+                id(n),
+                &at(&format!("10:{:02}", n * 5)),
+                40.0 + f64::from(n) * 0.000_18,
+                -75.0,
+                5.0,
+            )
+        })
         .collect();
     drifting.records("PlatformLocationUpdate", &drift).await;
     let found = series(
@@ -88,9 +114,15 @@ async fn golden_l02_rows_that_are_too_near_are_left_out_and_drift_shows_at_last(
         &[("sample_rate", "300"), ("change_meters", "50")],
     )
     .await;
-    assert_eq!(texts(&found, "slice_time"), [at("10:00"), at("10:15"), at("10:30")]);
+    assert_eq!(
+        texts(&found, "slice_time"),
+        [at("10:00"), at("10:15"), at("10:30")]
+    );
     assert!(
-        found.iter().skip(1).all(|row| number(row, "distance_change_m") >= 50.0),
+        found
+            .iter()
+            .skip(1)
+            .all(|row| number(row, "distance_change_m") >= 50.0),
         "{found:?}"
     );
     let same = series(
@@ -114,7 +146,13 @@ async fn rule_4_3_a_place_is_known_for_as_long_as_the_look_back() {
     );
     let shorter = series(&person, &at("10:00"), &at("11:00"), &[("look_back", "599")]).await;
     assert!(shorter.is_empty(), "{shorter:?}");
-    let exact = series(&person, &at("10:03"), &at("10:04"), &[("look_back", "0"), ("sample_rate", "60")]).await;
+    let exact = series(
+        &person,
+        &at("10:03"),
+        &at("10:04"),
+        &[("look_back", "0"), ("sample_rate", "60")],
+    )
+    .await;
     assert_eq!(texts(&exact, "time"), [at("10:03")], "an exact hit counts");
     assert!(
         series(&person, &at("15:00"), &at("16:00"), &[]).await.is_empty(),
@@ -132,12 +170,18 @@ async fn golden_l04_the_nearest_update_wins_and_ties_go_to_the_past() {
     let person = person();
     let place = |n: u32, time: &str, accuracy: f64| update(id(n), &at(time), 1.0, 1.0, accuracy);
     person
-        .records("PlatformLocationUpdate", &[place(1, "09:50", 20.0), place(3, "10:10", 5.0)])
+        .records(
+            "PlatformLocationUpdate",
+            &[place(1, "09:50", 20.0), place(3, "10:10", 5.0)],
+        )
         .await;
     person
         .records(
             "MapsLocationUpdate",
-            &[mapped(2, &at("09:50"), 1.0, 1.0, 5.0), mapped(4, &at("11:00"), 1.0, 1.0, 50.0)],
+            &[
+                mapped(2, &at("09:50"), 1.0, 1.0, 5.0),
+                mapped(4, &at("11:00"), 1.0, 1.0, 50.0),
+            ],
         )
         .await;
     let cases = [
@@ -153,7 +197,10 @@ async fn golden_l04_the_nearest_update_wins_and_ties_go_to_the_past() {
         ("11:00", 0, true, Some(4)),
     ];
     for (time, window, after, expected) in cases {
-        let more = [("window_size", window.to_string()), ("include_after", after.to_string())];
+        let more = [
+            ("window_size", window.to_string()),
+            ("include_after", after.to_string()),
+        ];
         let more: Vec<(&str, &str)> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let found = at_time(&person, &at(time), &more).await;
         let expected: Vec<String> = expected.into_iter().map(|n| id(n).to_string()).collect();
@@ -162,7 +209,11 @@ async fn golden_l04_the_nearest_update_wins_and_ties_go_to_the_past() {
     let found = at_time(&person, &at("11:00"), &[]).await;
     assert_eq!(keys(&found[0]).len(), 16);
     assert_eq!(found[0]["location_source"], json!("maps_location_update"));
-    assert_eq!(at_time(&person, &at("15:00"), &[]).await.len(), 1, "four hours are looked back");
+    assert_eq!(
+        at_time(&person, &at("15:00"), &[]).await.len(),
+        1,
+        "four hours are looked back"
+    );
     assert!(at_time(&person, &at("15:00:01"), &[]).await.is_empty());
 }
 
@@ -181,10 +232,17 @@ async fn rule_4_2_equal_accuracy_goes_to_the_device_and_then_to_the_smaller_id()
             ],
         )
         .await;
-    assert_eq!(texts(&at_time(&person, &at("10:00"), &[]).await, "uuid"), [id(2).to_string()]);
+    assert_eq!(
+        texts(&at_time(&person, &at("10:00"), &[]).await, "uuid"),
+        [id(2).to_string()]
+    );
     let told = series(&person, &at("10:00"), &at("10:10"), &[]).await;
-    assert_eq!((&told[0]["lat"], &told[0]["location_source"]), (&json!(2.0), &json!("mobile_os")));
-    let unsure = json!({"uuid": id(4), "timestamp": at("10:01"), "latitude_degrees": 4.0, "longitude_degrees": 1.0});
+    assert_eq!(
+        (&told[0]["lat"], &told[0]["location_source"]),
+        (&json!(2.0), &json!("mobile_os"))
+    );
+    let unsure =
+        json!({"uuid": id(4), "timestamp": at("10:01"), "latitude_degrees": 4.0, "longitude_degrees": 1.0});
     person.records("PlatformLocationUpdate", &[unsure]).await;
     person
         .records("MapsLocationUpdate", &[mapped(5, &at("10:01"), 5.0, 1.0, 5000.0)])
@@ -205,11 +263,17 @@ async fn rule_4_1_what_cannot_be_believed_is_nowhere() {
         json!({"uuid": id(3), "timestamp": at("10:02"), "latitude_degrees": 0, "longitude_degrees": 0}),
     ];
     person.records("PlatformLocationUpdate", &records).await;
-    assert_eq!(texts(&at_time(&person, &at("10:05"), &[]).await, "uuid"), [id(1).to_string()]);
+    assert_eq!(
+        texts(&at_time(&person, &at("10:05"), &[]).await, "uuid"),
+        [id(1).to_string()]
+    );
     let told = series(&person, &at("10:05"), &at("10:06"), &[]).await;
     assert_eq!(told[0]["lat"], json!(10.0));
     person
-        .records("PlatformLocationUpdate", &[update(id(4), &at("10:03"), 0.0, 0.0, 12.0)])
+        .records(
+            "PlatformLocationUpdate",
+            &[update(id(4), &at("10:03"), 0.0, 0.0, 12.0)],
+        )
         .await;
     assert_eq!(
         texts(&at_time(&person, &at("10:05"), &[]).await, "uuid"),
@@ -231,7 +295,11 @@ async fn the_antimeridian_and_the_poles_are_places_like_others() {
     ];
     person.records("PlatformLocationUpdate", &records).await;
     let found = series(&person, &at("10:00"), &at("11:30"), &[]).await;
-    let distances: Vec<f64> = found.iter().skip(1).map(|row| number(row, "distance_change_m")).collect();
+    let distances: Vec<f64> = found
+        .iter()
+        .skip(1)
+        .map(|row| number(row, "distance_change_m"))
+        .collect();
     let pole_to_pole = std::f64::consts::PI * 6_371_008.8;
     let expected = [111.195, 55.597, pole_to_pole / 2.0, 0.0, pole_to_pole];
     for (found, expected) in distances.iter().zip(expected) {
@@ -243,12 +311,17 @@ async fn the_antimeridian_and_the_poles_are_places_like_others() {
 async fn rule_4_5_sources_can_be_chosen_and_others_are_refused() {
     let person = person();
     person
-        .records("PlatformLocationUpdate", &[update(id(1), &at("10:00"), 1.0, 1.0, 5.0)])
+        .records(
+            "PlatformLocationUpdate",
+            &[update(id(1), &at("10:00"), 1.0, 1.0, 5.0)],
+        )
         .await;
     person
         .records("MapsLocationUpdate", &[mapped(2, &at("10:05"), 2.0, 2.0, 5.0)])
         .await;
-    let latest = async |sources: &[(&str, &str)]| series(&person, &at("10:10"), &at("10:11"), sources).await[0]["lat"].clone();
+    let latest = async |sources: &[(&str, &str)]| {
+        series(&person, &at("10:10"), &at("10:11"), sources).await[0]["lat"].clone()
+    };
     assert_eq!(latest(&[]).await, json!(2.0));
     assert_eq!(latest(&[("location_sources", "mobile_os")]).await, json!(1.0));
     assert_eq!(latest(&[("location_sources", "maps")]).await, json!(2.0));
@@ -268,11 +341,18 @@ async fn rule_4_5_a_visit_tells_where_no_update_does() {
     ];
     person.records("PlatformLocationVisit", &visits).await;
     person
-        .records("PlatformLocationUpdate", &[update(id(9), &at("09:00"), 11.0, 11.0, 50.0)])
+        .records(
+            "PlatformLocationUpdate",
+            &[update(id(9), &at("09:00"), 11.0, 11.0, 50.0)],
+        )
         .await;
     let told = at_time(&person, &at("11:30"), &[("window_size", "3600")]).await;
     assert_eq!(
-        (texts(&told, "uuid"), texts(&told, "timestamp"), texts(&told, "location_source")),
+        (
+            texts(&told, "uuid"),
+            texts(&told, "timestamp"),
+            texts(&told, "location_source")
+        ),
         (
             vec![id(1).to_string()],
             vec![at("11:30")],
@@ -281,17 +361,26 @@ async fn rule_4_5_a_visit_tells_where_no_update_does() {
     );
     assert_eq!(keys(&told[0]).len(), 16);
     assert_eq!(
-        texts(&at_time(&person, &at("09:30"), &[("window_size", "3600")]).await, "uuid"),
+        texts(
+            &at_time(&person, &at("09:30"), &[("window_size", "3600")]).await,
+            "uuid"
+        ),
         [id(9).to_string()],
         "an update is better"
     );
     assert_eq!(
-        texts(&at_time(&person, &at("12:30"), &[("window_size", "3600")]).await, "timestamp"),
+        texts(
+            &at_time(&person, &at("12:30"), &[("window_size", "3600")]).await,
+            "timestamp"
+        ),
         [at("12:00")],
         "when they left"
     );
     assert_eq!(
-        texts(&at_time(&person, &at("13:30"), &[("window_size", "3600")]).await, "timestamp"),
+        texts(
+            &at_time(&person, &at("13:30"), &[("window_size", "3600")]).await,
+            "timestamp"
+        ),
         [at("13:00")],
         "nobody knows for how long they stayed"
     );
@@ -326,7 +415,13 @@ async fn rule_4_5_a_visit_tells_where_no_update_does() {
         (20.0, "13:00"),
     ];
     assert_eq!(shown, expected.map(|(latitude, time)| (latitude, at(time))));
-    let maps_only = series(&person, &at("08:00"), &at("15:00"), &[("location_sources", "maps")]).await;
+    let maps_only = series(
+        &person,
+        &at("08:00"),
+        &at("15:00"),
+        &[("location_sources", "maps")],
+    )
+    .await;
     assert!(maps_only.is_empty(), "visits are the device's");
 }
 
@@ -336,12 +431,30 @@ async fn a_longer_track_is_the_same_in_the_tail_and_in_objects() {
     let person = almanac.person();
     let record = |n: u32| {
         let minute = n * 7;
-        let moment = format!("2024-05-{:02}T{:02}:{:02}:00Z", 1 + minute / 1440, minute / 60 % 24, minute % 60);
-        update(id(n), &moment, 40.0 + f64::from(n % 100) * 0.001, -75.0, f64::from(n % 7) - 1.0)
+        let moment = format!(
+            "2024-05-{:02}T{:02}:{:02}:00Z",
+            1 + minute / 1440,
+            minute / 60 % 24,
+            minute % 60
+        );
+        update(
+            id(n),
+            &moment,
+            40.0 + f64::from(n % 100) * 0.001,
+            -75.0,
+            f64::from(n % 7) - 1.0,
+        )
     };
     let records: Vec<Value> = (0..4000).map(record).collect();
     person.records("PlatformLocationUpdate", &records).await;
-    let ask = || series(&person, "2024-05-02T00:00:00Z", "2024-05-18T00:00:00Z", &[("sample_rate", "600")]);
+    let ask = || {
+        series(
+            &person,
+            "2024-05-02T00:00:00Z",
+            "2024-05-18T00:00:00Z",
+            &[("sample_rate", "600")],
+        )
+    };
     let (before, moment) = (ask().await, at_time(&person, "2024-05-10T12:34:56Z", &[]).await);
     assert_eq!(before.len(), 16 * 144);
     flushed(&almanac).await;
@@ -349,9 +462,21 @@ async fn a_longer_track_is_the_same_in_the_tail_and_in_objects() {
     assert_eq!(at_time(&person, "2024-05-10T12:34:56Z", &[]).await, moment);
     assert_eq!(moment.len(), 1);
     for method in METHODS {
-        let call = between(own(&person, "location_time_series"), "2024-05-02T00:00:00Z", "2024-05-18T00:00:00Z");
-        let reply = call.with("sample_rate", "600").with("output", method).await.must_be(200);
-        assert_eq!(Frame::read(method, &reply.body).rows.len(), before.len(), "{method}");
+        let call = between(
+            own(&person, "location_time_series"),
+            "2024-05-02T00:00:00Z",
+            "2024-05-18T00:00:00Z",
+        );
+        let reply = call
+            .with("sample_rate", "600")
+            .with("output", method)
+            .await
+            .must_be(200);
+        assert_eq!(
+            Frame::read(method, &reply.body).rows.len(),
+            before.len(),
+            "{method}"
+        );
     }
 }
 
@@ -377,15 +502,28 @@ async fn bad_parameters_are_named() {
     refused("location_at_time", "include_after", "yes").await;
     assert_eq!(own(&person, "location_at_time").await.faults(), ["query.time"]);
     assert_eq!(
-        own(&person, "location_at_time").with("time", "1714557600").await.faults(),
+        own(&person, "location_at_time")
+            .with("time", "1714557600")
+            .await
+            .faults(),
         ["query.time"]
     );
-    let century = between(own(&person, "location_time_series"), "1900-01-01", "2000-01-01").with("sample_rate", "1");
-    assert_eq!(century.await.faults(), ["query.sample_rate"], "more rows than the limit");
+    let century =
+        between(own(&person, "location_time_series"), "1900-01-01", "2000-01-01").with("sample_rate", "1");
+    assert_eq!(
+        century.await.faults(),
+        ["query.sample_rate"],
+        "more rows than the limit"
+    );
     let zero = at_time(&person, &at("10:00"), &[("window_size", "0")]).await;
     assert!(zero.is_empty());
     for extreme in ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"] {
-        let found = at_time(&person, extreme, &[("window_size", "9223372036854"), ("include_after", "1")]).await;
+        let found = at_time(
+            &person,
+            extreme,
+            &[("window_size", "9223372036854"), ("include_after", "1")],
+        )
+        .await;
         assert!(found.is_empty(), "{extreme}");
     }
     let stranger = crate::harness::person();
@@ -408,11 +546,28 @@ async fn visits_are_worked_out_from_updates_for_those_who_ask_and_have_none() {
         } else {
             0.01 * f64::from(minute)
         };
-        update(id(minute), &at(&format!("10:{minute:02}")), 40.0 + metres, -75.0, 10.0)
+        update(
+            id(minute),
+            &at(&format!("10:{minute:02}")),
+            40.0 + metres,
+            -75.0,
+            10.0,
+        )
     });
-    person.records("PlatformLocationUpdate", &minutes.collect::<Vec<_>>()).await;
-    let visits = || between(own(&person, "platform_location_visits"), &at("10:20"), &at("11:00"));
-    assert!(rows(visits()).await.is_empty(), "nothing is worked out for those who do not ask");
+    person
+        .records("PlatformLocationUpdate", &minutes.collect::<Vec<_>>())
+        .await;
+    let visits = || {
+        between(
+            own(&person, "platform_location_visits"),
+            &at("10:20"),
+            &at("11:00"),
+        )
+    };
+    assert!(
+        rows(visits()).await.is_empty(),
+        "nothing is worked out for those who do not ask"
+    );
     let derived = rows(visits().with("derive", "true")).await;
     assert_eq!(derived.len(), 1, "{derived:?}");
     assert_eq!(
@@ -430,15 +585,33 @@ async fn visits_are_worked_out_from_updates_for_those_who_ask_and_have_none() {
             "departure_date"
         ]
     );
-    assert_eq!(rows(visits().with("derive", "true")).await, derived, "with the same id each time");
-    let touching = between(own(&person, "platform_location_visits"), &at("10:25"), &at("11:00"));
-    assert!(rows(touching.with("derive", "true")).await.is_empty(), "half-open");
+    assert_eq!(
+        rows(visits().with("derive", "true")).await,
+        derived,
+        "with the same id each time"
+    );
+    let touching = between(
+        own(&person, "platform_location_visits"),
+        &at("10:25"),
+        &at("11:00"),
+    );
+    assert!(
+        rows(touching.with("derive", "true")).await.is_empty(),
+        "half-open"
+    );
     for method in METHODS {
-        let reply = visits().with("derive", "true").with("output", method).await.must_be(200);
+        let reply = visits()
+            .with("derive", "true")
+            .with("output", method)
+            .await
+            .must_be(200);
         assert_eq!(Frame::read(method, &reply.body).rows.len(), 1, "{method}");
     }
     person
-        .records("PlatformLocationVisit", &[visit(id(100), &at("10:30"), &at("10:40"), 1.0, 1.0)])
+        .records(
+            "PlatformLocationVisit",
+            &[visit(id(100), &at("10:30"), &at("10:40"), 1.0, 1.0)],
+        )
         .await;
     assert_eq!(
         texts(&rows(visits().with("derive", "true")).await, "uuid"),

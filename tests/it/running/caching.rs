@@ -14,7 +14,9 @@ async fn with_samples(count: u32) -> Person {
 fn reads(person: &Person) -> Vec<Call> {
     vec![
         person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1),
-        person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", "parquet"),
+        person
+            .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+            .with("output", "parquet"),
         person.read("metric", "HeartRate"),
         person.read("metric", "HeartRate").with("format", "csv"),
         person
@@ -30,18 +32,27 @@ async fn what_is_unchanged_is_304_and_what_changed_is_not() {
     let mut tags = Vec::new();
     for call in reads(&person) {
         let reply = call.await.must_be(200);
-        tags.push(reply.header("etag").unwrap_or_else(|| panic!("no ETag: {reply}")).to_owned());
+        tags.push(
+            reply
+                .header("etag")
+                .unwrap_or_else(|| panic!("no ETag: {reply}"))
+                .to_owned(),
+        );
     }
     for (call, tag) in reads(&person).into_iter().zip(&tags) {
         let reply = call.header("if-none-match", tag).await.must_be(304);
         assert!(reply.body.is_empty());
         assert_eq!(reply.header("etag"), Some(tag.as_str()));
     }
-    person.records("RestingHeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("RestingHeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     for (call, tag) in reads(&person).into_iter().zip(&tags).take(4) {
         call.header("if-none-match", tag).await.must_be(304);
     }
-    person.records("HeartRate", &[heart_rate(id(1), &instant(1), 99)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 99)])
+        .await;
     for (call, tag) in reads(&person).into_iter().zip(&tags) {
         let reply = call.header("if-none-match", tag).await.must_be(200);
         assert_ne!(reply.header("etag"), Some(tag.as_str()));
@@ -62,12 +73,25 @@ async fn listings_of_every_kind_are_304_while_they_are_the_same() {
     let mut tags = Vec::new();
     for call in listings() {
         let reply = call.await.must_be(200);
-        tags.push(reply.header("etag").unwrap_or_else(|| panic!("no ETag: {reply}")).to_owned());
+        tags.push(
+            reply
+                .header("etag")
+                .unwrap_or_else(|| panic!("no ETag: {reply}"))
+                .to_owned(),
+        );
     }
     for (call, tag) in listings().into_iter().zip(&tags) {
-        assert!(call.header("if-none-match", tag).await.must_be(304).body.is_empty());
+        assert!(
+            call.header("if-none-match", tag)
+                .await
+                .must_be(304)
+                .body
+                .is_empty()
+        );
     }
-    person.records("HeartRate", &[heart_rate(id(7), &instant(7), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(7), &instant(7), 60)])
+        .await;
     person.define("Event", &serde_json::json!({"name": "Run"})).await;
     for (call, tag) in listings().into_iter().zip(&tags).skip(1) {
         call.header("if-none-match", tag).await.must_be(200);
@@ -81,13 +105,21 @@ async fn different_questions_have_different_tags() {
     let questions = [
         person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1),
         person.metric_samples("HeartRate", ALL_TIME.0, &at("12:00")),
-        person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", "csv"),
+        person
+            .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+            .with("output", "csv"),
         person.metric_samples("StepCount", ALL_TIME.0, ALL_TIME.1),
         person.read("metric", "HeartRate").with("sort", "desc"),
     ];
     let count = questions.len();
     for call in questions {
-        tags.insert(call.await.must_be(200).header("etag").expect("an ETag").to_owned());
+        tags.insert(
+            call.await
+                .must_be(200)
+                .header("etag")
+                .expect("an ETag")
+                .to_owned(),
+        );
     }
     assert_eq!(tags.len(), count);
 }
@@ -98,14 +130,21 @@ async fn several_tags_and_any_tag_match() {
     let read = || person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1);
     let reply = read().await.must_be(200);
     let tag = reply.header("etag").unwrap();
-    read().header("if-none-match", &format!("\"other\", {tag}")).await.must_be(304);
+    read()
+        .header("if-none-match", &format!("\"other\", {tag}"))
+        .await
+        .must_be(304);
     read().header("if-none-match", "\"other\"").await.must_be(200);
 }
 
 #[tokio::test]
 async fn text_is_compressed_when_asked_for() {
     let person = with_samples(2000).await;
-    let read = |method: &str| person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).with("output", method);
+    let read = |method: &str| {
+        person
+            .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+            .with("output", method)
+    };
     for method in ["ndjson", "jstable", "jscolumns", "csv", "quotecsv"] {
         let plain = read(method).await.must_be(200);
         assert_eq!(plain.header("content-encoding"), None);

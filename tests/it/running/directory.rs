@@ -10,7 +10,10 @@ use crate::harness::{Almanac, Setup, at, heart_rate, id};
 
 fn everything_in(directory: &Path, found: &mut Vec<PathBuf>) {
     found.push(directory.to_owned());
-    for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if path.is_dir() {
             everything_in(&path, found);
         } else {
@@ -23,7 +26,9 @@ fn everything_in(directory: &Path, found: &mut Vec<PathBuf>) {
 async fn nobody_else_can_look_into_the_data_directory() {
     let server = Setup::default().busy_upkeep().start();
     let person = server.person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     server.until_objects(1).await;
     server.stop();
     server.launch();
@@ -43,7 +48,10 @@ async fn nobody_else_can_look_into_the_data_directory() {
 
 fn spill_directories(server: &Almanac) -> Vec<PathBuf> {
     let entries = fs::read_dir(server.data_dir().join("spill")).unwrap();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
     found.sort();
     found
 }
@@ -60,7 +68,11 @@ async fn a_second_process_leaves_the_first_ones_spilled_rows_alone() {
     assert_eq!(of_both.len(), 2);
     assert!(of_both.contains(&of_the_first[0]));
     second.stop();
-    assert_eq!(spill_directories(&first), of_the_first, "a process takes its own along");
+    assert_eq!(
+        spill_directories(&first),
+        of_the_first,
+        "a process takes its own along"
+    );
     first.kill();
     assert_eq!(spill_directories(&first), of_the_first);
     first.launch();

@@ -34,7 +34,10 @@ async fn openapi_describes_every_route_of_the_interface() {
         "/health/ready",
         "/metrics",
     ] {
-        assert!(paths.iter().any(|listed| listed == path), "{path} is not in {paths:?}");
+        assert!(
+            paths.iter().any(|listed| listed == path),
+            "{path} is not in {paths:?}"
+        );
     }
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods
@@ -44,7 +47,9 @@ async fn openapi_describes_every_route_of_the_interface() {
             .filter(|(name, _)| ["get", "post", "put", "delete", "patch"].contains(&name.as_str()))
         {
             assert!(
-                operation["responses"].as_object().is_some_and(|responses| !responses.is_empty()),
+                operation["responses"]
+                    .as_object()
+                    .is_some_and(|responses| !responses.is_empty()),
                 "{method} {path} has no responses"
             );
         }
@@ -64,11 +69,21 @@ async fn openapi_tells_what_every_operation_may_answer_and_take() {
             let answers = |status: &str| operation["responses"].get(status).is_some();
             assert!(answers("401") && answers("503"), "{method} {path}");
             assert_eq!(answers("304"), method == "get", "{method} {path}");
-            assert_eq!(answers("408"), operation.get("requestBody").is_some(), "{method} {path}");
+            assert_eq!(
+                answers("408"),
+                operation.get("requestBody").is_some(),
+                "{method} {path}"
+            );
             for (status, response) in operation["responses"].as_object().unwrap() {
-                assert!(!response["description"].as_str().unwrap().is_empty(), "{status} of {method} {path}");
+                assert!(
+                    !response["description"].as_str().unwrap().is_empty(),
+                    "{status} of {method} {path}"
+                );
                 let refusal = status.starts_with('4') || status.starts_with('5');
-                assert!(!refusal || response["content"].is_object(), "{status} of {method} {path}");
+                assert!(
+                    !refusal || response["content"].is_object(),
+                    "{status} of {method} {path}"
+                );
             }
             seen += 1;
         }
@@ -81,7 +96,10 @@ async fn openapi_tells_what_every_operation_may_answer_and_take() {
         "/data/v1/records",
     ] {
         let responses = &operation(path)["responses"];
-        assert!(responses["429"].is_object() && responses["504"].is_object(), "{path}");
+        assert!(
+            responses["429"].is_object() && responses["504"].is_object(),
+            "{path}"
+        );
     }
     assert!(operation("/data/v1/catalog")["responses"].get("504").is_none());
     for path in [
@@ -91,7 +109,10 @@ async fn openapi_tells_what_every_operation_may_answer_and_take() {
     ] {
         let parameters = operation(path)["parameters"].as_array().unwrap();
         for name in ["filter", "pool_id", "participant_id"] {
-            assert!(parameters.iter().any(|parameter| parameter["name"] == name), "{name} of {path}");
+            assert!(
+                parameters.iter().any(|parameter| parameter["name"] == name),
+                "{name} of {path}"
+            );
         }
     }
 }
@@ -114,12 +135,18 @@ fn assert_references_resolve(document: &Value, part: &Value) {
     match part {
         Value::Object(members) => {
             if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-                let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads outside"));
+                let pointer = reference
+                    .strip_prefix('#')
+                    .unwrap_or_else(|| panic!("{reference} leads outside"));
                 assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
             }
-            members.values().for_each(|member| assert_references_resolve(document, member));
+            members
+                .values()
+                .for_each(|member| assert_references_resolve(document, member));
         }
-        Value::Array(items) => items.iter().for_each(|item| assert_references_resolve(document, item)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| assert_references_resolve(document, item)),
         _ => {}
     }
 }
@@ -160,10 +187,18 @@ async fn docs_are_browsable_without_the_network() {
         page
     };
     let page = page.must_be(200);
-    assert!(page.header("content-type").unwrap_or_default().starts_with("text/html"), "{page}");
+    assert!(
+        page.header("content-type")
+            .unwrap_or_default()
+            .starts_with("text/html"),
+        "{page}"
+    );
     let html = page.text().to_lowercase();
     for outside in ["src=\"http", "href=\"http", "src=\"//", "href=\"//", "@import"] {
-        assert!(!html.contains(outside), "the page fetches something from the network: {outside}");
+        assert!(
+            !html.contains(outside),
+            "the page fetches something from the network: {outside}"
+        );
     }
 }
 
@@ -171,7 +206,9 @@ async fn docs_are_browsable_without_the_network() {
 async fn metrics_count_requests_by_route_and_name_no_person() {
     let server = Almanac::start();
     let person = server.person();
-    person.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     for _ in 0..3 {
         person.all_samples("HeartRate").await;
     }
@@ -182,15 +219,30 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
             .header("content-type")
             .unwrap_or_default()
             .starts_with("application/openmetrics-text")
-            || scrape.header("content-type").unwrap_or_default().starts_with("text/plain"),
+            || scrape
+                .header("content-type")
+                .unwrap_or_default()
+                .starts_with("text/plain"),
         "{scrape}"
     );
-    assert!(!scrape.text().contains(&person.id.to_string()), "a person's id is in the metrics");
-    assert!(!scrape.text().contains("somebody-else"), "a path is in the metrics as it was sent");
+    assert!(
+        !scrape.text().contains(&person.id.to_string()),
+        "a person's id is in the metrics"
+    );
+    assert!(
+        !scrape.text().contains("somebody-else"),
+        "a path is in the metrics as it was sent"
+    );
     let metrics = server.metrics().await;
-    assert!(metrics.has(&["metric_samples"]), "requests are not counted by route: {scrape}");
+    assert!(
+        metrics.has(&["metric_samples"]),
+        "requests are not counted by route: {scrape}"
+    );
     for subject in ["queue", "commit", "tail", "memory"] {
-        assert!(scrape.text().contains(subject), "nothing about {subject}: {scrape}");
+        assert!(
+            scrape.text().contains(subject),
+            "nothing about {subject}: {scrape}"
+        );
     }
 }
 
@@ -213,13 +265,17 @@ async fn logs_are_structured_and_carry_the_request_id() {
         .find(|line| line.contains("find-me-in-the-log"))
         .unwrap_or_else(|| panic!("the request is not in the log:\n{log}"));
     let line: Value = serde_json::from_str(line).expect("a line of JSON");
-    assert!(line["level"].is_string() && line["timestamp"].is_string(), "{line}");
+    assert!(
+        line["level"].is_string() && line["timestamp"].is_string(),
+        "{line}"
+    );
 }
 
 #[tokio::test]
 async fn a_person_sees_nothing_of_another_in_any_listing() {
     let (one, other) = (person(), person());
-    one.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await;
+    one.records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
     for path in ["/data/v1alpha1/data_available", "/data/v1/updates"] {
         let reply = other
             .get(path)

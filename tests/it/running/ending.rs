@@ -38,8 +38,14 @@ async fn what_was_accepted_is_done_before_the_end() {
         .map(|(n, _)| id(n as u32).to_string())
         .collect();
     let kept = texts(&person.all_samples("RestingHeartRate").await, "uuid");
-    assert!(accepted.iter().all(|id| kept.contains(id)), "accepted {accepted:?}, kept {kept:?}");
-    if answers.iter().any(|(day, _)| day.as_ref().is_ok_and(|reply| reply.status == 201)) {
+    assert!(
+        accepted.iter().all(|id| kept.contains(id)),
+        "accepted {accepted:?}, kept {kept:?}"
+    );
+    if answers
+        .iter()
+        .any(|(day, _)| day.as_ref().is_ok_and(|reply| reply.status == 201))
+    {
         assert_eq!(person.all_samples("HeartRate").await.len(), 20_000);
     }
 }

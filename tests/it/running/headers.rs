@@ -14,8 +14,13 @@ async fn one_of_each() -> Vec<Reply> {
             .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
             .with("output", "arrow")
             .await,
-        person.read("event", "MomentAnnotation").with("format", "csv").await,
-        person.lines("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)]).await,
+        person
+            .read("event", "MomentAnnotation")
+            .with("format", "csv")
+            .await,
+        person
+            .lines("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+            .await,
         person.record("HeartRate", &json!({})).await,
         person.get("/no/such/route").await,
         shared().nobody().get("/data/v0/metrics_catalog").await,
@@ -29,7 +34,11 @@ async fn one_of_each() -> Vec<Reply> {
 async fn every_answer_forbids_sniffing_and_shared_caches_and_names_no_product_version() {
     for reply in one_of_each().await {
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{reply}");
-        assert_eq!(reply.header("cache-control"), Some("private, no-cache"), "{reply}");
+        assert_eq!(
+            reply.header("cache-control"),
+            Some("private, no-cache"),
+            "{reply}"
+        );
         let server = reply.header("server").unwrap_or_default();
         assert!(!server.contains(char::is_numeric), "{server}");
     }
@@ -48,7 +57,10 @@ async fn every_answer_has_a_request_id_and_echoes_the_callers() {
         );
     }
     assert_eq!(made.len(), replies.len(), "two requests have one id");
-    let echoed = person().get("/data/v0/metrics_catalog").header("x-request-id", "mine-0001").await;
+    let echoed = person()
+        .get("/data/v0/metrics_catalog")
+        .header("x-request-id", "mine-0001")
+        .await;
     assert_eq!(echoed.header("x-request-id"), Some("mine-0001"));
     let refused = shared()
         .nobody()
@@ -60,8 +72,13 @@ async fn every_answer_has_a_request_id_and_echoes_the_callers() {
 
 #[tokio::test]
 async fn reads_tell_their_planning_and_execution() {
-    let reply = person().metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).await.must_be(200);
-    let timing = reply.header("server-timing").unwrap_or_else(|| panic!("no Server-Timing: {reply}"));
+    let reply = person()
+        .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+        .await
+        .must_be(200);
+    let timing = reply
+        .header("server-timing")
+        .unwrap_or_else(|| panic!("no Server-Timing: {reply}"));
     assert!(timing.contains("dur="), "{timing}");
 }
 
@@ -81,9 +98,16 @@ async fn parameters_that_a_route_does_not_know_are_named() {
         ignored.contains("colour") && ignored.contains("limit") && !ignored.contains("metric"),
         "{ignored}"
     );
-    let reply = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1).await.must_be(200);
+    let reply = person
+        .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
+        .await
+        .must_be(200);
     assert_eq!(reply.header("x-ignored-parameters"), None);
-    let reply = person.get("/data/v1/catalog").with("class", "metric").await.must_be(200);
+    let reply = person
+        .get("/data/v1/catalog")
+        .with("class", "metric")
+        .await
+        .must_be(200);
     assert_eq!(reply.header("x-ignored-parameters"), Some("class"));
 }
 
@@ -113,7 +137,12 @@ async fn wrong_methods_are_405_and_name_the_right_ones() {
         (Method::PUT, "/health/live", "GET"),
     ] {
         let reply = person.call(method, path).await;
-        assert!(reply.header("allow").is_some_and(|methods| methods.contains(allowed)), "{reply}");
+        assert!(
+            reply
+                .header("allow")
+                .is_some_and(|methods| methods.contains(allowed)),
+            "{reply}"
+        );
         reply.problem(405);
     }
 }
@@ -121,8 +150,18 @@ async fn wrong_methods_are_405_and_name_the_right_ones() {
 #[tokio::test]
 async fn accept_is_never_required() {
     let person = person();
-    for accept in ["", "text/html", "image/png", "application/vnd.apache.arrow.file", "*/*;q=0"] {
-        person.get("/data/v0/metrics_catalog").header("accept", accept).await.must_be(200);
+    for accept in [
+        "",
+        "text/html",
+        "image/png",
+        "application/vnd.apache.arrow.file",
+        "*/*;q=0",
+    ] {
+        person
+            .get("/data/v0/metrics_catalog")
+            .header("accept", accept)
+            .await
+            .must_be(200);
         person
             .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
             .header("accept", accept)
@@ -144,7 +183,9 @@ async fn without_origins_there_is_no_cors() {
 
 #[tokio::test]
 async fn configured_origins_get_their_preflight_and_others_do_not() {
-    let server = Setup::default().with("ALMANAC_CORS_ORIGINS", "https://app.example").start();
+    let server = Setup::default()
+        .with("ALMANAC_CORS_ORIGINS", "https://app.example")
+        .start();
     let person = server.person();
     let preflight = |origin: &str| {
         let call = server
@@ -156,7 +197,10 @@ async fn configured_origins_get_their_preflight_and_others_do_not() {
     };
     let reply = preflight("https://app.example").await;
     assert!(matches!(reply.status, 200 | 204), "{reply}");
-    assert_eq!(reply.header("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(
+        reply.header("access-control-allow-origin"),
+        Some("https://app.example")
+    );
     assert!(
         reply
             .header("access-control-allow-headers")
@@ -164,13 +208,21 @@ async fn configured_origins_get_their_preflight_and_others_do_not() {
         "{:?}",
         reply.headers
     );
-    assert_eq!(preflight("https://evil.example").await.header("access-control-allow-origin"), None);
+    assert_eq!(
+        preflight("https://evil.example")
+            .await
+            .header("access-control-allow-origin"),
+        None
+    );
     let read = person
         .get("/data/v0/metrics_catalog")
         .header("origin", "https://app.example")
         .await
         .must_be(200);
-    assert_eq!(read.header("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(
+        read.header("access-control-allow-origin"),
+        Some("https://app.example")
+    );
     let refused = server
         .nobody()
         .get("/data/v0/metrics_catalog")
@@ -188,10 +240,20 @@ async fn configured_origins_get_their_preflight_and_others_do_not() {
 async fn very_long_urls_and_headers_do_not_harm() {
     let person = person();
     let long = "x".repeat(200_000);
-    if let Ok(reply) = person.get("/data/v1/catalog").with("data_type", &long).attempt().await {
+    if let Ok(reply) = person
+        .get("/data/v1/catalog")
+        .with("data_type", &long)
+        .attempt()
+        .await
+    {
         assert!((400..500).contains(&reply.status), "{}", reply.status);
     }
-    if let Ok(reply) = person.get("/data/v1/catalog").header("x-request-id", &long).attempt().await {
+    if let Ok(reply) = person
+        .get("/data/v1/catalog")
+        .header("x-request-id", &long)
+        .attempt()
+        .await
+    {
         assert!(reply.status < 500, "{}", reply.status);
     }
     person.get("/data/v1/catalog").await.must_be(200);

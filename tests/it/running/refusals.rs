@@ -1,4 +1,5 @@
-//! Requests that are refused before their body was read, by clients that read no answer before they have sent everything.
+//! Requests that are refused before their body was read, by clients that read no answer before they have sent
+//! everything.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -21,7 +22,10 @@ impl Connection {
 
     /// Sends a whole request, then reads a whole answer: its head, in lower case.
     fn call(&mut self, head: &str, body: &[u8]) -> String {
-        let head = format!("{head}\r\nHost: almanac\r\nContent-Length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "{head}\r\nHost: almanac\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
         self.0.write_all(head.as_bytes()).unwrap();
         self.0.write_all(body).unwrap();
         self.answer()
@@ -35,7 +39,9 @@ impl Connection {
             head.extend(byte);
         }
         let head = String::from_utf8(head).unwrap().to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
         let mut body = vec![0; length.unwrap().parse().unwrap()];
         self.0.read_exact(&mut body).unwrap();
         head
@@ -54,21 +60,40 @@ async fn an_early_refusal_reaches_its_client_and_leaves_the_connection_in_order(
     let wrong_lines = b"{\"start_date\":\"x\",\"value\":1}\n".repeat(LARGE / 29);
     let mut connection = Connection::to(&server);
     for (status, head, body) in [
-        ("401", post("/ingest/v1/record/HeartRate", "nobodys", jsonl), &spaces),
+        (
+            "401",
+            post("/ingest/v1/record/HeartRate", "nobodys", jsonl),
+            &spaces,
+        ),
         ("404", post("/ingest/v1/record/Nope", &token, jsonl), &spaces),
         ("404", post("/nowhere", &token, jsonl), &spaces),
         ("405", post("/data/v1/catalog", &token, jsonl), &spaces),
-        ("413", post("/ingest/v1/record/HeartRate", &token, jsonl), &too_many_spaces),
+        (
+            "413",
+            post("/ingest/v1/record/HeartRate", &token, jsonl),
+            &too_many_spaces,
+        ),
         (
             "413",
             post("/user/v1alpha1/preferences", &token, "application/json"),
             &too_many_spaces,
         ),
-        ("415", post("/ingest/v1/record/HeartRate", &token, "text/plain"), &spaces),
-        ("422", post("/ingest/v1/record/HeartRate", &token, jsonl), &wrong_lines),
+        (
+            "415",
+            post("/ingest/v1/record/HeartRate", &token, "text/plain"),
+            &spaces,
+        ),
+        (
+            "422",
+            post("/ingest/v1/record/HeartRate", &token, jsonl),
+            &wrong_lines,
+        ),
     ] {
         let answer = connection.call(&head, body);
-        assert!(answer.starts_with(&format!("http/1.1 {status}")), "{head}: {answer}");
+        assert!(
+            answer.starts_with(&format!("http/1.1 {status}")),
+            "{head}: {answer}"
+        );
         assert!(!answer.contains("connection: close"), "{head}: {answer}");
         let next = connection.call("GET /health/live HTTP/1.1", b"");
         assert!(next.starts_with("http/1.1 200"), "after {status}: {next}");
@@ -91,14 +116,21 @@ async fn a_body_that_was_not_asked_for_is_not_asked_for_by_a_refusal() {
         answer.starts_with("http/1.1 401") && answer.contains("connection: close"),
         "{answer}"
     );
-    assert_eq!(connection.0.read(&mut [0]).unwrap(), 0, "the connection is open still");
+    assert_eq!(
+        connection.0.read(&mut [0]).unwrap(),
+        0,
+        "the connection is open still"
+    );
 }
 
 #[tokio::test]
 async fn half_a_head_is_given_up_after_the_limit_for_slow_clients() {
     let server = Setup::default().with("ALMANAC_SLOW_CLIENT_LIMIT", "1s").start();
     let mut connection = Connection::to(&server);
-    connection.0.write_all(b"GET /health/live HTTP/1.1\r\nHo").unwrap();
+    connection
+        .0
+        .write_all(b"GET /health/live HTTP/1.1\r\nHo")
+        .unwrap();
     let mut answer = Vec::new();
     // Nothing else ends this before the connection's own time limit does.
     connection.0.read_to_end(&mut answer).unwrap();

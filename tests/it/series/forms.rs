@@ -19,7 +19,15 @@ async fn with_heart_rates() -> Person {
     person
 }
 
-const ALL: [&str; 7] = ["max", "min", "delta", "mean", "uniques", "allpoints", "rollingmean"];
+const ALL: [&str; 7] = [
+    "max",
+    "min",
+    "delta",
+    "mean",
+    "uniques",
+    "allpoints",
+    "rollingmean",
+];
 
 #[tokio::test]
 async fn rule_1_6_every_method_shows_the_same_rows() {
@@ -49,23 +57,43 @@ async fn rule_1_6_every_method_shows_the_same_rows() {
         );
         assert_eq!(frame.rows.len(), 4, "{method}");
         if matches!(method, "csv" | "quotecsv") {
-            let cells: Vec<&str> = frame.rows[0].as_object().unwrap().values().filter_map(Value::as_str).collect();
+            let cells: Vec<&str> = frame.rows[0]
+                .as_object()
+                .unwrap()
+                .values()
+                .filter_map(Value::as_str)
+                .collect();
             assert_eq!(
                 cells[1..8],
-                ["65.0", "70.0", "60.0", "10.0", "65.0", "[60.0,70.0]", "[60.0,70.0]"],
+                [
+                    "65.0",
+                    "70.0",
+                    "60.0",
+                    "10.0",
+                    "65.0",
+                    "[60.0,70.0]",
+                    "[60.0,70.0]"
+                ],
                 "{method}"
             );
             continue;
         }
         assert_eq!(texts(&frame.rows, "time"), expected, "{method}");
-        assert_eq!(column(&frame.rows, "heart_rate"), [Some(65.0), None, Some(90.0), None], "{method}");
+        assert_eq!(
+            column(&frame.rows, "heart_rate"),
+            [Some(65.0), None, Some(90.0), None],
+            "{method}"
+        );
         assert_eq!(frame.rows[0]["uniq_heart_rate"], json!([60.0, 70.0]), "{method}");
         assert_eq!(frame.rows[1]["all_heart_rate"], Value::Null, "{method}");
         if frame.schema.is_some() {
             let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
             assert_eq!(frame.data_type("time"), time, "{method}");
             assert_eq!(frame.data_type("heart_rate"), DataType::Float64, "{method}");
-            assert!(matches!(frame.data_type("uniq_heart_rate"), DataType::List(_)), "{method}");
+            assert!(
+                matches!(frame.data_type("uniq_heart_rate"), DataType::List(_)),
+                "{method}"
+            );
         }
     }
 }
@@ -74,10 +102,12 @@ async fn rule_1_6_every_method_shows_the_same_rows() {
 async fn texts_are_exact_to_the_byte() {
     let person = with_heart_rates().await;
     let call = |method: &str| {
-        let call = series(&person, "HeartRate", &at("10:00"), &at("10:02")).with("calculations", "uniques,count");
+        let call =
+            series(&person, "HeartRate", &at("10:00"), &at("10:02")).with("calculations", "uniques,count");
         call.with("output", method)
     };
-    let text = |method: &'static str| async move { (method, call(method).await.must_be(200).text().to_owned()) };
+    let text =
+        |method: &'static str| async move { (method, call(method).await.must_be(200).text().to_owned()) };
     assert_eq!(
         text("csv").await.1,
         "time,heart_rate,uniq_heart_rate,count_heart_rate\n2024-05-01T10:00:00Z,65.0,\"[60.0,70.0]\",2\n2024-05-01T10:01:00Z,,,0\n"
@@ -102,10 +132,16 @@ async fn rule_1_6_the_zone_changes_labels_and_calendar_bins_and_nothing_else() {
         ["15:35", "15:45", "15:55"].map(|time| format!("2024-05-01T{time}:00+05:45"))
     );
     let hours = rows(call().with("samprate", "1h")).await;
-    assert_eq!(texts(&hours, "time"), ["2024-05-01T15:00:00+05:45", "2024-05-01T16:00:00+05:45"]);
+    assert_eq!(
+        texts(&hours, "time"),
+        ["2024-05-01T15:00:00+05:45", "2024-05-01T16:00:00+05:45"]
+    );
     let reply = call().with("output", "arrow").await.must_be(200);
     let zone = Frame::read("arrow", &reply.body).data_type("time");
-    assert_eq!(zone, DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Kathmandu".into())));
+    assert_eq!(
+        zone,
+        DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Kathmandu".into()))
+    );
     for name in ["UTC", "localtime", "Etc/GMT+5", "US/Pacific"] {
         let call = series(&person, "HeartRate", &at("09:50"), &at("10:20")).with("tz", name);
         assert_eq!(rows(call).await.len(), 30, "{name}");
@@ -132,15 +168,31 @@ async fn rule_1_6_the_zone_changes_labels_and_calendar_bins_and_nothing_else() {
 #[tokio::test]
 async fn rule_1_2a_windows_below_a_second_and_a_default_of_a_minute() {
     let person = with_heart_rates().await;
-    let found = rows(series(&person, "HeartRate", &at("10:00:05"), &at("10:00:06")).with("samprate", "0.25")).await;
+    let found =
+        rows(series(&person, "HeartRate", &at("10:00:05"), &at("10:00:06")).with("samprate", "0.25")).await;
     assert_eq!(
         texts(&found, "time"),
         ["05Z", "05.250Z", "05.500Z", "05.750Z"].map(|second| format!("2024-05-01T10:00:{second}"))
     );
     assert_eq!(column(&found, "heart_rate"), [Some(60.0), None, None, None]);
-    assert_eq!(rows(series(&person, "HeartRate", &at("10:00"), &at("11:00"))).await.len(), 60);
-    assert!(rows(series(&person, "HeartRate", &at("10:00"), &at("10:00"))).await.is_empty());
-    let fine = series(&person, "HeartRate", &at("10:00:05"), "2024-05-01T10:00:05.000003Z").with("samprate", "0.000001");
+    assert_eq!(
+        rows(series(&person, "HeartRate", &at("10:00"), &at("11:00")))
+            .await
+            .len(),
+        60
+    );
+    assert!(
+        rows(series(&person, "HeartRate", &at("10:00"), &at("10:00")))
+            .await
+            .is_empty()
+    );
+    let fine = series(
+        &person,
+        "HeartRate",
+        &at("10:00:05"),
+        "2024-05-01T10:00:05.000003Z",
+    )
+    .with("samprate", "0.000001");
     assert_eq!(rows(fine).await.len(), 3);
 }
 
@@ -148,7 +200,10 @@ async fn rule_1_2a_windows_below_a_second_and_a_default_of_a_minute() {
 async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
     let person = with_heart_rates().await;
     person
-        .records("StepCount", &[steps(id(1), &at("10:00:30"), &at("10:02:30"), 120)])
+        .records(
+            "StepCount",
+            &[steps(id(1), &at("10:00:30"), &at("10:02:30"), 120)],
+        )
         .await;
     let call = || grouped(&person, &at("10:00"), &at("10:04"));
     let found = rows(
@@ -160,13 +215,26 @@ async fn rule_1_6_grouped_metrics_stand_side_by_side_in_the_order_asked() {
     .await;
     let columns: Vec<&String> = found[0].as_object().unwrap().keys().collect();
     assert_eq!(columns, ["time", "step_count", "heart_rate", "weight"]);
-    assert_eq!(column(&found, "step_count"), [Some(30.0), Some(60.0), Some(30.0), None]);
+    assert_eq!(
+        column(&found, "step_count"),
+        [Some(30.0), Some(60.0), Some(30.0), None]
+    );
     assert_eq!(column(&found, "heart_rate"), [Some(65.0), None, Some(90.0), None]);
     assert_eq!(column(&found, "weight"), [None; 4]);
-    let listed = rows(call().with("metrics", "HeartRate,StepCount").with("replace_nulls", "1")).await;
-    assert_eq!(column(&listed, "heart_rate"), [Some(65.0), Some(0.0), Some(90.0), Some(0.0)]);
+    let listed = rows(
+        call()
+            .with("metrics", "HeartRate,StepCount")
+            .with("replace_nulls", "1"),
+    )
+    .await;
+    assert_eq!(
+        column(&listed, "heart_rate"),
+        [Some(65.0), Some(0.0), Some(90.0), Some(0.0)]
+    );
     assert_eq!(listed[0].as_object().unwrap().len(), 3);
-    let own = call().with("metrics", "HeartRate").with("svc_userid", &person.id.to_string());
+    let own = call()
+        .with("metrics", "HeartRate")
+        .with("svc_userid", &person.id.to_string());
     assert_eq!(rows(own).await.len(), 4);
     for method in METHODS {
         let reply = call()
@@ -186,11 +254,16 @@ async fn own_metrics_have_series_by_their_aggregation() {
         let person = person.clone();
         async move { person.define("Metric", &definition).await }
     };
-    let (added, level) = (define("Tea", "cumulative").await, define("Mood", "discrete").await);
+    let (added, level) = (
+        define("Tea", "cumulative").await,
+        define("Mood", "discrete").await,
+    );
     let spans = json!({"start_time": at("10:00:30"), "end_time": at("10:01:30"), "value": 4});
     for metric in [&added, &level] {
         person.records(metric, std::slice::from_ref(&spans)).await;
-        person.records(metric, &[json!({"start_time": at("10:01:10"), "value": 1})]).await;
+        person
+            .records(metric, &[json!({"start_time": at("10:01:10"), "value": 1})])
+            .await;
     }
     let found = rows(series(&person, &added, &at("10:00"), &at("10:03"))).await;
     assert_eq!(column(&found, "value"), [Some(2.0), Some(3.0), None]);
@@ -220,17 +293,25 @@ async fn annotations_that_are_numbers_have_series_each_definition_its_own() {
         })
         .collect();
     person.records("BooleanAnnotation", &records).await;
-    let call = |metric: &str| series(&person, metric, &at("10:00"), &at("10:02")).with("calculations", "count");
+    let call =
+        |metric: &str| series(&person, metric, &at("10:00"), &at("10:02")).with("calculations", "count");
     let found = rows(call(&format!("BooleanAnnotation/{asked}"))).await;
     assert_eq!(column(&found, "value"), [Some(0.5), Some(1.0)]);
     assert_eq!(column(&found, "count_value"), [Some(2.0), Some(1.0)]);
-    assert_eq!(column(&rows(call("BooleanAnnotation")).await, "value"), [Some(0.5), Some(0.5)]);
+    assert_eq!(
+        column(&rows(call("BooleanAnnotation")).await, "value"),
+        [Some(0.5), Some(0.5)]
+    );
 }
 
 #[tokio::test]
 async fn rule_1_5e_the_series_of_sleep_is_that_of_the_resolved_stages() {
     let person = person();
-    let stages = [(1, 0, "22:00", "23:00"), (2, 3, "22:10", "22:20"), (3, 2, "22:15", "22:30")];
+    let stages = [
+        (1, 0, "22:00", "23:00"),
+        (2, 3, "22:10", "22:20"),
+        (3, 2, "22:15", "22:30"),
+    ];
     let records: Vec<Value> = stages
         .iter()
         .map(|(n, stage, start, end)| sample(id(*n), 0, &at(start), &at(end), f64::from(*stage)))
@@ -250,7 +331,9 @@ async fn a_walk_test_is_never_prorated() {
         sample(id(2), 1, &at("10:04"), &at("10:10"), 500.0),
     ];
     person.records("SixMinuteWalkDistance", &tests).await;
-    let found = rows(series(&person, "SixMinuteWalkDistance", &at("10:00"), &at("10:12")).with("samprate", "180")).await;
+    let found =
+        rows(series(&person, "SixMinuteWalkDistance", &at("10:00"), &at("10:12")).with("samprate", "180"))
+            .await;
     assert_eq!(
         column(&found, "six_minute_walk_distance"),
         [Some(480.0), Some(500.0), Some(500.0), Some(500.0)]
@@ -263,7 +346,9 @@ async fn an_answer_that_has_not_changed_is_not_sent_again() {
     let call = || series(&person, "HeartRate", &at("10:00"), &at("10:04")).with("output", "csv");
     let tag = call().await.must_be(200).header("etag").unwrap().to_owned();
     call().header("if-none-match", &tag).await.must_be(304);
-    person.records("HeartRate", &[heart_rate(id(9), &at("10:03"), 80)]).await;
+    person
+        .records("HeartRate", &[heart_rate(id(9), &at("10:03"), 80)])
+        .await;
     let reply = call().header("if-none-match", &tag).await.must_be(200);
     assert_ne!(reply.header("etag"), Some(tag.as_str()));
 }

@@ -14,11 +14,22 @@ fn case(name: &str) -> Value {
 
 async fn record(person: &Person, metric: &str, case: &Value) {
     let text = |value: &Value| value.as_str().expect("a time").to_owned();
-    let samples = case["input"].as_array().expect("samples").iter().enumerate().map(|(n, given)| {
-        let source = given["source_rank"].as_u64().unwrap_or(0);
-        let value = given["value"].as_f64().expect("a value");
-        sample(id(n as u32), source, &text(&given["start"]), &text(&given["end"]), value)
-    });
+    let samples = case["input"]
+        .as_array()
+        .expect("samples")
+        .iter()
+        .enumerate()
+        .map(|(n, given)| {
+            let source = given["source_rank"].as_u64().unwrap_or(0);
+            let value = given["value"].as_f64().expect("a value");
+            sample(
+                id(n as u32),
+                source,
+                &text(&given["start"]),
+                &text(&given["end"]),
+                value,
+            )
+        });
     let samples: Vec<Value> = samples.collect();
     person.records(metric, &samples).await;
 }
@@ -63,11 +74,23 @@ async fn check(name: &str, metric: &str, value_column: &str) {
     for (calculation, prefix) in [("uniques", "uniq"), ("allpoints", "all")] {
         if expected[0].get(format!("value_{calculation}")).is_some() {
             let lists = |rows: &[Value], name: &str| -> Vec<Option<Vec<f64>>> {
-                let list = |row: &Value| Some(row[name].as_array()?.iter().map(|item| item.as_f64().expect("a number")).collect());
+                let list = |row: &Value| {
+                    Some(
+                        row[name]
+                            .as_array()?
+                            .iter()
+                            .map(|item| item.as_f64().expect("a number"))
+                            .collect(),
+                    )
+                };
                 rows.iter().map(list).collect()
             };
             let found = lists(&found, &format!("{prefix}_{value_column}"));
-            assert_eq!(found, lists(expected, &format!("value_{calculation}")), "{name} {calculation}");
+            assert_eq!(
+                found,
+                lists(expected, &format!("value_{calculation}")),
+                "{name} {calculation}"
+            );
         }
     }
 }
@@ -117,7 +140,8 @@ async fn rule_2_2_calendar_bins() {
         let (case, person) = (case(name), person());
         let (start, end) = (&case["request"]["start_time"], &case["request"]["end_time"]);
         let seconds = |text: &Value| {
-            let moment = chrono::DateTime::parse_from_rfc3339(text.as_str().expect("a time")).expect("a moment");
+            let moment =
+                chrono::DateTime::parse_from_rfc3339(text.as_str().expect("a time")).expect("a moment");
             moment.timestamp() as f64
         };
         let whole = sample(
@@ -130,7 +154,10 @@ async fn rule_2_2_calendar_bins() {
         person.records("StepCount", &[whole]).await;
         let found = rows(asked(&person, "StepCount", &case)).await;
         let expected = case["expected"].as_array().expect("rows");
-        let labels: Vec<String> = texts(expected, "time").iter().map(|time| time.replace("+00:00", "Z")).collect();
+        let labels: Vec<String> = texts(expected, "time")
+            .iter()
+            .map(|time| time.replace("+00:00", "Z"))
+            .collect();
         assert_eq!(texts(&found, "time"), labels, "{name}");
         let first_is_whole = seconds(&expected[0]["time"]) >= seconds(start);
         for (n, (row, expected)) in found.iter().zip(expected).enumerate() {
@@ -145,7 +172,13 @@ async fn rule_2_2_calendar_bins() {
 async fn rule_1_2_b12_numbers_count_from_the_start_and_durations_follow_the_calendar() {
     let (case, person) = (case("B12"), person());
     for (rate, expected) in [("3600", "numeric"), ("1h", "string")] {
-        let call = series(&person, "HeartRate", "2024-05-01T00:10:00Z", "2024-05-01T02:30:00Z").with("samprate", rate);
+        let call = series(
+            &person,
+            "HeartRate",
+            "2024-05-01T00:10:00Z",
+            "2024-05-01T02:30:00Z",
+        )
+        .with("samprate", rate);
         let labels: Vec<&str> = case[expected]
             .as_array()
             .expect("labels")

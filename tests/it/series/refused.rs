@@ -14,13 +14,28 @@ fn day(person: &Person, metric: &str) -> Call {
 fn fault(reply: &Reply) -> (String, String) {
     let faults = reply.faults();
     assert_eq!(faults.len(), 1, "{reply}");
-    (faults[0].clone(), reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned())
+    (
+        faults[0].clone(),
+        reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned(),
+    )
 }
 
 #[tokio::test]
 async fn rule_1_2a_widths_that_are_none() {
     let person = person();
-    for rate in ["0", "-1", "1e-9", "0.0000001", "NaN", "inf", "", "abc", "1D", "1d12h", "0d"] {
+    for rate in [
+        "0",
+        "-1",
+        "1e-9",
+        "0.0000001",
+        "NaN",
+        "inf",
+        "",
+        "abc",
+        "1D",
+        "1d12h",
+        "0d",
+    ] {
         let reply = day(&person, "HeartRate").with("samprate", rate).await;
         assert_eq!(reply.faults(), ["query.samprate"], "{rate}");
     }
@@ -35,7 +50,10 @@ async fn rule_1_2c_more_cells_than_the_limit() {
         .await;
     let (place, message) = fault(&reply);
     assert_eq!(place, "query.samprate");
-    assert!(message.contains("757382400 cells exceed the limit of 50000000"), "{message}");
+    assert!(
+        message.contains("757382400 cells exceed the limit of 50000000"),
+        "{message}"
+    );
     let whole = ("0001-01-01T00:00:00Z", "9999-12-31T00:00:00Z");
     for rate in ["0.000001", "1us", "60"] {
         let reply = series(&person, "HeartRate", whole.0, whole.1)
@@ -50,18 +68,26 @@ async fn rule_1_2c_more_cells_than_the_limit() {
             .with("samprate", "1")
             .with("output", "arrow")
     };
-    assert_eq!(year().with("calculations", "max").await.faults(), ["query.samprate"]);
+    assert_eq!(
+        year().with("calculations", "max").await.faults(),
+        ["query.samprate"]
+    );
     let metrics = grouped(&person, "2024-01-01", "2025-01-01")
         .with("samprate", "1")
         .with("output", "arrow");
-    assert_eq!(metrics.with("metrics", "HeartRate,StepCount").await.faults(), ["query.samprate"]);
+    assert_eq!(
+        metrics.with("metrics", "HeartRate,StepCount").await.faults(),
+        ["query.samprate"]
+    );
 }
 
 #[tokio::test]
 async fn metrics_that_are_none() {
     let person = person();
     day(&person, "NoSuchMetric").await.problem(404);
-    day(&person, "Metric/0191f0c4-5b1e-7c3a-9d52-000000000000").await.problem(404);
+    day(&person, "Metric/0191f0c4-5b1e-7c3a-9d52-000000000000")
+        .await
+        .problem(404);
     for name in ["PlatformWorkout", "CalendarEvent", "MomentAnnotation", "Metric"] {
         let (place, message) = fault(&day(&person, name).await);
         assert_eq!(place, "query.metric");
@@ -86,7 +112,10 @@ async fn rule_1_6_grouped_names_each_metric_that_cannot_be_had() {
         .map(|fault| fault["value"].clone())
         .collect();
     assert_eq!(reply.faults(), ["query.metrics"; 3]);
-    assert_eq!(values, [json!("Nonsense"), json!("PlatformWorkout"), json!("HeartRate")]);
+    assert_eq!(
+        values,
+        [json!("Nonsense"), json!("PlatformWorkout"), json!("HeartRate")]
+    );
 }
 
 #[tokio::test]
@@ -95,14 +124,26 @@ async fn rule_1_5c_calculations_that_do_not_fit() {
     let (place, message) = fault(&day(&person, "HeartRate").with("calculations", "variance").await);
     assert_eq!(place, "query.calculations");
     assert!(
-        message.contains("'variance'") && message.contains("max, min, delta, mean, uniques, allpoints, rollingmean"),
+        message.contains("'variance'")
+            && message.contains("max, min, delta, mean, uniques, allpoints, rollingmean"),
         "{message}"
     );
     for metric in ["StepCount", "CaloriesConsumed", "SixMinuteWalkDistance"] {
-        let (place, message) = fault(&day(&person, metric).with("calculations", "count").with("calculations", "max").await);
+        let (place, message) = fault(
+            &day(&person, metric)
+                .with("calculations", "count")
+                .with("calculations", "max")
+                .await,
+        );
         assert_eq!(place, "query.calculations");
-        assert!(message.contains("max is not supported on cumulative metrics"), "{message}");
-        day(&person, metric).with("calculations", "count").await.must_be(200);
+        assert!(
+            message.contains("max is not supported on cumulative metrics"),
+            "{message}"
+        );
+        day(&person, metric)
+            .with("calculations", "count")
+            .await
+            .must_be(200);
     }
 }
 
@@ -144,10 +185,16 @@ async fn everything_else_that_is_wrong_is_named_at_once() {
         (&other["type"], &other["msg"]),
         "the same fault for each of its names"
     );
-    assert_eq!(day(&person, "HeartRate").with("output", "xml").await.faults(), ["query.output"]);
+    assert_eq!(
+        day(&person, "HeartRate").with("output", "xml").await.faults(),
+        ["query.output"]
+    );
     let inverted = series(&person, "HeartRate", &at("11:00"), &at("10:00")).with("output", "csv");
     assert_eq!(inverted.await.faults(), ["query.end_time"]);
-    let reply = day(&person, "HeartRate").with("sample_rate", "5").await.must_be(200);
+    let reply = day(&person, "HeartRate")
+        .with("sample_rate", "5")
+        .await
+        .must_be(200);
     assert_eq!(reply.header("x-ignored-parameters"), Some("sample_rate"));
 }
 

@@ -20,10 +20,20 @@ async fn rule_1_4e_the_persons_own_order_comes_before_the_class_of_a_source() {
     let call = || series(&person, "StepCount", &at("10:00"), &at("10:20")).with("output", "csv");
     let tag = call().await.must_be(200).header("etag").unwrap().to_owned();
 
-    let sources = person.get("/data/v1alpha1/data_sources").await.must_be(200).rows();
-    let phone = sources.iter().find(|source| source.to_string().contains("iPhone")).unwrap();
+    let sources = person
+        .get("/data/v1alpha1/data_sources")
+        .await
+        .must_be(200)
+        .rows();
+    let phone = sources
+        .iter()
+        .find(|source| source.to_string().contains("iPhone"))
+        .unwrap();
     let order = json!({"source_order": {"StepCount": [phone["id"]]}});
-    person.post("/user/v1alpha1/preferences", &order).await.must_be(200);
+    person
+        .post("/user/v1alpha1/preferences", &order)
+        .await
+        .must_be(200);
     assert_eq!(steps(&person).await, [Some(50.0), Some(100.0), Some(100.0), None]);
     call().header("if-none-match", &tag).await.must_be(200);
 }
@@ -77,7 +87,12 @@ async fn late_changed_and_deleted_samples_leave_no_trace() {
         messy.delete("StepCount", id(n)).await;
     }
     messy.records("StepCount", &samples[..20]).await;
-    for (rate, zone) in [("60", "UTC"), ("0.7", "UTC"), ("1h", "America/New_York"), ("1d", "Asia/Kolkata")] {
+    for (rate, zone) in [
+        ("60", "UTC"),
+        ("0.7", "UTC"),
+        ("1h", "America/New_York"),
+        ("1d", "Asia/Kolkata"),
+    ] {
         let end = instant(if rate == "0.7" { 2000 } else { 50_000 });
         let ask = |person: &Person| {
             series(person, "StepCount", &instant(0), &end)

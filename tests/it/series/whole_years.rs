@@ -16,11 +16,20 @@ async fn rule_1_2c_a_year_of_seconds_streams_in_flat_memory() {
     let server = Setup::default().start();
     let person = server.person();
     let hours = (0..24).map(|hour| {
-        let (start, end) = (format!("2024-03-01T{hour:02}:00:00Z"), format!("2024-03-01T{hour:02}:59:30Z"));
+        let (start, end) = (
+            format!("2024-03-01T{hour:02}:00:00Z"),
+            format!("2024-03-01T{hour:02}:59:30Z"),
+        );
         sample(id(hour), u64::from(hour % 2), &start, &end, f64::from(hour))
     });
     let mut samples: Vec<Value> = hours.collect();
-    samples.push(sample(id(99), 1, "2024-01-15T00:00:00Z", "2024-11-15T00:00:00Z", 1e6));
+    samples.push(sample(
+        id(99),
+        1,
+        "2024-01-15T00:00:00Z",
+        "2024-11-15T00:00:00Z",
+        1e6,
+    ));
     person.records("StepCount", &samples).await;
     person.records("Weight", &samples).await;
     for metric in ["StepCount", "Weight"] {
@@ -44,6 +53,9 @@ async fn rule_1_2c_a_year_of_seconds_streams_in_flat_memory() {
         );
         assert!(bytes > 31_622_400, "{bytes} bytes are no year of seconds");
         assert!(peak < MEMORY_LIMIT, "{metric}: {peak} MiB");
-        assert!(first_byte < Duration::from_secs(5), "the first byte came after {first_byte:?}");
+        assert!(
+            first_byte < Duration::from_secs(5),
+            "the first byte came after {first_byte:?}"
+        );
     }
 }

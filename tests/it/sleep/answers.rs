@@ -23,7 +23,14 @@ pub const CYCLE_COLUMNS: [&str; 13] = [
     "in_bed_intervals",
 ];
 const STAGE_COLUMNS: [&str; 5] = ["cycle", "start_time", "end_time", "sleep_stage", "duration_ms"];
-const TOTAL_COLUMNS: [&str; 6] = ["period_start_time", "value", "sum_ms", "min_start_time", "max_end_time", "cycles"];
+const TOTAL_COLUMNS: [&str; 6] = [
+    "period_start_time",
+    "value",
+    "sum_ms",
+    "min_start_time",
+    "max_end_time",
+    "cycles",
+];
 
 const ROUTES: [(&str, &[&str]); 4] = [
     ("sleep_stages", &STAGE_COLUMNS),
@@ -67,7 +74,12 @@ fn plain(cell: &Value) -> Value {
         },
         Value::Number(number) => json!(number.as_f64()),
         Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Object(members) => Value::Object(members.iter().map(|(name, value)| (name.clone(), plain(value))).collect()),
+        Value::Object(members) => Value::Object(
+            members
+                .iter()
+                .map(|(name, value)| (name.clone(), plain(value)))
+                .collect(),
+        ),
         other => other.clone(),
     }
 }
@@ -77,7 +89,12 @@ async fn all_eight_output_methods_carry_the_same_rows() {
     let person = person();
     slept(&person, A_NIGHT_AND_A_NAP).await;
     for (route, columns) in ROUTES {
-        let expected: Vec<Value> = asked(&person, route, "jstable").await.rows().iter().map(plain).collect();
+        let expected: Vec<Value> = asked(&person, route, "jstable")
+            .await
+            .rows()
+            .iter()
+            .map(plain)
+            .collect();
         assert!(!expected.is_empty());
         for method in METHODS {
             let frame = Frame::read(method, &asked(&person, route, method).await.body);
@@ -105,7 +122,11 @@ async fn frames_carry_real_types() {
             panic!("{method}: {item}")
         };
         let names: Vec<&String> = fields.iter().map(|field| field.name()).collect();
-        assert_eq!(names, ["start_time", "end_time", "duration_ms", "sleep_stage"], "{method}");
+        assert_eq!(
+            names,
+            ["start_time", "end_time", "duration_ms", "sleep_stage"],
+            "{method}"
+        );
         assert_eq!(fields[0].data_type(), &moment, "{method}");
 
         let reply = ask(&person, "sleep_agg")
@@ -149,7 +170,10 @@ async fn an_answer_is_known_again_until_something_is_recorded() {
     slept(&person, A_NIGHT_AND_A_NAP).await;
     let first = ask(&person, "sleep_cycles").await.must_be(200);
     let tag = first.header("etag").expect("an entity tag").to_owned();
-    ask(&person, "sleep_cycles").header("if-none-match", &tag).await.must_be(304);
+    ask(&person, "sleep_cycles")
+        .header("if-none-match", &tag)
+        .await
+        .must_be(304);
     let other = ask(&person, "sleep_cycles")
         .with("cycle_gap", "1h")
         .header("if-none-match", &tag)
@@ -161,7 +185,10 @@ async fn an_answer_is_known_again_until_something_is_recorded() {
             &[json!({"uuid": id(99), "start_date": "2024-05-01T20:00:00Z", "end_date": "2024-05-01T20:10:00Z", "value": 3})],
         )
         .await;
-    let next = ask(&person, "sleep_cycles").header("if-none-match", &tag).await.must_be(200);
+    let next = ask(&person, "sleep_cycles")
+        .header("if-none-match", &tag)
+        .await
+        .must_be(200);
     assert_eq!(next.rows().len(), 3);
 }
 
@@ -182,7 +209,11 @@ async fn rows_of_samples_name_the_source_that_data_sources_lists() {
             ],
         )
         .await;
-    let sources = person.get("/data/v1alpha1/data_sources").await.must_be(200).rows();
+    let sources = person
+        .get("/data/v1alpha1/data_sources")
+        .await
+        .must_be(200)
+        .rows();
     let named = |name: &str| {
         let key = format!("com.example.{name}");
         let source = sources.iter().find(|source| source["vendor_id"] == json!(key));
@@ -191,7 +222,12 @@ async fn rows_of_samples_name_the_source_that_data_sources_lists() {
     let rows_of = |found: &[Value]| -> Vec<(Value, String)> {
         found
             .iter()
-            .map(|row| (row["source_id"].clone(), row["start_time"].as_str().unwrap().to_owned()))
+            .map(|row| {
+                (
+                    row["source_id"].clone(),
+                    row["start_time"].as_str().unwrap().to_owned(),
+                )
+            })
             .collect()
     };
     let resolved = ask(&person, "sleep_stages")
@@ -205,7 +241,10 @@ async fn rows_of_samples_name_the_source_that_data_sources_lists() {
         (named("watch"), super::may("01 03:00")),
     ];
     assert_eq!(rows_of(&resolved), expected);
-    assert_eq!(resolved[0].as_object().unwrap().keys().next_back().unwrap(), "source_id");
+    assert_eq!(
+        resolved[0].as_object().unwrap().keys().next_back().unwrap(),
+        "source_id"
+    );
 
     let apart = ask(&person, "sleep_stages")
         .with("merge_contiguous", "false")
@@ -221,7 +260,10 @@ async fn rows_of_samples_name_the_source_that_data_sources_lists() {
         .rows();
     assert_eq!(
         hypnogram(&joined),
-        rows(&[(0, (LIGHT, "01 01:00", "01 04:00")), (0, (LIGHT, "01 02:00", "01 03:00"))])
+        rows(&[
+            (0, (LIGHT, "01 01:00", "01 04:00")),
+            (0, (LIGHT, "01 02:00", "01 03:00"))
+        ])
     );
     assert!(joined[0].get("source_id").is_none(), "{}", joined[0]);
 }

@@ -12,7 +12,9 @@ const MAY: (&str, &str) = ("2024-05-01T00:00:00Z", "2024-06-01T00:00:00Z");
 fn extended(person: &Person, metrics: &[&str]) -> Call {
     metrics
         .iter()
-        .fold(ask(person, "sleep_cycles_extended"), |call, metric| call.with("metrics", metric))
+        .fold(ask(person, "sleep_cycles_extended"), |call, metric| {
+            call.with("metrics", metric)
+        })
 }
 
 fn points(expected: &[(&str, f64)]) -> Value {
@@ -47,15 +49,32 @@ async fn each_metric_is_a_column_of_minutes_that_have_a_value() {
         .map(|(number, (moment, value))| heart_rate(id(number), &may(moment), value));
     person.records("HeartRate", &rates.collect::<Vec<_>>()).await;
     person
-        .records("StepCount", &[steps(id(1), &may("01 06:59:30"), &may("01 07:00:30"), 60)])
+        .records(
+            "StepCount",
+            &[steps(id(1), &may("01 06:59:30"), &may("01 07:00:30"), 60)],
+        )
         .await;
-    let cycles = extended(&person, &["HeartRate", "StepCount"]).await.must_be(200).rows();
-    assert_eq!(cycles[0]["heart_rate"], points(&[("01 00:30", 65.0), ("01 06:59", 52.0)]));
+    let cycles = extended(&person, &["HeartRate", "StepCount"])
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(
+        cycles[0]["heart_rate"],
+        points(&[("01 00:30", 65.0), ("01 06:59", 52.0)])
+    );
     assert_eq!(cycles[0]["step_count"], points(&[("01 06:59", 30.0)]));
     assert_eq!(cycles[1]["heart_rate"], points(&[("01 14:00", 48.0)]));
     assert_eq!(cycles[1]["step_count"], json!([]));
-    let names: Vec<&str> = cycles[0].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(names, [&CYCLE_COLUMNS[..], &["heart_rate", "step_count"]].concat());
+    let names: Vec<&str> = cycles[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        names,
+        [&CYCLE_COLUMNS[..], &["heart_rate", "step_count"]].concat()
+    );
 
     let wider = extended(&person, &["HeartRate,StepCount"])
         .with("metric_seconds_before", "30")
@@ -65,7 +84,11 @@ async fn each_metric_is_a_column_of_minutes_that_have_a_value() {
         .rows();
     assert_eq!(
         wider[0]["heart_rate"],
-        points(&[("01 00:29:30", 55.0), ("01 00:30:30", 70.0), ("01 06:59:30", 75.5)]),
+        points(&[
+            ("01 00:29:30", 55.0),
+            ("01 00:30:30", 70.0),
+            ("01 06:59:30", 75.5)
+        ]),
         "bins count from the start of the window"
     );
     assert_eq!(wider[0]["step_count"], points(&[("01 06:59:30", 60.0)]));
@@ -80,10 +103,21 @@ async fn calculations_stand_in_each_bin() {
         .zip(rates)
         .map(|(number, (moment, value))| heart_rate(id(number), &may(moment), value));
     person.records("HeartRate", &rates.collect::<Vec<_>>()).await;
-    let names = ["max", "min", "delta", "mean", "uniques", "allpoints", "rollingmean", "count"];
-    let call = names.iter().fold(extended(&person, &["HeartRate"]), |call, name| {
-        call.with("metric_calculations", name)
-    });
+    let names = [
+        "max",
+        "min",
+        "delta",
+        "mean",
+        "uniques",
+        "allpoints",
+        "rollingmean",
+        "count",
+    ];
+    let call = names
+        .iter()
+        .fold(extended(&person, &["HeartRate"]), |call, name| {
+            call.with("metric_calculations", name)
+        });
     let cycles = call.await.must_be(200).rows();
     assert_eq!(
         cycles[0]["heart_rate"],
@@ -107,7 +141,12 @@ async fn rule_1_2c_a_window_without_measure_is_refused_by_the_limit() {
     let person = person();
     slept_for_ages(&person).await;
     let asked = |metric: &str| {
-        ask_about(&person, "sleep_cycles_extended", ("2024-05-01T00:00:00Z", "4001-05-02T00:00:00Z")).with("metrics", metric)
+        ask_about(
+            &person,
+            "sleep_cycles_extended",
+            ("2024-05-01T00:00:00Z", "4001-05-02T00:00:00Z"),
+        )
+        .with("metrics", metric)
     };
     let reply = asked("SleepStage").await;
     assert_eq!(reply.faults(), ["query.metrics"], "{reply}");
@@ -122,7 +161,8 @@ async fn rule_1_2c_a_window_without_measure_is_refused_by_the_limit() {
     assert_eq!(rows[0]["heart_rate"].as_array().unwrap().len(), 2);
 }
 
-/// Ten nights with a heart rate each four minutes, steps of two sources, and stages that two sources disagree on.
+/// Ten nights with a heart rate each four minutes, steps of two sources, and stages that two sources disagree
+/// on.
 async fn ten_nights(person: &Person) {
     let mut stages = Vec::new();
     let mut rates = Vec::new();
@@ -175,7 +215,9 @@ async fn windows_hold_what_a_series_of_the_same_time_holds() {
             .with("cycle_gap", "1h")
             .with("metric_seconds_before", &before.to_string())
             .with("metric_seconds_after", &after.to_string());
-        let call = metrics.iter().fold(call, |call, (metric, _)| call.with("metrics", metric));
+        let call = metrics
+            .iter()
+            .fold(call, |call, (metric, _)| call.with("metrics", metric));
         let cycles = call.await.must_be(200).rows();
         assert_eq!(cycles.len(), 10);
         for cycle in &cycles {

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{AWAKE, DEEP, FIRST_OF_MAY, IN_BED, LIGHT, REM, Span, UNKNOWN, ask, ask_about, hypnogram, may, rows, slept};
+use super::{
+    AWAKE, DEEP, FIRST_OF_MAY, IN_BED, LIGHT, REM, Span, UNKNOWN, ask, ask_about, hypnogram, may, rows, slept,
+};
 use crate::harness::person;
 
 struct Case {
@@ -69,7 +71,10 @@ const CASES: &[Case] = &[
     case(
         "S03 the later start wins",
         &[(LIGHT, "01 01:00", "01 03:00"), (DEEP, "01 02:00", "01 04:00")],
-        &[(0, (LIGHT, "01 01:00", "01 02:00")), (0, (DEEP, "01 02:00", "01 04:00"))],
+        &[
+            (0, (LIGHT, "01 01:00", "01 02:00")),
+            (0, (DEEP, "01 02:00", "01 04:00")),
+        ],
     ),
     case(
         "S04 the outer sample goes on behind the nested one",
@@ -83,7 +88,10 @@ const CASES: &[Case] = &[
     case(
         "S05 of two that start together the shorter wins",
         &[(LIGHT, "01 01:00", "01 03:00"), (REM, "01 01:00", "01 02:00")],
-        &[(0, (REM, "01 01:00", "01 02:00")), (0, (LIGHT, "01 02:00", "01 03:00"))],
+        &[
+            (0, (REM, "01 01:00", "01 02:00")),
+            (0, (LIGHT, "01 02:00", "01 03:00")),
+        ],
     ),
     case(
         "S06 of two equal spans the greater stage wins",
@@ -114,7 +122,10 @@ const CASES: &[Case] = &[
             (LIGHT, "01 02:00", "01 03:00"),
             (DEEP, "01 03:00", "01 03:30"),
         ],
-        &[(0, (LIGHT, "01 01:00", "01 03:00")), (0, (DEEP, "01 03:00", "01 03:30"))],
+        &[
+            (0, (LIGHT, "01 01:00", "01 03:00")),
+            (0, (DEEP, "01 03:00", "01 03:30")),
+        ],
     ),
     Case {
         with: &[("merge_contiguous", "false")],
@@ -125,7 +136,10 @@ const CASES: &[Case] = &[
                 (UNKNOWN, "01 02:00", "01 03:00"),
                 (IN_BED, "01 00:30", "01 04:00"),
             ],
-            &[(0, (IN_BED, "01 00:30", "01 01:00")), (0, (LIGHT, "01 01:00", "01 05:00"))],
+            &[
+                (0, (IN_BED, "01 00:30", "01 01:00")),
+                (0, (LIGHT, "01 01:00", "01 05:00")),
+            ],
         )
     },
     Case {
@@ -133,7 +147,10 @@ const CASES: &[Case] = &[
         ..case(
             "S10 the start that was recorded decides, not the one that clipping made",
             &[(LIGHT, "01 01:00", "01 05:00"), (DEEP, "01 02:00", "01 04:30")],
-            &[(0, (DEEP, "01 03:00", "01 04:30")), (0, (LIGHT, "01 04:30", "01 05:00"))],
+            &[
+                (0, (DEEP, "01 03:00", "01 04:30")),
+                (0, (LIGHT, "01 04:30", "01 05:00")),
+            ],
         )
     },
     case(
@@ -154,7 +171,10 @@ const CASES: &[Case] = &[
         ..case(
             "S12 long awake as a gap parts two cycles and belongs to neither",
             LONG_AWAKE,
-            &[(0, (LIGHT, "01 00:00", "01 02:00")), (1, (DEEP, "01 04:30", "01 06:00"))],
+            &[
+                (0, (LIGHT, "01 00:00", "01 02:00")),
+                (1, (DEEP, "01 04:30", "01 06:00")),
+            ],
         )
     },
     Case {
@@ -184,12 +204,10 @@ async fn golden_s01_to_s14_give_the_expected_rows() {
     for case in CASES {
         let person = person();
         slept(&person, case.samples).await;
-        let call = case
-            .with
-            .iter()
-            .fold(ask_about(&person, "sleep_stages", case.range), |call, (name, value)| {
-                call.with(name, value)
-            });
+        let call = case.with.iter().fold(
+            ask_about(&person, "sleep_stages", case.range),
+            |call, (name, value)| call.with(name, value),
+        );
         let found = call.await.must_be(200).rows();
         assert_eq!(hypnogram(&found), rows(case.expected), "{}", case.name);
         for row in &found {
@@ -238,7 +256,11 @@ async fn rule_3_6_an_hour_may_part_cycles_and_a_second_less_does_not() {
 async fn golden_s15_a_night_and_a_nap_are_summed_up() {
     let person = person();
     slept(&person, A_NIGHT_AND_A_NAP).await;
-    let cycles = ask(&person, "sleep_cycles").with("cycle_gap", "PT2H").await.must_be(200).rows();
+    let cycles = ask(&person, "sleep_cycles")
+        .with("cycle_gap", "PT2H")
+        .await
+        .must_be(200)
+        .rows();
     let night = json!({
         "number": 0, "start_time": may("01 00:30"), "end_time": may("01 07:00"), "total_time_ms": 23_400_000, "total_time_asleep_ms": 21_900_000,
         "latency_ms": 900_000, "in_bed_start_time": may("01 00:00"), "in_bed_end_time": may("01 08:00"), "total_time_in_bed_ms": 28_800_000,
@@ -276,18 +298,33 @@ async fn the_stages_filter_changes_the_lists_and_nothing_else() {
         interval(DEEP, "01 02:00", "01 03:00", 3_600_000),
         interval(REM, "01 03:00", "01 04:00", 3_600_000)
     ]);
-    expected["sleep_stage_totals"] = json!([total(DEEP, 3_600_000, 5_400_000), total(REM, 3_600_000, 9_000_000)]);
+    expected["sleep_stage_totals"] = json!([
+        total(DEEP, 3_600_000, 5_400_000),
+        total(REM, 3_600_000, 9_000_000)
+    ]);
     for spelling in [&["4", "5"][..], &["4,5"], &["[4, 5]"], &["5", "4", "4"]] {
-        let call = spelling
-            .iter()
-            .fold(ask(&person, "sleep_cycles"), |call, value| call.with("stages", value));
+        let call = spelling.iter().fold(ask(&person, "sleep_cycles"), |call, value| {
+            call.with("stages", value)
+        });
         assert_eq!(call.await.must_be(200).rows(), [expected.clone()], "{spelling:?}");
     }
-    let naps = ask(&person, "sleep_cycles").with("stages", "2").await.must_be(200).rows();
+    let naps = ask(&person, "sleep_cycles")
+        .with("stages", "2")
+        .await
+        .must_be(200)
+        .rows();
     assert_eq!(naps, [all[1].clone()], "the nap keeps its number");
-    let every = ask(&person, "sleep_cycles").with("stages", "0,1,2,3,4,5").await.must_be(200).rows();
+    let every = ask(&person, "sleep_cycles")
+        .with("stages", "0,1,2,3,4,5")
+        .await
+        .must_be(200)
+        .rows();
     assert_eq!(every, all);
-    let deep = ask(&person, "sleep_stages").with("stages", "4").await.must_be(200).rows();
+    let deep = ask(&person, "sleep_stages")
+        .with("stages", "4")
+        .await
+        .must_be(200)
+        .rows();
     assert_eq!(hypnogram(&deep), rows(&[(0, (DEEP, "01 02:00", "01 03:00"))]));
 }
 
@@ -313,7 +350,18 @@ async fn stages_are_described() {
         .rows();
     assert_eq!(stages.len(), 6);
     let fields: Vec<&String> = stages[0].as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["stage", "name", "label", "depth", "is_asleep", "is_in_bed", "priority"]);
+    assert_eq!(
+        fields,
+        [
+            "stage",
+            "name",
+            "label",
+            "depth",
+            "is_asleep",
+            "is_in_bed",
+            "priority"
+        ]
+    );
     assert_eq!(
         stages[2],
         json!({"stage": 2, "name": "unknown", "label": "Asleep, stage unknown", "depth": null, "is_asleep": true, "is_in_bed": false, "priority": 1})

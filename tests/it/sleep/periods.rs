@@ -48,7 +48,14 @@ async fn aggregated(mode: &str) -> Vec<(String, i64, i64, i64, f64, i64, i64)> {
     totals(&call.await.must_be(200).rows())
 }
 
-fn total(day: &str, stage: i64, cycles: i64, sum: i64, min: i64, max: i64) -> (String, i64, i64, i64, f64, i64, i64) {
+fn total(
+    day: &str,
+    stage: i64,
+    cycles: i64,
+    sum: i64,
+    min: i64,
+    max: i64,
+) -> (String, i64, i64, i64, f64, i64, i64) {
     (
         may(&format!("{day} 00:00")),
         stage,
@@ -99,7 +106,10 @@ async fn golden_s16_or_to_each_the_part_in_it() {
 async fn defaults_are_sums_of_utc_days_by_the_end_of_cycles() {
     let person = person();
     slept(&person, NIGHT_NAP_EVENING).await;
-    let rows = ask_about(&person, "sleep_agg", THREE_DAYS).await.must_be(200).rows();
+    let rows = ask_about(&person, "sleep_agg", THREE_DAYS)
+        .await
+        .must_be(200)
+        .rows();
     assert_eq!(
         rows,
         [
@@ -127,23 +137,46 @@ async fn in_new_york(person: &Person, range: (&str, &str), mode: &str) -> Vec<Va
 #[tokio::test]
 async fn golden_s17_the_hour_that_comes_twice_is_slept_twice() {
     let person = person();
-    slept_from(&person, LIGHT, "2024-11-03T00:30:00-04:00", "2024-11-03T03:30:00-05:00").await;
+    slept_from(
+        &person,
+        LIGHT,
+        "2024-11-03T00:30:00-04:00",
+        "2024-11-03T03:30:00-05:00",
+    )
+    .await;
     for mode in ["start", "end", "split"] {
         let rows = in_new_york(&person, ("2024-11-01", "2024-11-06"), mode).await;
         assert_eq!(rows.len(), 1, "{mode}");
-        assert_eq!(rows[0]["period_start_time"], json!("2024-11-03T00:00:00-04:00"), "{mode}");
+        assert_eq!(
+            rows[0]["period_start_time"],
+            json!("2024-11-03T00:00:00-04:00"),
+            "{mode}"
+        );
         assert_eq!(rows[0]["sum_ms"], json!(4 * HOUR), "{mode}");
-        assert_eq!(rows[0]["max_end_time"], json!("2024-11-03T03:30:00-05:00"), "{mode}");
+        assert_eq!(
+            rows[0]["max_end_time"],
+            json!("2024-11-03T03:30:00-05:00"),
+            "{mode}"
+        );
     }
 }
 
 #[tokio::test]
 async fn golden_s17_the_hour_that_is_skipped_is_not_slept() {
     let person = person();
-    slept_from(&person, DEEP, "2024-03-09T22:00:00-05:00", "2024-03-10T06:00:00-04:00").await;
+    slept_from(
+        &person,
+        DEEP,
+        "2024-03-09T22:00:00-05:00",
+        "2024-03-10T06:00:00-04:00",
+    )
+    .await;
     let range = ("2024-03-08", "2024-03-13");
     let split = in_new_york(&person, range, "split").await;
-    let parts: Vec<(&Value, &Value)> = split.iter().map(|row| (&row["period_start_time"], &row["sum_ms"])).collect();
+    let parts: Vec<(&Value, &Value)> = split
+        .iter()
+        .map(|row| (&row["period_start_time"], &row["sum_ms"]))
+        .collect();
     assert_eq!(
         parts,
         [
@@ -158,7 +191,11 @@ async fn golden_s17_the_hour_that_is_skipped_is_not_slept() {
 #[tokio::test]
 async fn days_from_noon_to_noon_keep_a_night_together() {
     let person = person();
-    slept(&person, &[(LIGHT, "01 22:00", "02 06:00"), (LIGHT, "02 23:00", "03 05:00")]).await;
+    slept(
+        &person,
+        &[(LIGHT, "01 22:00", "02 06:00"), (LIGHT, "02 23:00", "03 05:00")],
+    )
+    .await;
     for period in ["1d@12h", "1d|12h"] {
         let rows = ask_about(&person, "sleep_agg", THREE_DAYS)
             .with("period", period)
@@ -166,7 +203,10 @@ async fn days_from_noon_to_noon_keep_a_night_together() {
             .await
             .must_be(200)
             .rows();
-        let found: Vec<(&Value, &Value)> = rows.iter().map(|row| (&row["period_start_time"], &row["sum_ms"])).collect();
+        let found: Vec<(&Value, &Value)> = rows
+            .iter()
+            .map(|row| (&row["period_start_time"], &row["sum_ms"]))
+            .collect();
         assert_eq!(
             found,
             [
@@ -225,9 +265,16 @@ async fn a_cycle_without_the_stage_does_not_count_as_none_of_it() {
         ],
     )
     .await;
-    let rows = ask(&person, "sleep_agg").with("agg_functions", "avg,min").await.must_be(200).rows();
+    let rows = ask(&person, "sleep_agg")
+        .with("agg_functions", "avg,min")
+        .await
+        .must_be(200)
+        .rows();
     let deep = rows.iter().find(|row| row["value"] == json!(DEEP)).unwrap();
     assert_eq!((&deep["cycles"], &deep["min_ms"]), (&json!(1), &json!(HOUR)));
     let light = rows.iter().find(|row| row["value"] == json!(LIGHT)).unwrap();
-    assert_eq!((&light["cycles"], &light["avg_ms"]), (&json!(2), &json!(HOUR as f64 * 0.75)));
+    assert_eq!(
+        (&light["cycles"], &light["avg_ms"]),
+        (&json!(2), &json!(HOUR as f64 * 0.75))
+    );
 }

@@ -15,9 +15,13 @@ pub fn seconds(moment: &str) -> i64 {
 async fn a_stage_out_of_the_table_is_refused_when_it_is_recorded() {
     let person = person();
     for value in [json!(6), json!(-1), json!(2.5), json!("deep")] {
-        let sample = json!({"uuid": id(1), "start_date": at("01:00"), "end_date": at("02:00"), "value": value});
+        let sample =
+            json!({"uuid": id(1), "start_date": at("01:00"), "end_date": at("02:00"), "value": value});
         let faults = person.record("SleepStage", &sample).await.faults();
-        assert!(faults.iter().any(|place| place.contains("value")), "{value}: {faults:?}");
+        assert!(
+            faults.iter().any(|place| place.contains("value")),
+            "{value}: {faults:?}"
+        );
     }
 }
 
@@ -56,11 +60,21 @@ async fn parameters_that_mean_nothing_are_422_and_say_what_is_allowed() {
 #[tokio::test]
 async fn rule_1_2c_more_periods_than_the_limit() {
     let person = person();
-    person.records("SleepStage", &samples(&[(3, "01 01:00", "01 09:00")])).await;
+    person
+        .records("SleepStage", &samples(&[(3, "01 01:00", "01 09:00")]))
+        .await;
     for mode in ["split", "start", "end"] {
-        let reply = ask(&person, "sleep_agg").with("mode", mode).with("period", "1us").await;
+        let reply = ask(&person, "sleep_agg")
+            .with("mode", mode)
+            .with("period", "1us")
+            .await;
         assert_eq!(reply.faults(), ["query.period"], "{mode}");
-        assert!(reply.text().contains("86400000000 cells exceed the limit of 50000000"), "{reply}");
+        assert!(
+            reply
+                .text()
+                .contains("86400000000 cells exceed the limit of 50000000"),
+            "{reply}"
+        );
     }
     let parts = ask(&person, "sleep_agg")
         .with("mode", "split")
@@ -81,13 +95,18 @@ async fn every_fault_is_named_at_once() {
         .await;
     let mut faults = reply.faults();
     faults.sort_unstable();
-    assert_eq!(faults, ["query.end_time", "query.mode", "query.output", "query.period"]);
+    assert_eq!(
+        faults,
+        ["query.end_time", "query.mode", "query.output", "query.period"]
+    );
 }
 
 #[tokio::test]
 async fn sleep_that_is_not_shared_is_403_on_every_route() {
     let (owner, reader) = (person(), person());
-    owner.records("SleepStage", &samples(&[(3, "01 01:00", "01 02:00")])).await;
+    owner
+        .records("SleepStage", &samples(&[(3, "01 01:00", "01 02:00")]))
+        .await;
     let nobody = id(9);
     for route in [
         "sleep_stages",

@@ -30,7 +30,8 @@ use super::{Asked, around};
 
 /// Bins of the metrics around a cycle.
 const BIN: i64 = 60_000_000;
-/// Windows may reach a month beyond their cycles on either side. Beyond that, neighbours hold the same samples over and over; a series says it once.
+/// Windows may reach a month beyond their cycles on either side. Beyond that, neighbours hold the same
+/// samples over and over; a series says it once.
 const LONGEST_REACH: f64 = 30.0 * 86_400.0;
 
 /// Which cycles, and which metrics with them.
@@ -100,24 +101,46 @@ pub async fn sleep_cycles_extended(
     RawQuery(question): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::new(&app, &reader, owner, &query.cycles, "sleep_cycles_extended", question).await?;
+    let asked = Asked::new(
+        &app,
+        &reader,
+        owner,
+        &query.cycles,
+        "sleep_cycles_extended",
+        question,
+    )
+    .await?;
     let spec = asked.cycles(&query.cycles)?;
     let range = window(&query, asked.clip);
     let mut permits = Vec::with_capacity(query.metrics.len());
     for metric in &query.metrics {
-        permits.push(app.grants.windows(&reader, owner, &TypeId::new(metric), range).await?);
+        permits.push(
+            app.grants
+                .windows(&reader, owner, &TypeId::new(metric), range)
+                .await?,
+        );
     }
     let metrics = attached(&app, owner, &query, range).await?;
     let source = asked.source().await?;
     let ticket = app.queries.enter().await?;
-    let series = permits.iter().zip(&metrics).map(|(permit, metric)| metric.within(&app, permit));
+    let series = permits
+        .iter()
+        .zip(&metrics)
+        .map(|(permit, metric)| metric.within(&app, permit));
     let reach = Reach {
         most_cells: app.settings.cell_limit,
         ..query.reach
     };
     let prepared = app
         .archive
-        .sleep_with_metrics(&asked.permit, &source, &asked.stages, spec, series.collect(), reach)
+        .sleep_with_metrics(
+            &asked.permit,
+            &source,
+            &asked.stages,
+            spec,
+            series.collect(),
+            reach,
+        )
         .await?;
     let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
     let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
@@ -134,7 +157,11 @@ pub async fn sleep_cycles_extended(
 
 /// Where samples of the metrics may touch a cycle.
 fn window(query: &ExtendedQuery, clip: bool) -> TimeRange {
-    let range = if clip { query.cycles.range } else { around(query.cycles.range) };
+    let range = if clip {
+        query.cycles.range
+    } else {
+        around(query.cycles.range)
+    };
     let start = Instant::from_micros(range.start().micros().saturating_sub(query.reach.before));
     let end = Instant::from_micros(range.end().micros().saturating_add(query.reach.after));
     TimeRange::new(start, end).unwrap_or(range)
@@ -160,7 +187,12 @@ impl Metric {
     }
 }
 
-async fn attached(app: &App, owner: PersonId, query: &ExtendedQuery, range: TimeRange) -> Result<Vec<Metric>, ApiError> {
+async fn attached(
+    app: &App,
+    owner: PersonId,
+    query: &ExtendedQuery,
+    range: TimeRange,
+) -> Result<Vec<Metric>, ApiError> {
     let named = named_metrics(app, owner, &query.metrics).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut metrics = Vec::with_capacity(named.len());
@@ -191,8 +223,14 @@ async fn attached(app: &App, owner: PersonId, query: &ExtendedQuery, range: Time
     Ok(metrics)
 }
 
-fn refuse_calculations(calculations: &[Calculation], traits: &MetricTraits, metric: &str) -> Result<(), ApiError> {
-    let refused = calculations.iter().find(|calculation| !calculation.fits_amounts());
+fn refuse_calculations(
+    calculations: &[Calculation],
+    traits: &MetricTraits,
+    metric: &str,
+) -> Result<(), ApiError> {
+    let refused = calculations
+        .iter()
+        .find(|calculation| !calculation.fits_amounts());
     match refused.filter(|_| traits.kind == Some(MetricKind::Cumulative)) {
         None => Ok(()),
         Some(refused) => Err(invalid(

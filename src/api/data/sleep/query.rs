@@ -42,7 +42,8 @@ impl FromParams for CyclesQuery {
     }
 }
 
-/// Items of a list that is repeated, or has commas, or is written like a list of JSON; `None` when it was not sent.
+/// Items of a list that is repeated, or has commas, or is written like a list of JSON; `None` when it was not
+/// sent.
 pub fn items(params: &mut Params<'_>, name: &str) -> Option<Vec<String>> {
     let sent = params.repeated(name);
     if sent.is_empty() {
@@ -51,7 +52,10 @@ pub fn items(params: &mut Params<'_>, name: &str) -> Option<Vec<String>> {
     let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
     let list = sent.iter().flat_map(|value| {
         let value = value.trim();
-        let inside = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(value);
+        let inside = value
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(value);
         inside.split(',').map(bare)
     });
     Some(list.filter(|item| !item.is_empty()).collect())
@@ -76,7 +80,11 @@ fn stage_list(params: &mut Params<'_>, name: &str, emptiness: Emptiness) -> Opti
     for item in items {
         match item.parse() {
             Ok(stage) => stages.push(stage),
-            Err(_) => params.fault(name, "int_parsing", format!("{item:?} is not the number of a stage")),
+            Err(_) => params.fault(
+                name,
+                "int_parsing",
+                format!("{item:?} is not the number of a stage"),
+            ),
         }
     }
     Some(stages)

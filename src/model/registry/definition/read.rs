@@ -22,12 +22,22 @@ pub(super) fn over(mut definition: Definition, body: &Value) -> Result<Definitio
     match members.get("deprecated") {
         None | Some(Value::Null) => {}
         Some(Value::Bool(deprecated)) => definition.deprecated = *deprecated,
-        Some(other) => reader.refuse(&["body", "deprecated"], "bool_type", "expected true or false", other),
+        Some(other) => reader.refuse(
+            &["body", "deprecated"],
+            "bool_type",
+            "expected true or false",
+            other,
+        ),
     }
     match members.get("record_spec") {
         None | Some(Value::Null) => {}
         Some(Value::Object(spec)) => reader.spec(spec, &mut definition),
-        Some(other) => reader.refuse(&["body", "record_spec"], "object_type", "expected an object", other),
+        Some(other) => reader.refuse(
+            &["body", "record_spec"],
+            "object_type",
+            "expected an object",
+            other,
+        ),
     }
     if reader.faults.is_empty() {
         Ok(definition)
@@ -42,8 +52,9 @@ struct Reader {
 
 impl Reader {
     fn refuse(&mut self, loc: &[&str], kind: &'static str, message: &str, value: &Value) {
-        self.faults
-            .push(Fault::new(loc.iter().map(|part| LocPart::from(*part)), kind, message).with_value(value.clone()));
+        self.faults.push(
+            Fault::new(loc.iter().map(|part| LocPart::from(*part)), kind, message).with_value(value.clone()),
+        );
     }
 
     /// A text that stays as it is when it is not sent.
@@ -79,7 +90,10 @@ impl Reader {
         }
         let for_metrics = ["unit", "aggregation", "scale", "value_map"];
         for name in for_metrics {
-            if let Some(value) = spec.get(name).filter(|value| !value.is_null() && definition.base == Base::Event) {
+            if let Some(value) = spec
+                .get(name)
+                .filter(|value| !value.is_null() && definition.base == Base::Event)
+            {
                 self.refuse(
                     &["body", "record_spec", name],
                     "event_member",
@@ -122,7 +136,12 @@ impl Reader {
             Some(Value::Null) => definition.scale = None,
             Some(scale @ Value::Object(_)) => match serde_json::from_value::<Scale>(scale.clone()) {
                 Ok(scale) => definition.scale = Some(scale),
-                Err(_) => self.refuse(&loc, "scale", "expected whole numbers min and max, and perhaps step", scale),
+                Err(_) => self.refuse(
+                    &loc,
+                    "scale",
+                    "expected whole numbers min and max, and perhaps step",
+                    scale,
+                ),
             },
             Some(other) => self.refuse(&loc, "object_type", "expected {min, max, step} or null", other),
         }
@@ -133,8 +152,15 @@ impl Reader {
         match spec.get("value_map") {
             None => {}
             Some(Value::Null) => definition.value_map = None,
-            Some(Value::Object(labels)) if labels.values().all(Value::is_string) => definition.value_map = Some(labels.clone()),
-            Some(other) => self.refuse(&loc, "object_type", "expected an object from values to texts, or null", other),
+            Some(Value::Object(labels)) if labels.values().all(Value::is_string) => {
+                definition.value_map = Some(labels.clone())
+            }
+            Some(other) => self.refuse(
+                &loc,
+                "object_type",
+                "expected an object from values to texts, or null",
+                other,
+            ),
         }
     }
 

@@ -19,7 +19,11 @@ const SCHEMA: [&str; 3] = ["body", "record_spec", "schema"];
 pub(super) fn faults_of(definition: &Definition) -> Vec<Fault> {
     let mut faults = Vec::new();
     if definition.name.trim().is_empty() {
-        faults.push(Fault::new(["body", "name"], "missing", "a data type needs a name"));
+        faults.push(Fault::new(
+            ["body", "name"],
+            "missing",
+            "a data type needs a name",
+        ));
     }
     if definition.name.chars().count() > LONGEST_NAME {
         faults.push(Fault::new(
@@ -79,15 +83,27 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
             faults.extend(fault_of_repeated(definition, name, property));
         } else if RESERVED.contains(&name.as_str()) {
             let message = format!("{name:?} means something in every record; choose another name");
-            faults.push(Fault::new(at_schema(&["properties", name]), "reserved_name", message).with_value(name.as_str()));
-        } else if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+            faults.push(
+                Fault::new(at_schema(&["properties", name]), "reserved_name", message)
+                    .with_value(name.as_str()),
+            );
+        } else if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control)
+        {
             let message = format!("the name of a member has 1 to {LONGEST_NAME} printable characters");
-            faults.push(Fault::new(at_schema(&["properties", name]), "name", message).with_value(name.as_str()));
+            faults.push(
+                Fault::new(at_schema(&["properties", name]), "name", message).with_value(name.as_str()),
+            );
         }
     }
     if properties.is_some_and(|properties| properties.len() > MOST_PROPERTIES) {
-        let message = format!("a data type has at most {MOST_PROPERTIES} members of its own; put the rest into an object");
-        faults.push(Fault::new(at_schema(&["properties"]), "too_many_properties", message));
+        let message = format!(
+            "a data type has at most {MOST_PROPERTIES} members of its own; put the rest into an object"
+        );
+        faults.push(Fault::new(
+            at_schema(&["properties"]),
+            "too_many_properties",
+            message,
+        ));
     }
     for name in schema
         .get("required")
@@ -96,7 +112,9 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
         .flatten()
         .filter_map(Value::as_str)
     {
-        let is_known = RESERVED.contains(&name) || is_metrics(name) || properties.is_some_and(|properties| properties.contains_key(name));
+        let is_known = RESERVED.contains(&name)
+            || is_metrics(name)
+            || properties.is_some_and(|properties| properties.contains_key(name));
         if !is_known {
             let message = format!("{name:?} is required but not among the properties");
             faults.push(Fault::new(at_schema(&["required"]), "required", message).with_value(name));
@@ -108,7 +126,11 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
 /// What every metric has can be described again, but not as something else.
 fn fault_of_repeated(definition: &Definition, name: &str, property: &Value) -> Option<Fault> {
     let kinds: Vec<&str> = match property.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect(),
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|kind| *kind != "null")
+            .collect(),
         kind => kind.and_then(Value::as_str).into_iter().collect(),
     };
     let is_unit = name == "unit";
@@ -128,7 +150,8 @@ fn fault_of_repeated(definition: &Definition, name: &str, property: &Value) -> O
         return Some(Fault::new(at_schema(&["properties", name]), "reserved_name", message).with_value(name));
     }
     let unit = definition.unit.as_ref().filter(|_| is_unit)?;
-    let is_admitted = compile(property).is_ok_and(|validator| validator.is_valid(&Value::from(unit.as_str())));
+    let is_admitted =
+        compile(property).is_ok_and(|validator| validator.is_valid(&Value::from(unit.as_str())));
     (!is_admitted).then(|| {
         let message = format!("records have the unit {unit:?}, which this does not admit");
         Fault::new(at_schema(&["properties", name]), "unit", message).with_value(unit.as_str())
@@ -138,7 +161,9 @@ fn fault_of_repeated(definition: &Definition, name: &str, property: &Value) -> O
 /// Stops at the limit, so that the depth of what is sent does not become the depth of our stack.
 fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Object(members) => levels == 0 || members.values().any(|member| is_deeper_than(member, levels - 1)),
+        Value::Object(members) => {
+            levels == 0 || members.values().any(|member| is_deeper_than(member, levels - 1))
+        }
         Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper_than(item, levels - 1)),
         _ => false,
     }
@@ -148,23 +173,40 @@ pub(super) fn faults_of_growth(old: &Definition, new: &Definition) -> Vec<Fault>
     let mut faults = Vec::new();
     if old.unit != new.unit {
         let message = "the unit of what is stored cannot change; define another metric";
-        faults.push(Fault::new(["body", "record_spec", "unit"], "unit_changed", message));
+        faults.push(Fault::new(
+            ["body", "record_spec", "unit"],
+            "unit_changed",
+            message,
+        ));
     }
     if old.scale.is_some() != new.scale.is_some() {
         let message = "a metric cannot change between a scale and any number; define another metric";
-        faults.push(Fault::new(["body", "record_spec", "scale"], "kind_changed", message));
+        faults.push(Fault::new(
+            ["body", "record_spec", "scale"],
+            "kind_changed",
+            message,
+        ));
     }
     let columns = new.columns();
     for before in old.columns() {
         let name = before.name().as_str();
         match columns.iter().find(|column| column.name() == before.name()) {
             None => {
-                let message = format!("{name:?} holds stored values and cannot be taken away; describe it as unused instead");
-                faults.push(Fault::new(at_schema(&["properties", name]), "property_removed", message).with_value(name));
+                let message = format!(
+                    "{name:?} holds stored values and cannot be taken away; describe it as unused instead"
+                );
+                faults.push(
+                    Fault::new(at_schema(&["properties", name]), "property_removed", message)
+                        .with_value(name),
+                );
             }
             Some(after) if !is_same_kind(&before, after) => {
-                let message = format!("{name:?} cannot change its kind, because values are stored; add another property");
-                faults.push(Fault::new(at_schema(&["properties", name]), "kind_changed", message).with_value(name));
+                let message = format!(
+                    "{name:?} cannot change its kind, because values are stored; add another property"
+                );
+                faults.push(
+                    Fault::new(at_schema(&["properties", name]), "kind_changed", message).with_value(name),
+                );
             }
             Some(_) => {}
         }

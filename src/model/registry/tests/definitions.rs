@@ -11,7 +11,14 @@ fn define(base: Base, body: &Value) -> Definition {
 fn build(definition: &Definition) -> DataType {
     let registry = registry();
     let id = Uuid::parse_str("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e").unwrap();
-    DataType::from_definition(person(), id, registry.get(definition.base.as_str()).unwrap(), definition, 3).unwrap()
+    DataType::from_definition(
+        person(),
+        id,
+        registry.get(definition.base.as_str()).unwrap(),
+        definition,
+        3,
+    )
+    .unwrap()
 }
 
 fn kinds(faults: Result<Definition, Vec<Fault>>) -> Vec<(String, &'static str)> {
@@ -25,7 +32,11 @@ fn kinds(faults: Result<Definition, Vec<Fault>>) -> Vec<(String, &'static str)> 
             .collect::<Vec<_>>()
             .join(".")
     };
-    faults.unwrap_err().iter().map(|fault| (place(fault), fault.kind)).collect()
+    faults
+        .unwrap_err()
+        .iter()
+        .map(|fault| (place(fault), fault.kind))
+        .collect()
 }
 
 fn reading() -> Value {
@@ -42,7 +53,12 @@ fn rule_6_a_persons_event_is_a_type_like_any_other() {
         (kind.class, kind.api_version, kind.owner),
         (RecordClass::Event, ApiVersion::V1, Some(person()))
     );
-    let read: Vec<&str> = kind.layout.read.iter().map(|column| column.name.as_str()).collect();
+    let read: Vec<&str> = kind
+        .layout
+        .read
+        .iter()
+        .map(|column| column.name.as_str())
+        .collect();
     assert_eq!(
         read,
         [
@@ -58,7 +74,10 @@ fn rule_6_a_persons_event_is_a_type_like_any_other() {
             "extras"
         ]
     );
-    assert_eq!((kind.layout.version, kind.layout.undeclared), (3, Undeclared::AsGiven));
+    assert_eq!(
+        (kind.layout.version, kind.layout.undeclared),
+        (3, Undeclared::AsGiven)
+    );
     let stored = |name: &str| kind.layout.storage.field_with_name(name).unwrap().clone();
     assert_eq!(stored("pages").data_type(), &ArrowType::Int64);
     assert_eq!(stored("mood").data_type(), &ArrowType::Utf8);
@@ -83,8 +102,13 @@ fn rule_6_what_is_read_from_a_persons_type_can_be_written_back() {
     assert!(validator.is_valid(&row));
     assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": null})));
     assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z"})));
-    assert!(!validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": "Emma", "mood": "middling"})));
-    assert!(validator.is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": "Emma", "unknown": {"kept": true}})));
+    assert!(
+        !validator
+            .is_valid(&json!({"start_time": "2024-05-01T10:00:00Z", "title": "Emma", "mood": "middling"}))
+    );
+    assert!(validator.is_valid(
+        &json!({"start_time": "2024-05-01T10:00:00Z", "title": "Emma", "unknown": {"kept": true}})
+    ));
 }
 
 #[test]
@@ -92,7 +116,10 @@ fn rule_6_a_persons_metric_has_its_unit_and_scale() {
     let body = json!({"name": "Energy", "record_spec": {"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2},
         "value_map": {"1": "low", "9": "high"}, "schema": "{\"properties\": {\"place\": {\"type\": \"string\"}}}"}});
     let kind = build(&define(Base::Metric, &body));
-    assert_eq!(kind.layout.storage.field_with_name("value").unwrap().data_type(), &ArrowType::Int64);
+    assert_eq!(
+        kind.layout.storage.field_with_name("value").unwrap().data_type(),
+        &ArrowType::Int64
+    );
     assert!(kind.layout.storage.field_with_name("unit").is_ok());
     let validator = compile(&kind.schema).unwrap();
     let record = |value: Value| json!({"start_time": "2024-05-01", "value": value});
@@ -106,13 +133,27 @@ fn rule_6_a_persons_metric_has_its_unit_and_scale() {
         json!({"type": "metric", "aggregation": "cumulative", "unit": null, "scale": {"min": 1, "max": 9, "step": 2}, "value_map": {"1": "low", "9": "high"},
             "schema": {"properties": {"place": {"type": "string"}}}})
     );
-    let weighed = build(&define(Base::Metric, &json!({"name": "Tea", "record_spec": {"unit": "mL"}})));
+    let weighed = build(&define(
+        Base::Metric,
+        &json!({"name": "Tea", "record_spec": {"unit": "mL"}}),
+    ));
     assert_eq!(
-        weighed.layout.read.iter().find(|column| column.name == "unit").unwrap().from,
+        weighed
+            .layout
+            .read
+            .iter()
+            .find(|column| column.name == "unit")
+            .unwrap()
+            .from,
         ReadFrom::Constant("mL".to_owned())
     );
     assert_eq!(
-        weighed.layout.storage.field_with_name("value").unwrap().data_type(),
+        weighed
+            .layout
+            .storage
+            .field_with_name("value")
+            .unwrap()
+            .data_type(),
         &ArrowType::Float64
     );
     assert_eq!(
@@ -133,7 +174,10 @@ fn rule_6_members_of_metrics_on_an_event_are_refused() {
         ("value_map", json!({"0": "no"})),
     ] {
         let refused = Definition::read(Base::Event, &json!({"name": "Run", "record_spec": {name: value}}));
-        assert_eq!(kinds(refused), [(format!("body.record_spec.{name}"), "event_member")]);
+        assert_eq!(
+            kinds(refused),
+            [(format!("body.record_spec.{name}"), "event_member")]
+        );
         define(Base::Event, &json!({"name": "Run", "record_spec": {name: null}}));
     }
 }
@@ -156,7 +200,10 @@ fn rule_6_names_of_standard_members_are_refused() {
         );
         assert_eq!(
             kinds(refused),
-            [(format!("body.record_spec.schema.properties.{name}"), "reserved_name")]
+            [(
+                format!("body.record_spec.schema.properties.{name}"),
+                "reserved_name"
+            )]
         );
     }
 }
@@ -164,8 +211,18 @@ fn rule_6_names_of_standard_members_are_refused() {
 #[test]
 fn rule_6_only_metrics_have_a_value_and_a_unit_of_their_own() {
     let schema = json!({"properties": {"value": {"type": "string"}, "unit": {"type": "object", "properties": {"a": {"type": "integer"}}}}});
-    let kind = build(&define(Base::Event, &json!({"name": "Bet", "record_spec": {"schema": schema}})));
-    let stored = |name: &str| kind.layout.storage.field_with_name(name).unwrap().data_type().clone();
+    let kind = build(&define(
+        Base::Event,
+        &json!({"name": "Bet", "record_spec": {"schema": schema}}),
+    ));
+    let stored = |name: &str| {
+        kind.layout
+            .storage
+            .field_with_name(name)
+            .unwrap()
+            .data_type()
+            .clone()
+    };
     assert_eq!(stored("value"), ArrowType::Utf8);
     assert!(matches!(stored("unit"), ArrowType::Struct(_)));
     assert_eq!(
@@ -174,8 +231,14 @@ fn rule_6_only_metrics_have_a_value_and_a_unit_of_their_own() {
             &json!({"name": "Bet", "record_spec": {"schema": schema}})
         )),
         [
-            ("body.record_spec.schema.properties.value".to_owned(), "reserved_name"),
-            ("body.record_spec.schema.properties.unit".to_owned(), "reserved_name")
+            (
+                "body.record_spec.schema.properties.value".to_owned(),
+                "reserved_name"
+            ),
+            (
+                "body.record_spec.schema.properties.unit".to_owned(),
+                "reserved_name"
+            )
         ]
     );
 }
@@ -185,7 +248,10 @@ fn rule_6_a_metric_may_describe_its_value_and_unit_again() {
     let metric = |value: Value, unit: Value| json!({"name": "Mood", "record_spec": {"unit": "points", "schema": {"properties": {"value": value, "unit": unit}, "required": ["value", "unit"]}}});
     let plain = build(&define(
         Base::Metric,
-        &metric(json!({"type": "number", "description": "How good"}), json!({"type": "string"})),
+        &metric(
+            json!({"type": "number", "description": "How good"}),
+            json!({"type": "string"}),
+        ),
     ));
     assert_eq!(
         plain.schema["properties"]["value"],
@@ -194,16 +260,37 @@ fn rule_6_a_metric_may_describe_its_value_and_unit_again() {
     );
     let bound = build(&define(
         Base::Metric,
-        &metric(json!({"type": "integer", "maximum": 10}), json!({"const": "points"})),
+        &metric(
+            json!({"type": "integer", "maximum": 10}),
+            json!({"const": "points"}),
+        ),
     ));
-    let stored = |name: &str| bound.layout.storage.field_with_name(name).map(|field| field.data_type().clone());
-    assert_eq!(stored("value").unwrap(), ArrowType::Float64, "as every metric without a scale");
+    let stored = |name: &str| {
+        bound
+            .layout
+            .storage
+            .field_with_name(name)
+            .map(|field| field.data_type().clone())
+    };
+    assert_eq!(
+        stored("value").unwrap(),
+        ArrowType::Float64,
+        "as every metric without a scale"
+    );
     assert!(stored("unit").is_err(), "the unit of all is not stored with each");
     let validator = compile(&bound.schema).unwrap();
-    let is_valid = |value: Value| validator.is_valid(&json!({"start_time": "2024-05-01", "value": value, "unit": "points"}));
-    assert_eq!([json!(3), json!(3.5), json!(11)].map(is_valid), [true, false, false]);
+    let is_valid = |value: Value| {
+        validator.is_valid(&json!({"start_time": "2024-05-01", "value": value, "unit": "points"}))
+    };
     assert_eq!(
-        kinds(Definition::read(Base::Metric, &metric(json!({}), json!({"const": "grams"})))),
+        [json!(3), json!(3.5), json!(11)].map(is_valid),
+        [true, false, false]
+    );
+    assert_eq!(
+        kinds(Definition::read(
+            Base::Metric,
+            &metric(json!({}), json!({"const": "grams"}))
+        )),
         [("body.record_spec.schema.properties.unit".to_owned(), "unit")]
     );
 }
@@ -219,16 +306,34 @@ fn rule_6_everything_wrong_with_a_definition_is_told() {
         [("body.name".to_owned(), "missing")]
     );
     let cases = [
-        (json!({"name": 3, "description": 4}), vec!["string_type", "string_type"]),
-        (json!({"name": "X", "record_spec": {"type": "event"}}), vec!["literal_error"]),
-        (json!({"name": "X", "record_spec": {"aggregation": "sum"}}), vec!["literal_error"]),
-        (json!({"name": "X", "record_spec": {"scale": {"min": 5, "max": 1}}}), vec!["scale"]),
+        (
+            json!({"name": 3, "description": 4}),
+            vec!["string_type", "string_type"],
+        ),
+        (
+            json!({"name": "X", "record_spec": {"type": "event"}}),
+            vec!["literal_error"],
+        ),
+        (
+            json!({"name": "X", "record_spec": {"aggregation": "sum"}}),
+            vec!["literal_error"],
+        ),
+        (
+            json!({"name": "X", "record_spec": {"scale": {"min": 5, "max": 1}}}),
+            vec!["scale"],
+        ),
         (
             json!({"name": "X", "record_spec": {"scale": {"min": 0.5, "max": 1}}}),
             vec!["scale"],
         ),
-        (json!({"name": "X", "record_spec": {"value_map": {"1": 2}}}), vec!["object_type"]),
-        (json!({"name": "X", "record_spec": {"schema": "not json"}}), vec!["schema"]),
+        (
+            json!({"name": "X", "record_spec": {"value_map": {"1": 2}}}),
+            vec!["object_type"],
+        ),
+        (
+            json!({"name": "X", "record_spec": {"schema": "not json"}}),
+            vec!["schema"],
+        ),
         (
             json!({"name": "X", "record_spec": {"schema": {"properties": {"a": {"type": "text"}}}}}),
             vec!["schema"],
@@ -241,7 +346,10 @@ fn rule_6_everything_wrong_with_a_definition_is_told() {
             json!({"name": "X", "record_spec": {"schema": {"properties": {"a": {"$ref": "https://example.com/schema"}}}}}),
             vec!["schema"],
         ),
-        (json!({"name": "X", "record_spec": {"schema": {"type": "array"}}}), vec!["schema"]),
+        (
+            json!({"name": "X", "record_spec": {"schema": {"type": "array"}}}),
+            vec!["schema"],
+        ),
         (
             json!({"name": "X", "record_spec": {"schema": {"properties": {"": {}}, "required": ["b"]}}}),
             vec!["name", "required"],
@@ -279,14 +387,23 @@ fn rule_6_a_definition_grows_and_never_changes_what_is_stored() {
     let mut grown = reading()["record_spec"]["schema"].clone();
     grown["properties"]["rating"] = json!({"type": "number"});
     let new = change(grown.clone()).unwrap();
-    assert_eq!((new.name.as_str(), new.properties().unwrap().len()), ("Reading", 5));
+    assert_eq!(
+        (new.name.as_str(), new.properties().unwrap().len()),
+        ("Reading", 5)
+    );
     grown["properties"]["pages"] = json!({"type": ["integer", "null"], "minimum": 1});
     assert!(change(grown.clone()).is_ok());
     grown["properties"]["pages"] = json!({"type": "string"});
     assert_eq!(kinds(change(grown.clone()))[0].1, "kind_changed");
-    assert_eq!(kinds(change(json!({"properties": {"title": {"type": "string"}}}))).len(), 3);
+    assert_eq!(
+        kinds(change(json!({"properties": {"title": {"type": "string"}}}))).len(),
+        3
+    );
     assert!(old.amended(&json!({"deprecated": true})).unwrap().deprecated);
-    let metric = define(Base::Metric, &json!({"name": "Tea", "record_spec": {"unit": "mL"}}));
+    let metric = define(
+        Base::Metric,
+        &json!({"name": "Tea", "record_spec": {"unit": "mL"}}),
+    );
     assert_eq!(
         kinds(metric.amended(&json!({"record_spec": {"unit": "L"}}))),
         [("body.record_spec.unit".to_owned(), "unit_changed")]
@@ -316,7 +433,10 @@ fn rule_6_annotations_in_a_persons_schema_do_not_reach_the_product() {
 fn rule_6_definitions_are_kept_as_json() {
     for definition in [
         define(Base::Event, &reading()),
-        define(Base::Metric, &json!({"name": "Tea", "record_spec": {"unit": "mL", "scale": null}})),
+        define(
+            Base::Metric,
+            &json!({"name": "Tea", "record_spec": {"unit": "mL", "scale": null}}),
+        ),
     ] {
         let kept = serde_json::to_string(&definition).unwrap();
         assert_eq!(serde_json::from_str::<Definition>(&kept).unwrap(), definition);

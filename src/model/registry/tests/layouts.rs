@@ -5,7 +5,12 @@ use super::super::layout::column;
 use super::*;
 
 fn names(layout: &Layout) -> Vec<&str> {
-    layout.storage.fields().iter().map(|field| field.name().as_str()).collect()
+    layout
+        .storage
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect()
 }
 
 fn read(layout: &Layout) -> Vec<&str> {
@@ -50,16 +55,40 @@ fn rule_1_6_samples_are_read_in_the_shape_clients_know() {
             "extras",
         ]
     );
-    assert_eq!(layout.storage.field_with_name("value").unwrap().data_type(), &ArrowType::Float64);
-    assert!(Arc::ptr_eq(&layout.storage, &registry.get("SleepStage").unwrap().layout.storage));
-    let ArrowType::Struct(members) = layout.storage.field_with_name("source_properties").unwrap().data_type() else {
+    assert_eq!(
+        layout.storage.field_with_name("value").unwrap().data_type(),
+        &ArrowType::Float64
+    );
+    assert!(Arc::ptr_eq(
+        &layout.storage,
+        &registry.get("SleepStage").unwrap().layout.storage
+    ));
+    let ArrowType::Struct(members) = layout
+        .storage
+        .field_with_name("source_properties")
+        .unwrap()
+        .data_type()
+    else {
         panic!("no struct")
     };
     assert_eq!(
-        members.iter().map(|member| member.name().as_str()).collect::<Vec<_>>(),
-        ["name", "version", "productType", "operatingSystemVersion", "sourceBundleIdentifier"]
+        members
+            .iter()
+            .map(|member| member.name().as_str())
+            .collect::<Vec<_>>(),
+        [
+            "name",
+            "version",
+            "productType",
+            "operatingSystemVersion",
+            "sourceBundleIdentifier"
+        ]
     );
-    assert!(members.iter().all(|member| member.data_type() == &dictionary_text()));
+    assert!(
+        members
+            .iter()
+            .all(|member| member.data_type() == &dictionary_text())
+    );
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     assert_eq!(
         layout.times,
@@ -87,7 +116,10 @@ fn rule_5_8_annotations_are_read_in_the_shape_clients_know() {
         columns("DurationAnnotation"),
         "id recorded_at start_time end_time source_name source_id sources note tags metadata extras"
     );
-    assert_eq!(columns("Metric"), "id start_time end_time tags sources value unit extras");
+    assert_eq!(
+        columns("Metric"),
+        "id start_time end_time tags sources value unit extras"
+    );
     assert_eq!(columns("Event"), "id start_time end_time tags sources extras");
     let duration = &registry.get("DurationAnnotation").unwrap().layout;
     assert_eq!(
@@ -119,10 +151,9 @@ fn rule_4_5_places_are_read_in_the_shape_clients_know() {
          ellipsoidal_altitude_meters speed speed_accuracy_meters course_heading_degrees course_heading_accuracy_degrees floor \
          source_is_simulated_by_software source_is_produced_by_accessory"
     ));
-    assert!(
-        columns("PlatformLocationVisit")
-            .starts_with("uuid latitude_degrees longitude_degrees horizontal_accuracy_meters arrival_date departure_date")
-    );
+    assert!(columns("PlatformLocationVisit").starts_with(
+        "uuid latitude_degrees longitude_degrees horizontal_accuracy_meters arrival_date departure_date"
+    ));
 }
 
 #[test]
@@ -131,24 +162,44 @@ fn every_layout_has_the_columns_the_store_relies_on() {
         let layout = &kind.layout;
         let names = names(layout);
         assert_eq!(&names[..3], ["id", "start_time", "end_time"], "{}", kind.id);
-        assert_eq!(&names[names.len() - 3..], ["source", "source_class", "extras"], "{}", kind.id);
+        assert_eq!(
+            &names[names.len() - 3..],
+            ["source", "source_class", "extras"],
+            "{}",
+            kind.id
+        );
         assert_eq!(
             names.iter().collect::<HashSet<_>>().len(),
             names.len(),
             "{} has a column twice",
             kind.id
         );
-        assert!(layout.storage.fields()[3..].iter().all(|field| field.is_nullable()), "{}", kind.id);
-        assert!(is_json_text(layout.storage.field_with_name("extras").unwrap()), "{}", kind.id);
+        assert!(
+            layout.storage.fields()[3..]
+                .iter()
+                .all(|field| field.is_nullable()),
+            "{}",
+            kind.id
+        );
+        assert!(
+            is_json_text(layout.storage.field_with_name("extras").unwrap()),
+            "{}",
+            kind.id
+        );
         assert!(!layout.id.is_empty(), "{} has no name for its id", kind.id);
         for column in &layout.read {
             if let ReadFrom::Column(stored) = &column.from {
-                assert!(layout.storage.column_with_name(stored).is_some(), "{}: {stored}", kind.id);
+                assert!(
+                    layout.storage.column_with_name(stored).is_some(),
+                    "{}: {stored}",
+                    kind.id
+                );
             }
         }
         for (alias, name) in &layout.aliases {
             assert!(
-                layout.storage.column_with_name(name).is_some() && layout.storage.column_with_name(alias).is_none(),
+                layout.storage.column_with_name(name).is_some()
+                    && layout.storage.column_with_name(alias).is_none(),
                 "{}: {alias}",
                 kind.id
             );
@@ -164,11 +215,20 @@ fn columns_follow_the_schema_of_their_property() {
         (json!({"type": ["string", "null"]}), ArrowType::Utf8),
         (json!({"type": "string", "format": "date-time"}), timestamp()),
         (json!({"type": "string", "format": "uuid"}), ArrowType::Utf8),
-        (json!({"anyOf": [{"type": "number"}, {"type": "null"}]}), ArrowType::Float64),
-        (json!({"oneOf": [{"type": "null"}, {"type": "integer"}]}), ArrowType::Int64),
+        (
+            json!({"anyOf": [{"type": "number"}, {"type": "null"}]}),
+            ArrowType::Float64,
+        ),
+        (
+            json!({"oneOf": [{"type": "null"}, {"type": "integer"}]}),
+            ArrowType::Int64,
+        ),
         (json!({"type": "boolean"}), ArrowType::Boolean),
         (json!({"enum": ["low", "high", null]}), ArrowType::Utf8),
-        (json!({"type": "array", "items": {"type": "integer"}}), list(ArrowType::Int64)),
+        (
+            json!({"type": "array", "items": {"type": "integer"}}),
+            list(ArrowType::Int64),
+        ),
         (
             json!({"type": "array", "items": {"type": ["string", "null"]}}),
             list(ArrowType::Utf8),
@@ -180,7 +240,11 @@ fn columns_follow_the_schema_of_their_property() {
     ];
     for (property, kind) in cases {
         let column = column("own", &property);
-        assert_eq!((column.data_type(), is_json_text(&column)), (&kind, false), "{property}");
+        assert_eq!(
+            (column.data_type(), is_json_text(&column)),
+            (&kind, false),
+            "{property}"
+        );
     }
     let open = [
         json!({}),
@@ -204,7 +268,8 @@ fn people_rules_and_places_of_calendar_events_are_structs() {
     let registry = registry();
     let storage = &registry.get("CalendarEvent").unwrap().layout.storage;
     let members = |name: &str| {
-        let (ArrowType::Struct(members), is_list) = (match storage.field_with_name(name).unwrap().data_type() {
+        let (ArrowType::Struct(members), is_list) = (match storage.field_with_name(name).unwrap().data_type()
+        {
             ArrowType::List(item) => (item.data_type().clone(), true),
             other => (other.clone(), false),
         }) else {
@@ -213,7 +278,8 @@ fn people_rules_and_places_of_calendar_events_are_structs() {
         let names: Vec<String> = members.iter().map(|member| member.name().clone()).collect();
         (names.join(" "), is_list)
     };
-    let participant = "contact_id is_current_user name participant_role participant_status participant_type url";
+    let participant =
+        "contact_id is_current_user name participant_role participant_status participant_type url";
     assert_eq!(members("organizer"), (participant.to_owned(), false));
     assert_eq!(members("participants"), (participant.to_owned(), true));
     assert_eq!(
@@ -238,5 +304,8 @@ fn people_rules_and_places_of_calendar_events_are_structs() {
         "own",
         &json!({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}),
     );
-    assert!(is_json_text(&unmarked), "without the mark a list of objects stays text");
+    assert!(
+        is_json_text(&unmarked),
+        "without the mark a list of objects stays text"
+    );
 }

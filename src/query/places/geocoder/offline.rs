@@ -1,5 +1,5 @@
-//! The nearest of the places that come with the product: some 144,000 towns and villages of GeoNames, found on the unit sphere, so that neither a pole nor the
-//! antimeridian stands between a position and its place.
+//! The nearest of the places that come with the product: some 144,000 towns and villages of GeoNames, found
+//! on the unit sphere, so that neither a pole nor the antimeridian stands between a position and its place.
 //!
 //! They are read when first asked for, on a thread that may block, and stay in memory from then on.
 
@@ -86,7 +86,10 @@ impl Gazetteer {
         let countries = countries.map_err(|error| GeocoderError::Places(error.to_string()))?;
         Ok(Self {
             places: ReverseGeocoder::new(),
-            countries: countries.into_iter().map(|country| (country.code.clone(), country)).collect(),
+            countries: countries
+                .into_iter()
+                .map(|country| (country.code.clone(), country))
+                .collect(),
         })
     }
 

@@ -1,7 +1,8 @@
 //! Places from a service that speaks as Nominatim does, for operators who run or rent one.
 //!
-//! Every position that is named leaves for that service. Answers are kept, bounded, by cells of some ten metres. A service that does not answer in time is left
-//! alone for a while, so that it delays one question and not all of them.
+//! Every position that is named leaves for that service. Answers are kept, bounded, by cells of some ten
+//! metres. A service that does not answer in time is left alone for a while, so that it delays one question
+//! and not all of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +46,8 @@ pub struct Service {
     client: reqwest::Client,
     known: Cache<(i32, i32), Option<Arc<Found>>>,
     resting_until: Mutex<Option<Instant>>,
-    /// How many positions have gone without a name that might have one later. It changes with each, so that such an answer is never taken for a good one.
+    /// How many positions have gone without a name that might have one later. It changes with each, so that
+    /// such an answer is never taken for a good one.
     nameless: AtomicU64,
     meters: GeocoderMeters,
 }
@@ -108,16 +110,22 @@ impl Service {
             .append_pair("lon", &position.longitude.to_string());
         let mut response = self.client.get(url).send().await.map_err(failed)?;
         if !response.status().is_success() {
-            return Err(GeocoderError::Unavailable(format!("it answered {}", response.status())));
+            return Err(GeocoderError::Unavailable(format!(
+                "it answered {}",
+                response.status()
+            )));
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > LARGEST_ANSWER {
-                return Err(GeocoderError::Unreadable(format!("more than {LARGEST_ANSWER} bytes")));
+                return Err(GeocoderError::Unreadable(format!(
+                    "more than {LARGEST_ANSWER} bytes"
+                )));
             }
             body.extend_from_slice(&chunk);
         }
-        let answer: Answer = serde_json::from_slice(&body).map_err(|error| GeocoderError::Unreadable(error.to_string()))?;
+        let answer: Answer =
+            serde_json::from_slice(&body).map_err(|error| GeocoderError::Unreadable(error.to_string()))?;
         Ok(answer.found()?.map(Arc::new))
     }
 
@@ -215,10 +223,18 @@ impl Answer {
             self.lon.as_ref().and_then(|degrees| degrees.within(180.0)),
         );
         let (Some(formatted), (Some(latitude), Some(longitude))) = (self.display_name, position) else {
-            return Err(GeocoderError::Unreadable("no display_name, lat and lon".to_owned()));
+            return Err(GeocoderError::Unreadable(
+                "no display_name, lat and lon".to_owned(),
+            ));
         };
         let address = self.address;
-        let city = [address.city, address.town, address.village, address.municipality, address.hamlet];
+        let city = [
+            address.city,
+            address.town,
+            address.village,
+            address.municipality,
+            address.hamlet,
+        ];
         // `US-CA`: the country has a field of its own.
         let state_code = address.state_code.map(|code| match code.split_once('-') {
             Some((_, state)) => state.to_owned(),
@@ -269,10 +285,20 @@ mod tests {
             "display_name": "Main Street 1, Reykjavik, Iceland", "address": {"road": "Main Street", "town": "Reykjavik", "ISO3166-2-lvl4": "IS-1",
             "postcode": "101", "country": "Iceland", "country_code": "IS"}}"#,
         );
-        let place = found.unwrap().unwrap().place(Position::new(64.147, -21.9426)).unwrap();
+        let place = found
+            .unwrap()
+            .unwrap()
+            .place(Position::new(64.147, -21.9426))
+            .unwrap();
         assert_eq!(place.formatted, "Main Street 1, Reykjavik, Iceland");
-        assert_eq!((place.city.as_deref(), place.state_code.as_deref()), (Some("Reykjavik"), Some("1")));
-        assert_eq!((place.country_code.as_deref(), place.kind.as_deref()), (Some("is"), Some("city")));
+        assert_eq!(
+            (place.city.as_deref(), place.state_code.as_deref()),
+            (Some("Reykjavik"), Some("1"))
+        );
+        assert_eq!(
+            (place.country_code.as_deref(), place.kind.as_deref()),
+            (Some("is"), Some("city"))
+        );
         assert!((place.distance - 44.5).abs() < 0.1, "{}", place.distance);
         assert_eq!(&*place.attribution, "Data by its contributors");
     }
@@ -287,7 +313,9 @@ mod tests {
         ] {
             assert!(read(nonsense).is_err(), "{nonsense}");
         }
-        let far = read(r#"{"display_name": "far", "lat": 1.0, "lon": 0.0}"#).unwrap().unwrap();
+        let far = read(r#"{"display_name": "far", "lat": 1.0, "lon": 0.0}"#)
+            .unwrap()
+            .unwrap();
         assert_eq!(far.place(Position::new(0.0, 0.0)), None);
     }
 }

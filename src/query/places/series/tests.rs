@@ -1,6 +1,8 @@
 //! `queries/location_time_series.sql` says the same as the operator.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int8Array, Int64Array, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int8Array, Int64Array, TimestampMicrosecondArray,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Float64Type, Int64Type};
 use datafusion::common::{ParamValues, ScalarValue};
@@ -43,7 +45,8 @@ fn floats(told: &[Told], of: fn(&Told) -> Option<f64>) -> ArrayRef {
 
 async fn by_operator(told: &[Told], step: PlaceSeries, batch_rows: usize) -> Vec<Row> {
     let batch = |told: &[Told]| {
-        let times = TimestampMicrosecondArray::from_iter_values(told.iter().map(|told| told.time)).with_data_type(timestamp());
+        let times = TimestampMicrosecondArray::from_iter_values(told.iter().map(|told| told.time))
+            .with_data_type(timestamp());
         RecordBatch::try_from_iter([
             ("start_time", Arc::new(times) as ArrayRef),
             ("latitude_degrees", floats(told, |told| Some(told.latitude))),
@@ -73,12 +76,20 @@ async fn by_sql(told: &[Told], step: &PlaceSeries) -> Vec<Row> {
         ("latitude", floats(told, |told| Some(told.latitude))),
         ("longitude", floats(told, |told| Some(told.longitude))),
         ("accuracy", floats(told, |told| told.accuracy)),
-        ("source", whole(told.iter().map(|told| i64::from(told.source)).collect())),
+        (
+            "source",
+            whole(told.iter().map(|told| i64::from(told.source)).collect()),
+        ),
     ]);
-    let slots = (step.slots.start..step.slots.end).step_by(step.slots.rate as usize).collect();
+    let slots = (step.slots.start..step.slots.end)
+        .step_by(step.slots.rate as usize)
+        .collect();
     context.register_batch("updates", updates.unwrap()).unwrap();
     context
-        .register_batch("slots", RecordBatch::try_from_iter([("slot", whole(slots))]).unwrap())
+        .register_batch(
+            "slots",
+            RecordBatch::try_from_iter([("slot", whole(slots))]).unwrap(),
+        )
         .unwrap();
     let parameters = vec![("look_back", ScalarValue::Int64(Some(step.look_back)))];
     let frame = context
@@ -92,7 +103,12 @@ async fn by_sql(told: &[Told], step: &PlaceSeries) -> Vec<Row> {
 
 fn rows(batch: &RecordBatch) -> Vec<Row> {
     let column = |name: &str| batch.column_by_name(name).unwrap();
-    let whole = |name: &str| cast(column(name), &ArrowType::Int64).unwrap().as_primitive::<Int64Type>().clone();
+    let whole = |name: &str| {
+        cast(column(name), &ArrowType::Int64)
+            .unwrap()
+            .as_primitive::<Int64Type>()
+            .clone()
+    };
     let number = |name: &str| column(name).as_primitive::<Float64Type>().clone();
     let source = |row: usize| {
         if let Some(numbers) = batch.column_by_name("source") {
@@ -145,7 +161,8 @@ fn rule_4_3_the_query_and_the_operator_agree() {
             })
             .collect();
         told.sort_by_key(|told| told.time);
-        let range = TimeRange::new(Instant::from_micros(start), Instant::from_micros(start + length)).unwrap();
+        let range =
+            TimeRange::new(Instant::from_micros(start), Instant::from_micros(start + length)).unwrap();
         let step = PlaceSeries {
             slots: Slots {
                 start,
@@ -208,5 +225,10 @@ fn series_of_many_batches_come_whole() {
     };
     let found = runtime.block_on(by_operator(&[told], step, 1));
     assert_eq!(found.len() as i64, end);
-    assert!(found.iter().enumerate().all(|(place, row)| row.slot == place as i64));
+    assert!(
+        found
+            .iter()
+            .enumerate()
+            .all(|(place, row)| row.slot == place as i64)
+    );
 }

@@ -1,6 +1,7 @@
 //! The rules written down a second time, moment by moment and without cleverness, against random samples.
 //!
-//! Time is a row of cells, each as long as one unit. Samples, bins and windows begin and end between cells, so looking at every cell by itself is exact.
+//! Time is a row of cells, each as long as one unit. Samples, bins and windows begin and end between cells,
+//! so looking at every cell by itself is exact.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -34,7 +35,11 @@ impl Case {
     fn sees(&self, moment: i64) -> bool {
         let moment = Instant::from_micros(moment);
         let bounds = self.grid.edge(0)..self.grid.edge(self.grid.len());
-        bounds.contains(&moment) && self.windows.iter().any(|window| window.start() <= moment && moment < window.end())
+        bounds.contains(&moment)
+            && self
+                .windows
+                .iter()
+                .any(|window| window.start() <= moment && moment < window.end())
     }
 
     fn bin(&self, moment: i64) -> usize {
@@ -52,12 +57,16 @@ impl Case {
     /// Numbers of the samples that cover a cell and count there.
     fn counting(&self, counting: Counting, cell: i64) -> Vec<usize> {
         let covering = self.samples.iter().enumerate();
-        let covering: Vec<(usize, &Sample)> = covering.filter(|(_, sample)| sample.start <= cell && cell < sample.end).collect();
+        let covering: Vec<(usize, &Sample)> = covering
+            .filter(|(_, sample)| sample.start <= cell && cell < sample.end)
+            .collect();
         let key = |sample: &Sample| (sample.end - sample.start > LONG, self.rank(sample));
         let Some((_, best)) = covering.iter().min_by_key(|(_, sample)| key(sample)) else {
             return vec![];
         };
-        let counts = |sample: &Sample| counting == Counting::Everything || (sample.source == best.source && key(sample).0 == key(best).0);
+        let counts = |sample: &Sample| {
+            counting == Counting::Everything || (sample.source == best.source && key(sample).0 == key(best).0)
+        };
         covering
             .iter()
             .filter(|(_, sample)| counts(sample))
@@ -67,7 +76,8 @@ impl Case {
 
     fn instant_counts(&self, counting: Counting, instant: &Sample) -> bool {
         let hides = |other: &Sample| {
-            let covers = other.start <= instant.start && instant.start < other.end && other.end - other.start <= LONG;
+            let covers =
+                other.start <= instant.start && instant.start < other.end && other.end - other.start <= LONG;
             let beside = other.start == other.end && other.start == instant.start;
             other.source != instant.source && self.rank(other) < self.rank(instant) && (covers || beside)
         };
@@ -92,7 +102,11 @@ impl Case {
                 counted[bin].push(number);
             }
         }
-        let instants = self.samples.iter().enumerate().filter(|(_, sample)| sample.start == sample.end);
+        let instants = self
+            .samples
+            .iter()
+            .enumerate()
+            .filter(|(_, sample)| sample.start == sample.end);
         for (number, instant) in instants.filter(|(_, instant)| self.sees(instant.start)) {
             if self.instant_counts(counting, instant) {
                 let bin = self.bin(instant.start);
@@ -153,7 +167,10 @@ fn case() -> impl Strategy<Value = Case> {
         0_usize..4,
         2_i8..7,
     );
-    let bins = prop_oneof![(1_i64..20).prop_map(Bins::Width), (0_usize..4).prop_map(Bins::Calendar)];
+    let bins = prop_oneof![
+        (1_i64..20).prop_map(Bins::Width),
+        (0_usize..4).prop_map(Bins::Calendar)
+    ];
     let windows = prop::collection::vec((0_i64..CELLS, 1_i64..40), 1..4);
     (
         prop::collection::vec(sample, 0..16),
@@ -165,7 +182,8 @@ fn case() -> impl Strategy<Value = Case> {
         0_i64..8,
     )
         .prop_map(|(samples, bins, windows, whole, order, step, from)| {
-            // Six hours, so that some samples last more than seven days; or quarter hours around a night that has one hour less.
+            // Six hours, so that some samples last more than seven days; or quarter hours around a night that
+            // has one hour less.
             let (origin, unit) = match bins {
                 Bins::Width(_) => (1_000_003, 6 * 3600 * 1_000_000),
                 Bins::Calendar(_) => (micros("2024-03-10T03:00Z"), 15 * 60 * 1_000_000),
@@ -229,9 +247,15 @@ fn run<C: AsyncFn(&Case)>(check: &C) {
 
 async fn answer(case: &Case, measure: Measure, calculations: &[&str]) -> RecordBatch {
     let mut spec = calculating(calculations, spec(measure, case.grid.clone()));
-    spec.chosen_sources = case.order.iter().map(|source| Uuid::from_u128(*source as u128)).collect();
+    spec.chosen_sources = case
+        .order
+        .iter()
+        .map(|source| Uuid::from_u128(*source as u128))
+        .collect();
     let found = series(&case.samples, &spec, &case.windows, case.step).await;
-    let labels: Vec<i64> = (0..case.grid.len()).map(|index| case.grid.edge(index).micros()).collect();
+    let labels: Vec<i64> = (0..case.grid.len())
+        .map(|index| case.grid.edge(index).micros())
+        .collect();
     assert_eq!(times(&found), labels);
     found
 }
@@ -254,9 +278,13 @@ fn rule_1_5_levels_agree_with_a_look_at_every_moment() {
         for counting in [Counting::BestSource, Counting::Everything] {
             let bins = case.points(counting);
             let each = |of: &dyn Fn(&[Touching]) -> f64| -> Vec<Option<f64>> {
-                bins.iter().map(|points| (!points.is_empty()).then(|| of(points))).collect()
+                bins.iter()
+                    .map(|points| (!points.is_empty()).then(|| of(points)))
+                    .collect()
             };
-            let mean = each(&|points| points.iter().map(|(sample, _)| sample.value).sum::<f64>() / points.len() as f64);
+            let mean = each(&|points| {
+                points.iter().map(|(sample, _)| sample.value).sum::<f64>() / points.len() as f64
+            });
             let levels = |base| Measure::Levels { base, counting };
             let plain = answer(case, levels(Base::Mean), &[]).await;
             assert_close(&numbers(&plain, "value"), &mean, &(counting, case));
@@ -264,14 +292,32 @@ fn rule_1_5_levels_agree_with_a_look_at_every_moment() {
             let calculations = ["max", "min", "uniques", "allpoints", "rollingmean", "count"];
             let found = answer(case, levels(Base::Mean), &calculations).await;
             assert_close(&numbers(&found, "value"), &mean, &(counting, case));
-            let max = each(&|points| points.iter().map(|(sample, _)| sample.value).fold(f64::MIN, f64::max));
+            let max = each(&|points| {
+                points
+                    .iter()
+                    .map(|(sample, _)| sample.value)
+                    .fold(f64::MIN, f64::max)
+            });
             assert_close(&numbers(&found, "max_value"), &max, case);
-            let min = each(&|points| points.iter().map(|(sample, _)| sample.value).fold(f64::MAX, f64::min));
+            let min = each(&|points| {
+                points
+                    .iter()
+                    .map(|(sample, _)| sample.value)
+                    .fold(f64::MAX, f64::min)
+            });
             assert_close(&numbers(&found, "min_value"), &min, case);
             let count: Vec<Option<f64>> = bins.iter().map(|points| Some(points.len() as f64)).collect();
             assert_close(&numbers(&found, "count_value"), &count, case);
-            let values = |points: &Vec<Touching>| points.iter().map(|(sample, _)| sample.value).collect::<Vec<f64>>();
-            let listed: Vec<Option<Vec<f64>>> = bins.iter().map(|points| (!points.is_empty()).then(|| values(points))).collect();
+            let values = |points: &Vec<Touching>| {
+                points
+                    .iter()
+                    .map(|(sample, _)| sample.value)
+                    .collect::<Vec<f64>>()
+            };
+            let listed: Vec<Option<Vec<f64>>> = bins
+                .iter()
+                .map(|points| (!points.is_empty()).then(|| values(points)))
+                .collect();
             let mut rolling = Vec::new();
             let mut so_far = Vec::new();
             for points in &bins {
@@ -285,13 +331,16 @@ fn rule_1_5_levels_agree_with_a_look_at_every_moment() {
                 values.dedup();
                 values
             };
-            let expected: Vec<Option<Vec<f64>>> = listed.into_iter().map(|values| values.map(distinct)).collect();
+            let expected: Vec<Option<Vec<f64>>> =
+                listed.into_iter().map(|values| values.map(distinct)).collect();
             assert_eq!(lists(&found, "uniq_value"), expected, "{case:?}");
 
             let last = answer(case, levels(Base::Last), &[]).await;
             let number = |sample: &Sample| case.samples.iter().rposition(|other| other == sample);
             let expected = each(&|points| {
-                let last = points.iter().max_by_key(|(sample, _)| (sample.start, number(sample)));
+                let last = points
+                    .iter()
+                    .max_by_key(|(sample, _)| (sample.start, number(sample)));
                 last.unwrap().0.value
             });
             assert_close(&numbers(&last, "value"), &expected, &(counting, case));

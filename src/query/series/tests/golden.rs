@@ -26,45 +26,88 @@ fn uniform(start: &str, end: &str, seconds: i64) -> (Grid, TimeRange) {
     (Grid::uniform(range, seconds * 1_000_000), range)
 }
 
-async fn values(measure: Measure, samples: &[Sample], start: &str, end: &str, seconds: i64) -> Vec<Option<f64>> {
+async fn values(
+    measure: Measure,
+    samples: &[Sample],
+    start: &str,
+    end: &str,
+    seconds: i64,
+) -> Vec<Option<f64>> {
     let (grid, range) = uniform(start, end, seconds);
     let spec = spec(measure, grid);
     let found = numbers(&series(samples, &spec, &[range], 100).await, "value");
-    assert_close(&numbers(&series(samples, &spec, &[range], 1).await, "value"), &found, &"row by row");
+    assert_close(
+        &numbers(&series(samples, &spec, &[range], 1).await, "value"),
+        &found,
+        &"row by row",
+    );
     found
 }
 
 fn all(values: &[f64]) -> Vec<Option<f64>> {
-    values.iter().map(|value| (!value.is_nan()).then_some(*value)).collect()
+    values
+        .iter()
+        .map(|value| (!value.is_nan()).then_some(*value))
+        .collect()
 }
 
 const NONE: f64 = f64::NAN;
 
 #[tokio::test]
 async fn rule_1_3_m02_an_interval_has_a_uniform_rate() {
-    let found = values(BEST, &[sample(0, "10:00:30", "10:02:30", 120.0)], "10:00:00", "10:04:00", 60).await;
+    let found = values(
+        BEST,
+        &[sample(0, "10:00:30", "10:02:30", 120.0)],
+        "10:00:00",
+        "10:04:00",
+        60,
+    )
+    .await;
     assert_eq!(found, all(&[30.0, 60.0, 30.0, NONE]));
 }
 
 #[tokio::test]
 async fn rule_1_3_m03_only_the_part_inside_the_request_counts() {
-    let found = values(BEST, &[sample(0, "09:00:00", "11:00:00", 60.0)], "10:00:00", "11:00:00", 1800).await;
+    let found = values(
+        BEST,
+        &[sample(0, "09:00:00", "11:00:00", 60.0)],
+        "10:00:00",
+        "11:00:00",
+        1800,
+    )
+    .await;
     assert_eq!(found, all(&[15.0, 15.0]));
 }
 
 #[tokio::test]
 async fn rule_1_4a_m04_a_watch_and_a_phone_are_not_added() {
-    let both = [sample(0, "10:00:00", "10:10:00", 100.0), sample(1, "10:05:00", "10:15:00", 100.0)];
+    let both = [
+        sample(0, "10:00:00", "10:10:00", 100.0),
+        sample(1, "10:05:00", "10:15:00", 100.0),
+    ];
     let found = values(BEST, &both, "10:00:00", "10:20:00", 300).await;
     assert_eq!(found, all(&[50.0, 50.0, 50.0, NONE]));
 }
 
 #[tokio::test]
 async fn rule_1_4b_m05_logged_intake_is_never_suppressed() {
-    let both = [sample(0, "12:00:00", "12:00:00", 300.0), sample(1, "12:00:00", "12:00:00", 250.0)];
-    let found = values(Measure::Amounts(Counting::Everything), &both, "12:00:00", "13:00:00", 3600).await;
+    let both = [
+        sample(0, "12:00:00", "12:00:00", 300.0),
+        sample(1, "12:00:00", "12:00:00", 250.0),
+    ];
+    let found = values(
+        Measure::Amounts(Counting::Everything),
+        &both,
+        "12:00:00",
+        "13:00:00",
+        3600,
+    )
+    .await;
     assert_eq!(found, all(&[550.0]));
-    assert_eq!(values(BEST, &both, "12:00:00", "13:00:00", 3600).await, all(&[300.0]));
+    assert_eq!(
+        values(BEST, &both, "12:00:00", "13:00:00", 3600).await,
+        all(&[300.0])
+    );
 }
 
 #[tokio::test]
@@ -80,7 +123,14 @@ async fn rule_1_4a_m06_an_instant_under_a_better_interval_is_dropped() {
 
 #[tokio::test]
 async fn rule_1_2a_m08_the_last_bin_is_cut() {
-    let found = values(BEST, &[sample(0, "10:00:00", "10:10:00", 100.0)], "10:00:00", "10:07:00", 300).await;
+    let found = values(
+        BEST,
+        &[sample(0, "10:00:00", "10:10:00", 100.0)],
+        "10:00:00",
+        "10:07:00",
+        300,
+    )
+    .await;
     assert_eq!(found, all(&[50.0, 20.0]));
 }
 
@@ -98,7 +148,14 @@ async fn rule_1_4a_m09_a_manual_entry_wins_its_five_minutes() {
 
 #[tokio::test]
 async fn rule_1_3_m10_zero_is_not_null() {
-    let found = values(BEST, &[sample(0, "10:00:00", "10:05:00", 0.0)], "10:00:00", "10:10:00", 300).await;
+    let found = values(
+        BEST,
+        &[sample(0, "10:00:00", "10:05:00", 0.0)],
+        "10:00:00",
+        "10:10:00",
+        300,
+    )
+    .await;
     assert_eq!(found, all(&[0.0, NONE]));
 }
 
@@ -118,12 +175,21 @@ async fn rule_1_4a_a_source_never_suppresses_itself() {
 
 #[tokio::test]
 async fn rule_1_4e_the_persons_own_order_comes_first() {
-    let both = [sample(0, "10:00:00", "10:10:00", 100.0), sample(1, "10:00:00", "10:10:00", 40.0)];
+    let both = [
+        sample(0, "10:00:00", "10:10:00", 100.0),
+        sample(1, "10:00:00", "10:10:00", 40.0),
+    ];
     let (grid, range) = uniform("10:00:00", "10:10:00", 600);
     let mut spec = spec(BEST, grid);
-    assert_eq!(numbers(&series(&both, &spec, &[range], 9).await, "value"), all(&[100.0]));
+    assert_eq!(
+        numbers(&series(&both, &spec, &[range], 9).await, "value"),
+        all(&[100.0])
+    );
     spec.chosen_sources = vec![Uuid::from_u128(1)];
-    assert_eq!(numbers(&series(&both, &spec, &[range], 9).await, "value"), all(&[40.0]));
+    assert_eq!(
+        numbers(&series(&both, &spec, &[range], 9).await, "value"),
+        all(&[40.0])
+    );
 }
 
 #[tokio::test]
@@ -165,7 +231,17 @@ fn heart_rates() -> [Sample; 3] {
 #[tokio::test]
 async fn rule_1_5c_m11_calculations() {
     let (grid, range) = uniform("10:00:00", "10:04:00", 60);
-    let names = ["max", "min", "delta", "mean", "uniques", "allpoints", "rollingmean", "count", "sum"];
+    let names = [
+        "max",
+        "min",
+        "delta",
+        "mean",
+        "uniques",
+        "allpoints",
+        "rollingmean",
+        "count",
+        "sum",
+    ];
     let spec = calculating(&names, spec(LEVELS, grid));
     let found = series(&heart_rates(), &spec, &[range], 2).await;
     let column = |name: &str| numbers(&found, name);
@@ -174,7 +250,11 @@ async fn rule_1_5c_m11_calculations() {
     assert_eq!(column("min_value"), all(&[60.0, NONE, 90.0, NONE]));
     assert_eq!(column("delta_value"), all(&[10.0, NONE, 0.0, NONE]));
     assert_eq!(column("mean_value"), column("value"));
-    assert_close(&column("rollingmean_value"), &all(&[65.0, 65.0, 220.0 / 3.0, 220.0 / 3.0]), &"");
+    assert_close(
+        &column("rollingmean_value"),
+        &all(&[65.0, 65.0, 220.0 / 3.0, 220.0 / 3.0]),
+        &"",
+    );
     assert_eq!(column("count_value"), all(&[2.0, 0.0, 1.0, 0.0]));
     assert_eq!(column("sum_value"), all(&[130.0, NONE, 90.0, NONE]));
     let expected = [Some(vec![60.0, 70.0]), None, Some(vec![90.0]), None];
@@ -203,7 +283,10 @@ async fn rule_1_5d_m12_rows_are_dropped_before_nulls_are_replaced() {
         &"",
     );
     let before = series(&heart_rates()[2..], &with(false, true), &[range], 2).await;
-    assert_eq!(numbers(&before, "rollingmean_value"), all(&[0.0, 0.0, 90.0, 90.0]));
+    assert_eq!(
+        numbers(&before, "rollingmean_value"),
+        all(&[0.0, 0.0, 90.0, 90.0])
+    );
 }
 
 #[tokio::test]
@@ -212,7 +295,10 @@ async fn rule_1_5a_m14_a_level_holds_for_its_span_and_is_not_carried_on() {
         base: Base::Last,
         counting: Counting::Everything,
     };
-    let both = [sample(0, "10:00:30", "10:02:00", 3.0), sample(0, "10:02:00", "10:02:30", 4.0)];
+    let both = [
+        sample(0, "10:00:30", "10:02:00", 3.0),
+        sample(0, "10:02:00", "10:02:30", 4.0),
+    ];
     let found = values(coded, &both, "10:00:00", "10:04:00", 60).await;
     assert_eq!(found, all(&[3.0, 3.0, 4.0, NONE]));
 }
@@ -223,7 +309,10 @@ async fn rule_1_5b_m16_sound_means_its_energy() {
         base: Base::EquivalentLevel,
         counting: Counting::BestSource,
     };
-    let both = [sample(0, "10:00:00", "10:30:00", 70.0), sample(0, "10:30:00", "11:00:00", 80.0)];
+    let both = [
+        sample(0, "10:00:00", "10:30:00", 70.0),
+        sample(0, "10:30:00", "11:00:00", 80.0),
+    ];
     let found = values(sound, &both, "10:00:00", "11:00:00", 3600).await;
     assert_close(&found, &all(&[77.403_626_894_942_44]), &"");
 }
@@ -236,7 +325,10 @@ async fn rule_1_4d_per_bin_the_best_source_that_has_a_point_there() {
         sample(1, "10:00:30", "10:00:30", 52.0),
         sample(1, "10:01:10", "10:01:10", 54.0),
     ];
-    assert_eq!(values(LEVELS, &points, "10:00:00", "10:02:00", 60).await, all(&[60.0, 54.0]));
+    assert_eq!(
+        values(LEVELS, &points, "10:00:00", "10:02:00", 60).await,
+        all(&[60.0, 54.0])
+    );
 }
 
 #[tokio::test]
@@ -251,7 +343,10 @@ async fn rule_1_4c_all_points_of_all_sources_where_nobody_is_best() {
         base: Base::Mean,
         counting: Counting::Everything,
     };
-    assert_eq!(values(everything, &points, "10:00:00", "10:02:00", 60).await, all(&[54.0, 54.0]));
+    assert_eq!(
+        values(everything, &points, "10:00:00", "10:02:00", 60).await,
+        all(&[54.0, 54.0])
+    );
 }
 
 #[tokio::test]
@@ -260,13 +355,31 @@ async fn rule_9_2c_parts_outside_the_windows_do_not_count() {
     let (grid, _) = uniform("08:00:00", "14:00:00", 3600);
     let shared = [range(at("10:00:00"), at("12:00:00"))];
     let found = series(&steps, &spec(BEST, grid.clone()), &shared, 1).await;
-    assert_eq!(numbers(&found, "value"), all(&[NONE, NONE, 30.0, NONE, NONE, NONE]));
-    let gaps = [range(at("09:40:00"), at("09:45:00")), range(at("10:10:00"), at("10:12:00"))];
-    let found = series(&steps, &calculating(&["count"], spec(BEST, grid.clone())), &gaps, 1).await;
+    assert_eq!(
+        numbers(&found, "value"),
+        all(&[NONE, NONE, 30.0, NONE, NONE, NONE])
+    );
+    let gaps = [
+        range(at("09:40:00"), at("09:45:00")),
+        range(at("10:10:00"), at("10:12:00")),
+    ];
+    let found = series(
+        &steps,
+        &calculating(&["count"], spec(BEST, grid.clone())),
+        &gaps,
+        1,
+    )
+    .await;
     assert_eq!(numbers(&found, "value"), all(&[NONE, 5.0, 2.0, NONE, NONE, NONE]));
-    assert_eq!(numbers(&found, "count_value"), all(&[0.0, 1.0, 1.0, 0.0, 0.0, 0.0]));
+    assert_eq!(
+        numbers(&found, "count_value"),
+        all(&[0.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    );
     let found = series(&steps, &spec(LEVELS, grid), &gaps[..1], 1).await;
-    assert_eq!(numbers(&found, "value"), all(&[NONE, 60.0, NONE, NONE, NONE, NONE]));
+    assert_eq!(
+        numbers(&found, "value"),
+        all(&[NONE, 60.0, NONE, NONE, NONE, NONE])
+    );
 }
 
 /// Seconds covered in each bin of a calendar, with the labels.
@@ -288,16 +401,49 @@ async fn covered(start: &str, end: &str, every: &str, zone: &str) -> (Vec<i64>, 
 
 #[tokio::test]
 async fn rule_1_2b_calendar_bins_have_their_own_lengths() {
-    let (labels, seconds) = covered("2024-11-02T04:00:00Z", "2024-11-05T05:00:00Z", "1d", "America/New_York").await;
-    assert_eq!(labels, ["2024-11-02T04:00Z", "2024-11-03T04:00Z", "2024-11-04T05:00Z"].map(micros));
+    let (labels, seconds) = covered(
+        "2024-11-02T04:00:00Z",
+        "2024-11-05T05:00:00Z",
+        "1d",
+        "America/New_York",
+    )
+    .await;
+    assert_eq!(
+        labels,
+        ["2024-11-02T04:00Z", "2024-11-03T04:00Z", "2024-11-04T05:00Z"].map(micros)
+    );
     assert_close(&seconds, &all(&[86_400.0, 90_000.0, 86_400.0]), &"B01");
-    let (_, seconds) = covered("2024-03-09T05:00:00Z", "2024-03-12T04:00:00Z", "1d", "America/New_York").await;
+    let (_, seconds) = covered(
+        "2024-03-09T05:00:00Z",
+        "2024-03-12T04:00:00Z",
+        "1d",
+        "America/New_York",
+    )
+    .await;
     assert_close(&seconds, &all(&[86_400.0, 82_800.0, 86_400.0]), &"B02");
-    let (_, seconds) = covered("2024-03-10T05:00:00Z", "2024-03-11T04:00:00Z", "6h", "America/New_York").await;
+    let (_, seconds) = covered(
+        "2024-03-10T05:00:00Z",
+        "2024-03-11T04:00:00Z",
+        "6h",
+        "America/New_York",
+    )
+    .await;
     assert_close(&seconds, &all(&[18_000.0, 21_600.0, 21_600.0, 21_600.0]), &"B05");
-    let (labels, _) = covered("2024-05-01T00:00:00Z", "2024-05-01T02:00:00Z", "1h", "Asia/Kathmandu").await;
+    let (labels, _) = covered(
+        "2024-05-01T00:00:00Z",
+        "2024-05-01T02:00:00Z",
+        "1h",
+        "Asia/Kathmandu",
+    )
+    .await;
     assert_eq!(labels[0], micros("2024-04-30T23:15Z"), "B07");
-    let (_, seconds) = covered("2024-11-03T04:00:00Z", "2024-11-04T05:00:00Z", "1d", "America/Havana").await;
+    let (_, seconds) = covered(
+        "2024-11-03T04:00:00Z",
+        "2024-11-04T05:00:00Z",
+        "1d",
+        "America/Havana",
+    )
+    .await;
     assert_close(&seconds, &all(&[90_000.0]), &"B08");
     let (labels, seconds) = covered("2024-05-01T00:10:00Z", "2024-05-01T02:30:00Z", "1h", "UTC").await;
     assert_eq!(labels[0], micros("2024-05-01T00:00Z"), "B12");

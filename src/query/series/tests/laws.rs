@@ -65,7 +65,10 @@ fn rule_1_3_nothing_is_lost_between_bins() {
         let expected: f64 = samples.iter().map(clipped).sum();
         for measure in [BEST, Measure::Amounts(Counting::Everything)] {
             let found = total(&samples, measure, asked, width).await;
-            assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{found} is not {expected}");
+            assert!(
+                (found - expected).abs() <= 1e-9 * expected.max(1.0),
+                "{found} is not {expected}"
+            );
         }
     });
 }
@@ -77,7 +80,10 @@ fn rule_1_4_resolved_is_at_most_naive() {
         let asked = range(0, 2_000_000);
         let resolved = total(&samples, BEST, asked, width).await;
         let naive: f64 = samples.iter().map(|sample| sample.value).sum();
-        assert!(resolved <= naive * (1.0 + 1e-9), "{resolved} is more than {naive}");
+        assert!(
+            resolved <= naive * (1.0 + 1e-9),
+            "{resolved} is more than {naive}"
+        );
     });
 }
 
@@ -150,7 +156,10 @@ async fn rule_1_2c_long_answers_come_in_even_batches() {
 async fn rule_1_6_a_metric_without_data_has_all_its_rows_and_an_empty_range_has_none() {
     let asked = range(0, 10);
     let found = series(&[], &spec(BEST, Grid::uniform(asked, 3)), &[asked], 1).await;
-    assert_eq!((times(&found), numbers(&found, "value")), (vec![0, 3, 6, 9], vec![None; 4]));
+    assert_eq!(
+        (times(&found), numbers(&found, "value")),
+        (vec![0, 3, 6, 9], vec![None; 4])
+    );
     let empty = range(5, 5);
     let one = Sample {
         start: 0,
@@ -160,7 +169,9 @@ async fn rule_1_6_a_metric_without_data_has_all_its_rows_and_an_empty_range_has_
         class: 3,
     };
     assert_eq!(
-        series(&[one], &spec(BEST, Grid::uniform(empty, 3)), &[empty], 1).await.num_rows(),
+        series(&[one], &spec(BEST, Grid::uniform(empty, 3)), &[empty], 1)
+            .await
+            .num_rows(),
         0
     );
 }

@@ -26,7 +26,10 @@ fn table(samples: &[Sample]) -> RecordBatch {
     RecordBatch::try_from_iter([
         ("id", whole(|id, _| id as i64)),
         ("source", whole(|_, sample| sample.source as i64)),
-        ("rank", whole(|_, sample| i64::from(sample.class) * 10 + sample.source as i64)),
+        (
+            "rank",
+            whole(|_, sample| i64::from(sample.class) * 10 + sample.source as i64),
+        ),
         ("start_time", whole(|_, sample| sample.start)),
         ("end_time", whole(|_, sample| sample.end)),
         ("value", Arc::new(values) as Arc<dyn Array>),
@@ -45,7 +48,9 @@ async fn by_sql(samples: &[Sample], asked: TimeRange, width: i64, bins: i64) -> 
     ];
     let parameters = parameters.map(|(name, value)| (name, ScalarValue::Int64(Some(value))));
     let frame = context.sql(TWIN).await.unwrap();
-    let frame = frame.with_param_values(ParamValues::from(parameters.to_vec())).unwrap();
+    let frame = frame
+        .with_param_values(ParamValues::from(parameters.to_vec()))
+        .unwrap();
     let batches = frame.collect().await.unwrap();
     batches.iter().flat_map(|batch| numbers(batch, "value")).collect()
 }

@@ -22,7 +22,9 @@ pub struct Asked {
 
 impl Asked {
     fn sees(&self, second: i64) -> bool {
-        self.windows.iter().any(|&(start, end)| start <= second && second < end)
+        self.windows
+            .iter()
+            .any(|&(start, end)| start <= second && second < end)
     }
 
     /// The parts of a sample that may be seen.
@@ -48,8 +50,11 @@ pub fn winners(samples: &[Given], asked: &Asked) -> Vec<Option<usize>> {
         )
     };
     let winner = |second: i64| {
-        let covering = (0..samples.len()).filter(|&place| samples[place].start <= second && second < samples[place].end);
-        covering.max_by_key(|&place| rank(place)).filter(|_| asked.sees(second))
+        let covering =
+            (0..samples.len()).filter(|&place| samples[place].start <= second && second < samples[place].end);
+        covering
+            .max_by_key(|&place| rank(place))
+            .filter(|_| asked.sees(second))
     };
     (0..HORIZON).map(winner).collect()
 }
@@ -70,7 +75,10 @@ pub fn runs<T: PartialEq + Copy>(values: impl IntoIterator<Item = Option<T>>) ->
 /// The stage of each second.
 pub fn stages(samples: &[Given], asked: &Asked) -> Vec<Option<i64>> {
     let winners = winners(samples, asked);
-    winners.into_iter().map(|winner| winner.map(|place| samples[place].stage)).collect()
+    winners
+        .into_iter()
+        .map(|winner| winner.map(|place| samples[place].stage))
+        .collect()
 }
 
 /// For each second the number of the cycle whose span it lies in, and the spans.
@@ -97,7 +105,11 @@ pub fn cycle_rows(samples: &[Given], asked: &Asked) -> Vec<(i64, i64, i64, i64)>
         let inside = (0_i64..)
             .zip(&stages)
             .map(|(second, stage)| stage.filter(|_| start <= second && second < end));
-        rows.extend(runs(inside).into_iter().map(|(start, end, stage)| (number, start, end, stage)));
+        rows.extend(
+            runs(inside)
+                .into_iter()
+                .map(|(start, end, stage)| (number, start, end, stage)),
+        );
     }
     rows
 }
@@ -121,7 +133,13 @@ pub fn nights(samples: &[Given], asked: &Asked) -> Vec<Night> {
         let inside = |second: i64| stages[second as usize].filter(|_| start <= second && second < end);
         let stage_or_bed = |second: i64| inside(second).filter(|stage| *stage != 0);
         let only_in_bed = (0..HORIZON).all(|second| stage_or_bed(second).is_none());
-        let told = |second: i64| if only_in_bed { inside(second) } else { stage_or_bed(second) };
+        let told = |second: i64| {
+            if only_in_bed {
+                inside(second)
+            } else {
+                stage_or_bed(second)
+            }
+        };
         let first = (0..HORIZON).find(|&second| told(second).is_some()).unwrap();
         let last = (0..HORIZON).rfind(|&second| told(second).is_some()).unwrap();
         let asleep: Vec<i64> = (0..HORIZON)
@@ -143,7 +161,9 @@ pub fn nights(samples: &[Given], asked: &Asked) -> Vec<Night> {
             if in_bed_parts.is_empty() {
                 inside(second).is_some()
             } else {
-                in_bed_parts.iter().any(|part| part.0 <= second && second < part.1)
+                in_bed_parts
+                    .iter()
+                    .any(|part| part.0 <= second && second < part.1)
             }
         };
         Night {
@@ -174,8 +194,12 @@ pub fn totals(samples: &[Given], asked: &Asked, period_of: impl Fn((i64, i64), i
     let mut units: BTreeMap<(i64, i64, usize), (i64, i64, i64)> = BTreeMap::new();
     for (number, span) in spans(&stages, asked).into_iter().enumerate() {
         for second in span.0..span.1 {
-            let Some(stage) = stages[second as usize] else { continue };
-            let unit = units.entry((period_of(span, second), stage, number)).or_insert((0, second, second));
+            let Some(stage) = stages[second as usize] else {
+                continue;
+            };
+            let unit = units
+                .entry((period_of(span, second), stage, number))
+                .or_insert((0, second, second));
             *unit = (unit.0 + 1, unit.1, second + 1);
         }
     }

@@ -11,7 +11,12 @@ use crate::query::sleep::spec::{Function, Mode, StagesSpec};
 
 /// Nested, touching, equal, without length: places are few, so that all of it happens often.
 pub fn samples() -> impl Strategy<Value = Vec<Given>> {
-    let sample = (0_i64..60, prop_oneof![Just(0_i64), 1_i64..6, 1_i64..40], 0_i64..6, 0_usize..4);
+    let sample = (
+        0_i64..60,
+        prop_oneof![Just(0_i64), 1_i64..6, 1_i64..40],
+        0_i64..6,
+        0_usize..4,
+    );
     prop::collection::vec(sample, 0..24).prop_map(|samples| {
         let sample = |(id, (start, length, stage, source)): (usize, (i64, i64, i64, usize))| Given {
             start: start * 10,

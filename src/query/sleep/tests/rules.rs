@@ -35,7 +35,10 @@ fn rule_3_5_time_in_bed_is_the_union_of_samples_that_touch_the_cycle() {
 fn rule_9_2c_time_in_bed_is_clipped_before_it_can_touch() {
     let mut in_bed = InBed::new(Clip::to(&windows(&[(10, 20), (30, 40)])));
     in_bed.push(0, 35 * SECOND);
-    assert_eq!(in_bed.block(12 * SECOND, 15 * SECOND), [(10 * SECOND, 20 * SECOND)]);
+    assert_eq!(
+        in_bed.block(12 * SECOND, 15 * SECOND),
+        [(10 * SECOND, 20 * SECOND)]
+    );
     assert_eq!(
         in_bed.block(12 * SECOND, 33 * SECOND),
         [(10 * SECOND, 20 * SECOND), (30 * SECOND, 35 * SECOND)]
@@ -105,7 +108,16 @@ fn a_cycle_closes_with_the_first_row_behind_its_gap_even_if_that_makes_none() {
 fn an_answer_begins_while_samples_are_still_read() {
     let nights = 4000;
     let samples: Vec<Given> = (0..nights)
-        .flat_map(|night| (0..10).map(move |part| given(2 + part % 4, night * 86_400 + part * 600, night * 86_400 + part * 600 + 600, 0)))
+        .flat_map(|night| {
+            (0..10).map(move |part| {
+                given(
+                    2 + part % 4,
+                    night * 86_400 + part * 600,
+                    night * 86_400 + part * 600 + 600,
+                    0,
+                )
+            })
+        })
         .collect();
     let batches = stored(&samples, 1000);
     let all = batches.len();
@@ -126,7 +138,13 @@ fn an_answer_begins_while_samples_are_still_read() {
             Ok(batch)
         });
         let input = MemorySourceConfig::try_new_exec(&[vec![]], storage(), None).unwrap();
-        let plan = SleepExec::new(input, question.clone(), &windows(&[(0, nights * 86_400)]), table(), None);
+        let plan = SleepExec::new(
+            input,
+            question.clone(),
+            &windows(&[(0, nights * 86_400)]),
+            table(),
+            None,
+        );
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let memory = MemoryConsumer::new("test").register(&pool);
         let mut answer = Box::pin(answers(
@@ -142,7 +160,8 @@ fn an_answer_begins_while_samples_are_still_read() {
 
 #[test]
 fn a_stored_stage_that_the_table_lacks_is_an_error_and_not_left_out() {
-    let input = MemorySourceConfig::try_new_exec(&[stored(&[given(9, 0, 10, 1)], 1)], storage(), None).unwrap();
+    let input =
+        MemorySourceConfig::try_new_exec(&[stored(&[given(9, 0, 10, 1)], 1)], storage(), None).unwrap();
     let plan = SleepExec::new(input, Question::Resolved, &windows(&[(0, 100)]), table(), None);
     let rows = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
     let found: Result<Vec<RecordBatch>, _> = futures::executor::block_on(rows.try_collect());

@@ -27,7 +27,10 @@ fn tables() -> SessionContext {
 }
 
 fn table(context: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)]) {
-    let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Int64, false)).collect();
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, _)| Field::new(*name, DataType::Int64, false))
+        .collect();
     let arrays = columns
         .iter()
         .map(|(_, values)| Arc::new(Int64Array::from(values.clone())) as ArrayRef);
@@ -38,19 +41,35 @@ fn table(context: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)]) {
 }
 
 /// Runs a question and keeps its rows as a table.
-async fn answer(context: &SessionContext, sql: &str, parameters: Vec<(&str, ScalarValue)>, name: &str) -> Vec<RecordBatch> {
-    let frame = context.sql(sql).await.unwrap().with_param_values(parameters).unwrap();
+async fn answer(
+    context: &SessionContext,
+    sql: &str,
+    parameters: Vec<(&str, ScalarValue)>,
+    name: &str,
+) -> Vec<RecordBatch> {
+    let frame = context
+        .sql(sql)
+        .await
+        .unwrap()
+        .with_param_values(parameters)
+        .unwrap();
     let schema = Arc::new(frame.schema().as_arrow().clone());
     let batches = frame.collect().await.unwrap();
     let all = concat_batches(&schema, &batches).unwrap();
     context
-        .register_table(name, Arc::new(MemTable::try_new(schema, vec![vec![all.clone()]]).unwrap()))
+        .register_table(
+            name,
+            Arc::new(MemTable::try_new(schema, vec![vec![all.clone()]]).unwrap()),
+        )
         .unwrap();
     vec![all]
 }
 
 fn micros(batches: &[RecordBatch], name: &str) -> Vec<i64> {
-    seconds(batches, name).into_iter().map(|second| second * SECOND).collect()
+    seconds(batches, name)
+        .into_iter()
+        .map(|second| second * SECOND)
+        .collect()
 }
 
 #[test]
@@ -71,7 +90,11 @@ fn the_operator_answers_as_the_sql_of_each_question() {
                     ("end_time", each(|sample| sample.end * SECOND)),
                 ];
                 table(&context, "samples", &recorded);
-                let (starts, ends) = asked_for.windows.iter().map(|&(start, end)| (start * SECOND, end * SECOND)).unzip();
+                let (starts, ends) = asked_for
+                    .windows
+                    .iter()
+                    .map(|&(start, end)| (start * SECOND, end * SECOND))
+                    .unzip();
                 table(&context, "windows", &[("start_time", starts), ("end_time", ends)]);
                 table(&context, "gap_stages", &[("stage", asked_for.gap_stages.clone())]);
                 let (starts, ends) = (0..60)
@@ -103,7 +126,13 @@ fn the_operator_answers_as_the_sql_of_each_question() {
                 prop_assert_eq!(integers(&sql, "cycle"), integers(&operator, "cycle"));
 
                 let (mode, name) = [(Mode::Start, "start"), (Mode::End, "end"), (Mode::Split, "split")][mode];
-                let sql = answer(&context, AGGREGATE, vec![("mode", ScalarValue::from(name))], "totals").await;
+                let sql = answer(
+                    &context,
+                    AGGREGATE,
+                    vec![("mode", ScalarValue::from(name))],
+                    "totals",
+                )
+                .await;
                 let spec = AggregateSpec {
                     cycles,
                     mode,
@@ -116,7 +145,10 @@ fn the_operator_answers_as_the_sql_of_each_question() {
                     prop_assert_eq!(integers(&sql, name), micros(&operator, name));
                 }
                 for (sql_name, name) in [("sum", "sum_ms"), ("min", "min_ms"), ("max", "max_ms")] {
-                    let milliseconds: Vec<i64> = integers(&sql, sql_name).into_iter().map(|micros| micros / 1000).collect();
+                    let milliseconds: Vec<i64> = integers(&sql, sql_name)
+                        .into_iter()
+                        .map(|micros| micros / 1000)
+                        .collect();
                     prop_assert_eq!(milliseconds, integers(&operator, name));
                 }
                 for name in ["value", "cycles"] {
@@ -134,7 +166,12 @@ fn the_operator_answers_as_the_sql_of_each_question() {
                     batches.iter().flat_map(column).collect()
                 };
                 for (sql, operator) in average(&sql, "avg").iter().zip(average(&operator, "avg_ms")) {
-                    prop_assert!((sql / 1000.0 - operator).abs() <= 1e-9 * operator, "{} {}", sql, operator);
+                    prop_assert!(
+                        (sql / 1000.0 - operator).abs() <= 1e-9 * operator,
+                        "{} {}",
+                        sql,
+                        operator
+                    );
                 }
                 Ok(())
             })

@@ -1,6 +1,7 @@
 use super::*;
 
-/// A landmark, where it is, its country, and the place that is nearest; nothing where a landmark lies between two places.
+/// A landmark, where it is, its country, and the place that is nearest; nothing where a landmark lies between
+/// two places.
 const KNOWN: &[(&str, f64, f64, &str, &str)] = &[
     ("Eiffel Tower", 48.8584, 2.2945, "fr", ""),
     ("Brandenburg Gate", 52.5163, 13.3777, "de", ""),
@@ -69,10 +70,23 @@ async fn rule_4_7_known_places_on_all_continents_have_their_names() {
         let place = named(&geocoder, *latitude, *longitude)
             .await
             .unwrap_or_else(|| panic!("nothing at {landmark}"));
-        assert_eq!(place.country_code.as_deref(), Some(*country), "{landmark}: {place:?}");
-        assert!(city.is_empty() || place.city.as_deref() == Some(*city), "{landmark}: {place:?}");
-        assert!(place.country.is_some() && place.distance < 20_000.0, "{landmark}: {place:?}");
-        assert!(place.formatted.contains(place.country.as_deref().unwrap()), "{landmark}: {place:?}");
+        assert_eq!(
+            place.country_code.as_deref(),
+            Some(*country),
+            "{landmark}: {place:?}"
+        );
+        assert!(
+            city.is_empty() || place.city.as_deref() == Some(*city),
+            "{landmark}: {place:?}"
+        );
+        assert!(
+            place.country.is_some() && place.distance < 20_000.0,
+            "{landmark}: {place:?}"
+        );
+        assert!(
+            place.formatted.contains(place.country.as_deref().unwrap()),
+            "{landmark}: {place:?}"
+        );
     }
 }
 
@@ -87,7 +101,11 @@ async fn rule_4_7_nothing_is_near_the_open_sea_and_the_poles() {
         (0.0, 0.0),
         (-48.8767, -123.3933),
     ] {
-        assert_eq!(named(&geocoder, latitude, longitude).await, None, "{latitude} {longitude}");
+        assert_eq!(
+            named(&geocoder, latitude, longitude).await,
+            None,
+            "{latitude} {longitude}"
+        );
     }
 }
 
@@ -98,7 +116,10 @@ async fn the_antimeridian_is_no_wall() {
         named(&geocoder, -16.8, 180.0).await.unwrap(),
         named(&geocoder, -16.8, -180.0).await.unwrap(),
     );
-    assert_eq!((east.country_code.as_deref(), &east.formatted), (Some("fj"), &west.formatted));
+    assert_eq!(
+        (east.country_code.as_deref(), &east.formatted),
+        (Some("fj"), &west.formatted)
+    );
     assert!((east.distance - west.distance).abs() < 1e-3);
 }
 
@@ -112,7 +133,10 @@ async fn every_country_that_has_a_place_has_a_name() {
             .values()
             .all(|country| country.code.len() == 2 && !country.name.is_empty())
     );
-    let zoneless = gazetteer.countries.values().filter_map(|country| country.time_zone.as_deref());
+    let zoneless = gazetteer
+        .countries
+        .values()
+        .filter_map(|country| country.time_zone.as_deref());
     for zone in zoneless {
         assert!(zone.parse::<chrono_tz::Tz>().is_ok(), "{zone}");
     }
