@@ -1,0 +1,502 @@
+//! Documents: what a person writes, keeps and shares, beside their records.
+//!
+//! A document has an id, an owner, perhaps a name that is its owner's only once, and links by which it is found
+//! from what it refers to. Its body is JSON text and opaque here. Several documents change in one transaction or
+//! not at all. The changes of one person happen one after the other, so that limits and names hold whoever races.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::committing::lock_people;
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::rows::{digest, id, optional_text, text};
+use super::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record, one_of};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+/// Targets whose links one statement looks for.
+const TARGETS_AT_ONCE: usize = 64;
+
+/// What a document is. The text is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentKind {
+    Annotation,
+    Tag,
+    Reflection,
+    Session,
+    File,
+    Share,
+    Group,
+    Membership,
+}
+
+impl DocumentKind {
+    pub const ALL: [Self; 8] = [
+        Self::Annotation,
+        Self::Tag,
+        Self::Reflection,
+        Self::Session,
+        Self::File,
+        Self::Share,
+        Self::Group,
+        Self::Membership,
+    ];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Annotation => "annotation",
+            Self::Tag => "tag",
+            Self::Reflection => "reflection",
+            Self::Session => "session",
+            Self::File => "file",
+            Self::Share => "share",
+            Self::Group => "group",
+            Self::Membership => "membership",
+        }
+    }
+
+    fn named(text: &str) -> Result<Self, CatalogError> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| CatalogError::corrupt(format!("there are no documents of kind {text:?}")))
+    }
+}
+
+/// A document as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    pub kind: DocumentKind,
+    pub id: Uuid,
+    pub person: PersonId,
+    /// What no other document of this person and kind may be called. `None`: it has no such name.
+    pub name: Option<String>,
+    pub body: String,
+    /// Grows by one with each change.
+    pub version: i64,
+    pub created_at: Instant,
+    pub updated_at: Instant,
+    pub deleted_at: Option<Instant>,
+}
+
+/// By what a document is found: `kind` says what `target` is to it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    pub kind: &'static str,
+    pub target: Uuid,
+}
+
+/// One of the changes of a transaction.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A document whose id is new.
+    Insert {
+        document: Document,
+        links: Vec<Link>,
+        /// How many documents of this kind the person may have, deleted ones included.
+        limit: u64,
+    },
+    /// Another state of a document that is at version `expected`. Its version must be `expected + 1`.
+    Update {
+        document: Document,
+        expected: i64,
+        /// The links it has from now on; `None` leaves them as they are.
+        links: Option<Vec<Link>>,
+    },
+    /// No trace of it stays.
+    Remove {
+        kind: DocumentKind,
+        id: Uuid,
+        person: PersonId,
+        expected: i64,
+    },
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    Done,
+    /// A document is not at the version that was expected, or is gone. Nothing happened.
+    Overtaken,
+    /// A document of this person and kind has the name already. Nothing happened.
+    NameTaken {
+        kind: DocumentKind,
+        name: String,
+    },
+    /// The person has as many of them as they may have. Nothing happened.
+    LimitReached {
+        kind: DocumentKind,
+        limit: u64,
+    },
+}
+
+/// From where a listing goes on: the document that was listed last.
+pub type DocumentCursor = (Instant, Uuid);
+
+impl Change {
+    fn owner(&self) -> PersonId {
+        match self {
+            Self::Insert { document, .. } | Self::Update { document, .. } => document.person,
+            Self::Remove { person, .. } => *person,
+        }
+    }
+}
+
+/// How many documents of one kind a person has, and the exclusive or of all that must be there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Folder {
+    documents: i64,
+    digest: u32,
+}
+
+type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
+
+impl Catalog {
+    /// Makes all changes durable and visible to every node, or none of them. People who are new are created.
+    pub async fn change_documents(&self, changes: Vec<Change>) -> Result<Changed, CatalogError> {
+        let mut session = self.database.write().await?;
+        let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
+        lock_people(&mut session, &people, self.clock.now()).await?;
+        let mut folders = Folders::new();
+        for change in changes {
+            let outcome = apply(&mut session, &mut folders, change).await?;
+            if outcome != Changed::Done {
+                session.rollback().await?;
+                return Ok(outcome);
+            }
+        }
+        let rows = folders.into_iter().map(folder_values).collect();
+        session.insert(&FOLDERS, rows, Existing::Replace).await?;
+        session.commit().await?;
+        Ok(Changed::Done)
+    }
+
+    /// The document with this id, deleted or not, whoever owns it.
+    pub async fn document(
+        &self,
+        kind: DocumentKind,
+        document: Uuid,
+    ) -> Result<Option<Document>, CatalogError> {
+        let values = vec![text(kind.as_str()), id(document)];
+        let rest = "WHERE kind = $1 AND document = $2";
+        let found = self.database.select(&DOCUMENTS, rest, values).await?;
+        found.first().map(document_of).transpose()
+    }
+
+    /// The person's document of this name.
+    pub async fn document_named(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<Option<Document>, CatalogError> {
+        let values = vec![id(person.0), text(kind.as_str()), text(name)];
+        let rest = "WHERE person = $1 AND kind = $2 AND name = $3";
+        let found = self.database.select(&DOCUMENTS, rest, values).await?;
+        found.first().map(document_of).transpose()
+    }
+
+    /// All of a person's documents of one kind, deleted ones too, oldest first.
+    pub async fn documents_of(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let documents = verified(&mut session, person, kind).await?;
+        session.commit().await?;
+        Ok(documents)
+    }
+
+    /// The next `limit` of them after `after`, oldest first.
+    pub async fn documents_after(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        after: Option<DocumentCursor>,
+        limit: usize,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let (created_at, last) = after.unwrap_or((Instant::MIN, Uuid::nil()));
+        let values = vec![
+            id(person.0),
+            text(kind.as_str()),
+            Value::Int(created_at.micros()),
+            id(last),
+            Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+        ];
+        let rest = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
+                    ORDER BY created_at, document LIMIT $5";
+        let rows = self.database.select(&DOCUMENTS, rest, values).await?;
+        rows.iter().map(document_of).collect()
+    }
+
+    /// The documents that one of `targets` leads to by links of a kind, deleted ones too, in the order of their
+    /// ids.
+    pub async fn documents_linked(
+        &self,
+        link: &'static str,
+        targets: &[Uuid],
+    ) -> Result<Vec<Document>, CatalogError> {
+        let mut found = BTreeSet::new();
+        for some in targets.chunks(TARGETS_AT_ONCE) {
+            let (list, mut values) = one_of(2, some.iter().map(|target| id(*target)).collect());
+            values.insert(0, text(link));
+            let rest = format!("WHERE kind = $1 AND target IN {list}");
+            for row in self.database.select(&LINKS, &rest, values).await? {
+                found.insert(row.id(2, |bytes| Uuid::from_slice(bytes).ok())?);
+            }
+        }
+        let found: Vec<Uuid> = found.into_iter().collect();
+        let mut documents = Vec::with_capacity(found.len());
+        for some in found.chunks(TARGETS_AT_ONCE) {
+            let (list, values) = one_of(1, some.iter().map(|document| id(*document)).collect());
+            let rest = format!("WHERE document IN {list} ORDER BY document");
+            for row in self.database.select(&DOCUMENTS, &rest, values).await? {
+                documents.push(document_of(&row)?);
+            }
+        }
+        Ok(documents)
+    }
+
+    /// What is wrong with a person's documents as the catalogue has them. Empty when all is well.
+    pub async fn damaged_documents(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let mut complaints = Vec::new();
+        for kind in DocumentKind::ALL {
+            match verified(&mut session, person, kind).await {
+                Ok(_) => {}
+                Err(CatalogError::Corrupt { what }) => complaints.push(what),
+                Err(error) => return Err(error),
+            }
+        }
+        session.commit().await?;
+        Ok(complaints)
+    }
+}
+
+async fn apply(
+    session: &mut Session,
+    folders: &mut Folders,
+    change: Change,
+) -> Result<Changed, CatalogError> {
+    let (kind, person) = match &change {
+        Change::Insert { document, .. } | Change::Update { document, .. } => (document.kind, document.person),
+        Change::Remove { kind, person, .. } => (*kind, *person),
+    };
+    let mut folder = match folders.get(&(person, kind)) {
+        Some(folder) => *folder,
+        None => read_folder(session, person, kind).await?,
+    };
+    let outcome = match change {
+        Change::Insert {
+            document,
+            links,
+            limit,
+        } => {
+            if folder.documents.unsigned_abs() >= limit {
+                return Ok(Changed::LimitReached { kind, limit });
+            }
+            if let Some(taken) = name_taken(session, &document).await? {
+                return Ok(taken);
+            }
+            let owner = document.id;
+            let written = session
+                .insert(&DOCUMENTS, vec![values(document)], Existing::Refuse)
+                .await?;
+            folder.documents += 1;
+            folder.digest ^= all_of(&written.checksums);
+            folder.digest ^= insert_links(session, person, owner, links).await?;
+            Changed::Done
+        }
+        Change::Update {
+            document,
+            expected,
+            links,
+        } => {
+            let Some(before) = at_version(session, kind, document.id, person, expected).await? else {
+                return Ok(Changed::Overtaken);
+            };
+            if before.optional_text(3) != document.name.as_deref()
+                && let Some(taken) = name_taken(session, &document).await?
+            {
+                return Ok(taken);
+            }
+            let owner = document.id;
+            let written = session
+                .insert(&DOCUMENTS, vec![values(document)], Existing::Replace)
+                .await?;
+            folder.digest ^= before.checksum ^ all_of(&written.checksums);
+            if let Some(links) = links {
+                folder.digest ^= remove_links(session, owner).await?;
+                folder.digest ^= insert_links(session, person, owner, links).await?;
+            }
+            Changed::Done
+        }
+        Change::Remove {
+            id: document,
+            expected,
+            ..
+        } => {
+            let Some(before) = at_version(session, kind, document, person, expected).await? else {
+                return Ok(Changed::Overtaken);
+            };
+            session
+                .execute(
+                    "DELETE FROM documents WHERE kind = $1 AND document = $2".to_owned(),
+                    vec![text(kind.as_str()), id(document)],
+                )
+                .await?;
+            folder.documents -= 1;
+            folder.digest ^= before.checksum ^ remove_links(session, document).await?;
+            Changed::Done
+        }
+    };
+    folders.insert((person, kind), folder);
+    Ok(outcome)
+}
+
+async fn read_folder(
+    session: &mut Session,
+    person: PersonId,
+    kind: DocumentKind,
+) -> Result<Folder, CatalogError> {
+    let values = vec![id(person.0), text(kind.as_str())];
+    let found = session
+        .select(&FOLDERS, "WHERE person = $1 AND kind = $2", values)
+        .await?;
+    let Some(row) = found.first() else {
+        return Ok(Folder::default());
+    };
+    Ok(Folder {
+        documents: row.int(2)?,
+        digest: digest(row.int(3)?)?,
+    })
+}
+
+/// The documents of a folder, when they are all that was ever put there.
+async fn verified(
+    session: &mut Session,
+    person: PersonId,
+    kind: DocumentKind,
+) -> Result<Vec<Document>, CatalogError> {
+    let folder = read_folder(session, person, kind).await?;
+    let values = || vec![id(person.0), text(kind.as_str())];
+    let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
+    let rows = session.select(&DOCUMENTS, rest, values()).await?;
+    let of_kind = "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
+    let links = session.select(&LINKS, of_kind, values()).await?;
+    let digest = rows
+        .iter()
+        .chain(&links)
+        .fold(0, |digest, row| digest ^ row.checksum);
+    if folder.documents != rows.len() as i64 || folder.digest != digest {
+        return Err(CatalogError::corrupt(format!(
+            "person {person}: documents of kind {} are not those that were written",
+            kind.as_str()
+        )));
+    }
+    rows.iter().map(document_of).collect()
+}
+
+async fn at_version(
+    session: &mut Session,
+    kind: DocumentKind,
+    document: Uuid,
+    person: PersonId,
+    expected: i64,
+) -> Result<Option<Record>, CatalogError> {
+    let values = vec![
+        text(kind.as_str()),
+        id(document),
+        id(person.0),
+        Value::Int(expected),
+    ];
+    let rest = "WHERE kind = $1 AND document = $2 AND person = $3 AND version = $4";
+    Ok(session.select(&DOCUMENTS, rest, values).await?.pop())
+}
+
+async fn name_taken(session: &mut Session, document: &Document) -> Result<Option<Changed>, CatalogError> {
+    let Some(name) = &document.name else {
+        return Ok(None);
+    };
+    let values = vec![id(document.person.0), text(document.kind.as_str()), text(name)];
+    let rest = "WHERE person = $1 AND kind = $2 AND name = $3";
+    let found = session.select(&DOCUMENTS, rest, values).await?;
+    Ok((!found.is_empty()).then(|| Changed::NameTaken {
+        kind: document.kind,
+        name: name.clone(),
+    }))
+}
+
+async fn insert_links(
+    session: &mut Session,
+    person: PersonId,
+    document: Uuid,
+    links: Vec<Link>,
+) -> Result<u32, CatalogError> {
+    let links: BTreeSet<Link> = links.into_iter().collect();
+    let rows = links
+        .into_iter()
+        .map(|link| vec![text(link.kind), id(link.target), id(document), id(person.0)])
+        .collect();
+    let written = session.insert(&LINKS, rows, Existing::Refuse).await?;
+    Ok(all_of(&written.checksums))
+}
+
+async fn remove_links(session: &mut Session, document: Uuid) -> Result<u32, CatalogError> {
+    let before = session
+        .select(&LINKS, "WHERE document = $1", vec![id(document)])
+        .await?;
+    session
+        .execute(
+            "DELETE FROM links WHERE document = $1".to_owned(),
+            vec![id(document)],
+        )
+        .await?;
+    Ok(before.iter().fold(0, |digest, row| digest ^ row.checksum))
+}
+
+fn all_of(checksums: &[u32]) -> u32 {
+    checksums.iter().fold(0, |digest, checksum| digest ^ checksum)
+}
+
+fn folder_values(((person, kind), folder): ((PersonId, DocumentKind), Folder)) -> Vec<Value> {
+    vec![
+        id(person.0),
+        text(kind.as_str()),
+        Value::Int(folder.documents),
+        Value::Int(i64::from(folder.digest)),
+    ]
+}
+
+fn values(document: Document) -> Vec<Value> {
+    vec![
+        text(document.kind.as_str()),
+        id(document.id),
+        id(document.person.0),
+        optional_text(document.name.as_deref()),
+        Value::Text(document.body),
+        Value::Int(document.version),
+        Value::Int(document.created_at.micros()),
+        Value::Int(document.updated_at.micros()),
+        document
+            .deleted_at
+            .map_or(Value::NullInt, |moment| Value::Int(moment.micros())),
+    ]
+}
+
+fn document_of(row: &Record) -> Result<Document, CatalogError> {
+    Ok(Document {
+        kind: DocumentKind::named(row.text(0)?)?,
+        id: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,
+        person: row.id(2, PersonId::from_slice)?,
+        name: row.optional_text(3).map(str::to_owned),
+        body: row.text(4)?.to_owned(),
+        version: row.int(5)?,
+        created_at: Instant::from_micros(row.int(6)?),
+        updated_at: Instant::from_micros(row.int(7)?),
+        deleted_at: row.optional_int(8).map(Instant::from_micros),
+    })
+}

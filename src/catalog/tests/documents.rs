@@ -1,0 +1,246 @@
+//! What a person writes: all changes of a transaction or none, names once, limits kept, and a lost row noticed.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::{Bench, person};
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+fn tag(person: PersonId, name: &str, body: &str) -> Document {
+    Document {
+        kind: DocumentKind::Tag,
+        id: Uuid::now_v7(),
+        person,
+        name: Some(name.to_owned()),
+        body: body.to_owned(),
+        version: 1,
+        created_at: Instant::from_micros(5),
+        updated_at: Instant::from_micros(5),
+        deleted_at: None,
+    }
+}
+
+fn insert(document: &Document, links: Vec<Link>) -> Change {
+    Change::Insert {
+        document: document.clone(),
+        links,
+        limit: 3,
+    }
+}
+
+#[tokio::test]
+async fn a_document_is_found_by_its_id_its_name_its_owner_and_its_links() {
+    for bench in Bench::all().await {
+        let (owner, target) = (person(), Uuid::now_v7());
+        let document = tag(owner, "calm", "{}");
+        let link = Link {
+            kind: "about",
+            target,
+        };
+        let done = bench
+            .catalog
+            .change_documents(vec![insert(&document, vec![link])])
+            .await;
+        assert_eq!(done.unwrap(), Changed::Done);
+        let catalog = &bench.catalog;
+        let found = catalog.document(DocumentKind::Tag, document.id).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&document));
+        let found = catalog
+            .document_named(owner, DocumentKind::Tag, "calm")
+            .await
+            .unwrap();
+        assert_eq!(found.as_ref(), Some(&document));
+        let found = catalog.documents_of(owner, DocumentKind::Tag).await.unwrap();
+        assert_eq!(found, [document.clone()]);
+        let found = catalog
+            .documents_linked("about", &[Uuid::now_v7(), target])
+            .await
+            .unwrap();
+        assert_eq!(found, [document]);
+        assert!(
+            catalog
+                .documents_linked("other", &[target])
+                .await
+                .unwrap()
+                .is_empty()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_fails_takes_the_others_with_it() {
+    for bench in Bench::all().await {
+        let owner = person();
+        let first = tag(owner, "one", "1");
+        let catalog = &bench.catalog;
+        catalog
+            .change_documents(vec![insert(&first, vec![])])
+            .await
+            .unwrap();
+        let taken = vec![
+            insert(&tag(owner, "two", "2"), vec![]),
+            insert(&tag(owner, "one", "3"), vec![]),
+        ];
+        let outcome = catalog.change_documents(taken).await.unwrap();
+        assert!(matches!(outcome, Changed::NameTaken { name, .. } if name == "one"));
+        let stale = Change::Remove {
+            kind: DocumentKind::Tag,
+            id: first.id,
+            person: owner,
+            expected: 7,
+        };
+        let outcome = catalog
+            .change_documents(vec![insert(&tag(owner, "two", "2"), vec![]), stale])
+            .await;
+        assert_eq!(outcome.unwrap(), Changed::Overtaken);
+        let foreign = Change::Remove {
+            kind: DocumentKind::Tag,
+            id: first.id,
+            person: person(),
+            expected: 1,
+        };
+        let outcome = catalog.change_documents(vec![foreign]).await.unwrap();
+        assert_eq!(outcome, Changed::Overtaken, "the document of somebody else");
+        assert_eq!(
+            catalog.documents_of(owner, DocumentKind::Tag).await.unwrap(),
+            [first]
+        );
+    }
+}
+
+#[tokio::test]
+async fn nobody_has_more_than_the_limit() {
+    for bench in Bench::all().await {
+        let owner = person();
+        for name in ["a", "b", "c"] {
+            let change = insert(&tag(owner, name, ""), vec![]);
+            bench.catalog.change_documents(vec![change]).await.unwrap();
+        }
+        let change = insert(&tag(owner, "d", ""), vec![]);
+        let outcome = bench.catalog.change_documents(vec![change]).await.unwrap();
+        let limit = Changed::LimitReached {
+            kind: DocumentKind::Tag,
+            limit: 3,
+        };
+        assert_eq!(outcome, limit);
+    }
+}
+
+#[tokio::test]
+async fn of_two_who_race_for_a_name_one_gets_it() {
+    for bench in Bench::all().await {
+        let owner = person();
+        let racers = (0..8).map(|_| {
+            let catalog = bench.catalog.clone();
+            let change = Change::Insert {
+                document: tag(owner, "mine", ""),
+                links: vec![],
+                limit: 100,
+            };
+            tokio::spawn(async move { catalog.change_documents(vec![change]).await.unwrap() })
+        });
+        let outcomes = futures::future::join_all(racers).await;
+        let won = outcomes
+            .into_iter()
+            .filter(|outcome| *outcome.as_ref().unwrap() == Changed::Done);
+        assert_eq!(won.count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_vanished_is_an_error_and_not_an_absence() {
+    let bench = Bench::sqlite().await;
+    let owner = person();
+    let (first, second) = (tag(owner, "one", ""), tag(owner, "two", ""));
+    let changes = vec![insert(&first, vec![]), insert(&second, vec![])];
+    bench.catalog.change_documents(changes).await.unwrap();
+    let mut session = bench.catalog.database.write().await.unwrap();
+    session
+        .execute("DELETE FROM documents WHERE name = 'one'".to_owned(), vec![])
+        .await
+        .unwrap();
+    session.commit().await.unwrap();
+    assert!(
+        bench
+            .catalog
+            .documents_of(owner, DocumentKind::Tag)
+            .await
+            .is_err()
+    );
+    let complaints = bench.catalog.damaged_documents(owner).await.unwrap();
+    assert_eq!(complaints.len(), 1, "{complaints:?}");
+}
+
+/// One step of a person who writes.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u8),
+    Rename(u8, u8),
+    Remove(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..6_u8).prop_map(Step::Insert),
+        (0..6_u8, 0..6_u8).prop_map(|(from, to)| Step::Rename(from, to)),
+        (0..6_u8).prop_map(Step::Remove),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Names lead to the same documents as in a map that refuses a key twice, after any steps.
+    #[test]
+    fn documents_are_a_map_by_name(steps in prop::collection::vec(step(), 1..24)) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let bench = Bench::sqlite().await;
+            let owner = person();
+            let mut model: BTreeMap<String, Document> = BTreeMap::new();
+            for step in steps {
+                let (changes, expected) = match step {
+                    Step::Insert(name) => {
+                        let document = tag(owner, &name.to_string(), "");
+                        let change = Change::Insert { document: document.clone(), links: vec![], limit: 100 };
+                        let free = !model.contains_key(&name.to_string());
+                        if free {
+                            model.insert(name.to_string(), document);
+                        }
+                        (vec![change], free)
+                    }
+                    Step::Rename(from, to) => {
+                        let Some(found) = model.get(&from.to_string()).cloned() else { continue };
+                        let document = Document {
+                            name: Some(to.to_string()),
+                            version: found.version + 1,
+                            ..found.clone()
+                        };
+                        let change = Change::Update { document: document.clone(), expected: found.version, links: None };
+                        let free = from == to || !model.contains_key(&to.to_string());
+                        if free {
+                            model.remove(&from.to_string());
+                            model.insert(to.to_string(), document);
+                        }
+                        (vec![change], free)
+                    }
+                    Step::Remove(name) => {
+                        let Some(found) = model.remove(&name.to_string()) else { continue };
+                        let (id, expected) = (found.id, found.version);
+                        (vec![Change::Remove { kind: DocumentKind::Tag, id, person: owner, expected }], true)
+                    }
+                };
+                let outcome = bench.catalog.change_documents(changes).await.unwrap();
+                assert_eq!(outcome == Changed::Done, expected);
+            }
+            let mut found = bench.catalog.documents_of(owner, DocumentKind::Tag).await.unwrap();
+            found.sort_by(|one, other| one.name.cmp(&other.name));
+            let expected: Vec<Document> = model.into_values().collect();
+            assert_eq!(found, expected);
+        });
+    }
+}
