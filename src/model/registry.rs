@@ -4,6 +4,7 @@
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look
 //! exactly the same from here on.
 
+mod annotation;
 mod builtin;
 mod canonical;
 mod definition;
@@ -28,6 +29,7 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
+pub use annotation::AnnotationTraits;
 pub use canonical::{Canonical, respelt};
 pub use definition::{Base, Definition, Scale};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
