@@ -338,6 +338,7 @@ struct Selected<'a> {
 pub struct Summary {
     pub records: i64,
     pub first_start: Option<Instant>,
+    pub last_start: Option<Instant>,
     pub last_end: Option<Instant>,
 }
 
@@ -347,6 +348,7 @@ impl Summary {
         Self {
             records: self.records + other.records,
             first_start: self.first_start.into_iter().chain(other.first_start).min(),
+            last_start: self.last_start.into_iter().chain(other.last_start).max(),
             last_end: self.last_end.into_iter().chain(other.last_end).max(),
         }
     }
@@ -368,6 +370,7 @@ pub(super) async fn summarise(
         summary = summary.and(Summary {
             records: batch.num_rows() as i64,
             first_start: column("start_time").and_then(min).map(Instant::from_micros),
+            last_start: column("start_time").and_then(max).map(Instant::from_micros),
             last_end: column("end_time").and_then(max).map(Instant::from_micros),
         });
     }
