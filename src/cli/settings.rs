@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::api::settings::InterfaceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
+use crate::people::limits::PersonLimits;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
 use crate::upkeep::settings::UpkeepSettings;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub queries: QuerySettings,
     pub writes: WriteSettings,
     pub upkeep: UpkeepSettings,
+    /// How much one person may keep.
+    pub limits: PersonLimits,
     /// Who names positions, if not the places built in.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
@@ -128,6 +131,11 @@ impl Settings {
                 flush_age: parse::duration(said("flush_age")?)?,
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
+            },
+            limits: PersonLimits {
+                annotations: parse::number(said("limit_annotations")?, 0)?,
+                tags: parse::number(said("limit_tags")?, 0)?,
+                reflections: parse::number(said("limit_reflections")?, 0)?,
             },
             geocoder: geocoder(sayings)?,
             log: log(sayings)?,

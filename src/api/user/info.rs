@@ -91,7 +91,8 @@ pub struct Limit {
 }
 
 /// Who the caller is, what they prefer, and how much they may have.
-#[utoipa::path(get, path = "/user/v1alpha1/info", tag = "people", params(("platform" = Option<String>, Query)),
+#[utoipa::path(get, path = "/user/v1alpha1/info", tag = "people",
+    params(Checked<InfoQuery>),
     responses((status = 200, description = "The caller", body = UserInfo)))]
 pub async fn info(
     State(app): State<Shared>,

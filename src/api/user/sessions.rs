@@ -91,6 +91,7 @@ impl ApiSession {
 
 /// The caller's open sessions, oldest first.
 #[utoipa::path(get, path = "/user/v1alpha1/session", tag = "people",
+    params(Checked<NoParams>),
     responses((status = 200, description = "Open sessions", body = [ApiSession])))]
 pub async fn list(
     State(app): State<Shared>,
@@ -106,7 +107,9 @@ pub async fn list(
 }
 
 /// Opens a session and makes its token, where tokens are made by this service.
-#[utoipa::path(post, path = "/user/v1alpha1/session", tag = "people", request_body = NewSession,
+#[utoipa::path(post, path = "/user/v1alpha1/session", tag = "people",
+    params(Checked<NoParams>),
+    request_body = NewSession,
     responses((status = 201, description = "The session, with its token", body = OpenedSession),
         (status = 409), (status = 413), (status = 415), (status = 422), (status = 501)))]
 pub async fn create(
@@ -145,8 +148,10 @@ pub async fn create(
 }
 
 /// One of the caller's sessions, open or not.
-#[utoipa::path(get, path = "/user/v1alpha1/session/{session_id}", tag = "people", params(("session_id" = Uuid, Path)),
-    responses((status = 200, description = "The session", body = ApiSession), (status = 404), (status = 422)))]
+#[utoipa::path(get, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+    params(("session_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The session", body = ApiSession), (status = 404),
+        (status = 422)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
@@ -159,10 +164,11 @@ pub async fn one(
 }
 
 /// Gives a session another name.
-#[utoipa::path(put, path = "/user/v1alpha1/session/{session_id}", tag = "people", params(("session_id" = Uuid, Path)),
+#[utoipa::path(put, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+    params(("session_id" = Uuid, Path), Checked<NoParams>),
     request_body = SessionName,
-    responses((status = 200, description = "The session as it is then", body = ApiSession),
-        (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
+    responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
+        (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn rename(
     State(app): State<Shared>,
     reader: Reader,
@@ -176,9 +182,10 @@ pub async fn rename(
 }
 
 /// Revokes a session for good: from the next request on, no node accepts its token.
-#[utoipa::path(delete, path = "/user/v1alpha1/session/{session_id}", tag = "people", params(("session_id" = Uuid, Path)),
-    responses((status = 200, description = "The session as it is then", body = ApiSession),
-        (status = 404), (status = 409), (status = 422)))]
+#[utoipa::path(delete, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+    params(("session_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
+        (status = 409), (status = 422)))]
 pub async fn revoke(
     State(app): State<Shared>,
     reader: Reader,

@@ -15,6 +15,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("avg"),
     },
     Entry {
+        name: "annotation_type",
+        aliases: &[],
+        description: "Only annotations of this variant",
+        absent: "those of all variants",
+        example: Text("moment"),
+    },
+    Entry {
         name: "api_version",
         aliases: &[],
         description: "The version of the interface that the data type belongs to: v0, v1alpha1 or v1",
@@ -259,6 +266,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("1w"),
     },
     Entry {
+        name: "platform",
+        aliases: &[],
+        description: "What the client runs on; it makes no difference",
+        absent: "the same",
+        example: Text("web"),
+    },
+    Entry {
         name: "pool_id",
         aliases: &[],
         description: "A group. Groups are not available yet: 422",
@@ -285,6 +299,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "How long a period is: 15m, 60m or day",
         absent: "",
         example: Text("day"),
+    },
+    Entry {
+        name: "response_class",
+        aliases: &[],
+        description: "How much of the new annotation to answer; it is always answered whole",
+        absent: "the same",
+        example: Text("full"),
     },
     Entry {
         name: "reverse_geocode",
