@@ -1,9 +1,13 @@
 //! People about themselves: `/user/v1alpha1`.
 
 pub mod annotations;
+pub mod info;
+pub mod preferences;
 pub mod preferences;
 pub mod reflections;
+pub mod sessions;
 pub mod tags;
+pub mod totals;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,7 +21,11 @@ use crate::people::documents::DocumentError;
 /// Every route about the caller.
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
+        .routes(routes!(info::info))
+        .routes(routes!(totals::totals))
         .routes(routes!(preferences::preferences, preferences::change_preferences))
+        .routes(routes!(sessions::list, sessions::create))
+        .routes(routes!(sessions::one, sessions::rename, sessions::revoke))
         .routes(routes!(annotations::list, annotations::create))
         .routes(routes!(
             annotations::one,

@@ -63,9 +63,11 @@ impl FromParams for CreateQuery {
 }
 
 /// A person's annotations, oldest first. Deleted ones are left out.
-#[utoipa::path(get, path = "/user/v1alpha1/annotation", operation_id = "list_annotations", tag = "annotations",
-    params(("svc_userid" = Option<String>, Query), ("annotation_type" = Option<AnnotationType>, Query)),
-    responses((status = 200, description = "Annotations", body = Vec<AnnotationRow>), (status = 403), (status = 422)))]
+#[utoipa::path(get, path = "/user/v1alpha1/annotation", operation_id = "list_annotations",
+    tag = "annotations",
+    params(Checked<ListQuery>),
+    responses((status = 200, description = "Annotations", body = Vec<AnnotationRow>), (status = 403),
+        (status = 422)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
@@ -84,10 +86,12 @@ pub async fn list(
 }
 
 /// Makes an annotation.
-#[utoipa::path(post, path = "/user/v1alpha1/annotation", operation_id = "create_annotation", tag = "annotations",
-    params(("response_class" = Option<String>, Query, description = "Taken and not needed: the answer is the whole annotation")),
+#[utoipa::path(post, path = "/user/v1alpha1/annotation", operation_id = "create_annotation",
+    tag = "annotations",
+    params(Checked<CreateQuery>),
     request_body = AnnotationRoot,
-    responses((status = 201, description = "The new annotation", body = AnnotationRow), (status = 413), (status = 415), (status = 422)))]
+    responses((status = 201, description = "The new annotation", body = AnnotationRow), (status = 413),
+        (status = 415), (status = 422)))]
 pub async fn create(
     State(app): State<Shared>,
     reader: Reader,
@@ -99,9 +103,11 @@ pub async fn create(
 }
 
 /// One annotation, deleted or not.
-#[utoipa::path(get, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "get_annotation", tag = "annotations",
-    params(("annotation_id" = Uuid, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "The annotation", body = AnnotationRow), (status = 403), (status = 404), (status = 422)))]
+#[utoipa::path(get, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "get_annotation",
+    tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    responses((status = 200, description = "The annotation", body = AnnotationRow), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
@@ -120,10 +126,12 @@ pub async fn one(
 }
 
 /// Puts what is sent in the place of an annotation.
-#[utoipa::path(put, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "replace_annotation", tag = "annotations",
-    params(("annotation_id" = Uuid, Path), ("svc_userid" = Option<String>, Query)), request_body = AnnotationRoot,
-    responses((status = 200, description = "The annotation as it is then", body = AnnotationRow), (status = 403), (status = 404),
-        (status = 409), (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(put, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "replace_annotation",
+    tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    request_body = AnnotationRoot,
+    responses((status = 200, description = "The annotation as it is then", body = AnnotationRow),
+        (status = 403), (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace(
     State(app): State<Shared>,
     reader: Reader,
@@ -137,10 +145,11 @@ pub async fn replace(
 }
 
 /// Deletes an annotation. It leaves the catalogue, can still be read by its id, and can be had back.
-#[utoipa::path(delete, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "delete_annotation", tag = "annotations",
-    params(("annotation_id" = Uuid, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "The deleted annotation", body = AnnotationRow), (status = 403), (status = 404),
-        (status = 409), (status = 422)))]
+#[utoipa::path(delete, path = "/user/v1alpha1/annotation/{annotation_id}",
+    operation_id = "delete_annotation", tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    responses((status = 200, description = "The deleted annotation", body = AnnotationRow), (status = 403),
+        (status = 404), (status = 409), (status = 422)))]
 pub async fn delete(
     State(app): State<Shared>,
     reader: Reader,
@@ -153,10 +162,11 @@ pub async fn delete(
 }
 
 /// Makes a deleted annotation an active one.
-#[utoipa::path(post, path = "/user/v1alpha1/annotation/{annotation_id}/cancel_deletion", operation_id = "cancel_annotation_deletion",
-    tag = "annotations", params(("annotation_id" = Uuid, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "The active annotation", body = AnnotationRow), (status = 403), (status = 404),
-        (status = 409), (status = 422)))]
+#[utoipa::path(post, path = "/user/v1alpha1/annotation/{annotation_id}/cancel_deletion",
+    operation_id = "cancel_annotation_deletion", tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    responses((status = 200, description = "The active annotation", body = AnnotationRow), (status = 403),
+        (status = 404), (status = 409), (status = 422)))]
 pub async fn cancel_deletion(
     State(app): State<Shared>,
     reader: Reader,
@@ -169,7 +179,9 @@ pub async fn cancel_deletion(
 }
 
 /// What an annotation is, as it is sent.
-#[utoipa::path(get, path = "/user/v1alpha1/schema/annotation", operation_id = "annotation_schema", tag = "annotations",
+#[utoipa::path(get, path = "/user/v1alpha1/schema/annotation", operation_id = "annotation_schema",
+    tag = "annotations",
+    params(Checked<NoParams>),
     responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object)))]
 pub async fn annotation_schema(
     _reader: Reader,
@@ -181,7 +193,9 @@ pub async fn annotation_schema(
 }
 
 /// What a measurement configuration is.
-#[utoipa::path(get, path = "/user/v1alpha1/schema/measurement", operation_id = "measurement_schema", tag = "annotations",
+#[utoipa::path(get, path = "/user/v1alpha1/schema/measurement", operation_id = "measurement_schema",
+    tag = "annotations",
+    params(Checked<NoParams>),
     responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object)))]
 pub async fn measurement_schema(
     _reader: Reader,

@@ -18,6 +18,7 @@ use super::id_in_path;
 
 /// The caller's reflections, oldest first. Deleted ones are left out.
 #[utoipa::path(get, path = "/user/v1alpha1/reflection", operation_id = "list_reflections", tag = "people",
+    params(Checked<NoParams>),
     responses((status = 200, description = "Reflections", body = Vec<Reflection>)))]
 pub async fn list(
     State(app): State<Shared>,
@@ -32,8 +33,10 @@ pub async fn list(
 
 /// Makes a reflection.
 #[utoipa::path(post, path = "/user/v1alpha1/reflection", operation_id = "create_reflection", tag = "people",
+    params(Checked<NoParams>),
     request_body = ReflectionContent,
-    responses((status = 201, description = "The new reflection", body = Reflection), (status = 413), (status = 415), (status = 422)))]
+    responses((status = 201, description = "The new reflection", body = Reflection), (status = 413),
+        (status = 415), (status = 422)))]
 pub async fn create(
     State(app): State<Shared>,
     reader: Reader,
@@ -45,8 +48,9 @@ pub async fn create(
 }
 
 /// One of the caller's reflections, deleted or not.
-#[utoipa::path(get, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "get_reflection", tag = "people",
-    params(("reflection_id" = Uuid, Path)),
+#[utoipa::path(get, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "get_reflection",
+    tag = "people",
+    params(("reflection_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The reflection", body = Reflection), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
@@ -60,10 +64,12 @@ pub async fn one(
 }
 
 /// Puts what is sent in the place of what a reflection says.
-#[utoipa::path(put, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "replace_reflection", tag = "people",
-    params(("reflection_id" = Uuid, Path)), request_body = ReflectionContent,
-    responses((status = 200, description = "The reflection as it is then", body = Reflection), (status = 404), (status = 409),
-        (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(put, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "replace_reflection",
+    tag = "people",
+    params(("reflection_id" = Uuid, Path), Checked<NoParams>),
+    request_body = ReflectionContent,
+    responses((status = 200, description = "The reflection as it is then", body = Reflection),
+        (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace(
     State(app): State<Shared>,
     reader: Reader,
@@ -77,9 +83,11 @@ pub async fn replace(
 }
 
 /// Deletes a reflection. It can still be read by its id.
-#[utoipa::path(delete, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "delete_reflection", tag = "people",
-    params(("reflection_id" = Uuid, Path)),
-    responses((status = 200, description = "The deleted reflection", body = Reflection), (status = 404), (status = 409)))]
+#[utoipa::path(delete, path = "/user/v1alpha1/reflection/{reflection_id}",
+    operation_id = "delete_reflection", tag = "people",
+    params(("reflection_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The deleted reflection", body = Reflection), (status = 404),
+        (status = 409)))]
 pub async fn delete(
     State(app): State<Shared>,
     reader: Reader,

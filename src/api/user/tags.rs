@@ -18,6 +18,7 @@ use super::id_in_path;
 
 /// The caller's tags, oldest first.
 #[utoipa::path(get, path = "/user/v1alpha1/tag", operation_id = "list_tags", tag = "people",
+    params(Checked<NoParams>),
     responses((status = 200, description = "Tags", body = Vec<Tag>)))]
 pub async fn list(
     State(app): State<Shared>,
@@ -29,8 +30,11 @@ pub async fn list(
 }
 
 /// Makes a tag. A name that the caller has already: 409.
-#[utoipa::path(post, path = "/user/v1alpha1/tag", operation_id = "create_tag", tag = "people", request_body = NewTag,
-    responses((status = 201, description = "The new tag", body = Tag), (status = 409), (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(post, path = "/user/v1alpha1/tag", operation_id = "create_tag", tag = "people",
+    params(Checked<NoParams>),
+    request_body = NewTag,
+    responses((status = 201, description = "The new tag", body = Tag), (status = 409), (status = 413),
+        (status = 415), (status = 422)))]
 pub async fn create(
     State(app): State<Shared>,
     reader: Reader,
@@ -43,7 +47,8 @@ pub async fn create(
 
 /// One of the caller's tags.
 #[utoipa::path(get, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "get_tag", tag = "people",
-    params(("tag_id" = Uuid, Path)), responses((status = 200, description = "The tag", body = Tag), (status = 404)))]
+    params(("tag_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The tag", body = Tag), (status = 404)))]
 pub async fn by_id(
     State(app): State<Shared>,
     reader: Reader,
@@ -59,8 +64,9 @@ pub async fn by_id(
 }
 
 /// The caller's tag of this name.
-#[utoipa::path(get, path = "/user/v1alpha1/tag/name/{tag_name}", operation_id = "get_tag_by_name", tag = "people",
-    params(("tag_name" = String, Path)),
+#[utoipa::path(get, path = "/user/v1alpha1/tag/name/{tag_name}", operation_id = "get_tag_by_name",
+    tag = "people",
+    params(("tag_name" = String, Path), Checked<NoParams>),
     responses((status = 200, description = "The tag", body = Tag), (status = 404), (status = 422)))]
 pub async fn by_name(
     State(app): State<Shared>,
@@ -74,7 +80,7 @@ pub async fn by_name(
 
 /// Takes a tag away. Records keep it as they were recorded.
 #[utoipa::path(delete, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "delete_tag", tag = "people",
-    params(("tag_id" = Uuid, Path)),
+    params(("tag_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]
 pub async fn delete(
     State(app): State<Shared>,
