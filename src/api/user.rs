@@ -3,7 +3,6 @@
 pub mod annotations;
 pub mod info;
 pub mod preferences;
-pub mod preferences;
 pub mod reflections;
 pub mod sessions;
 pub mod tags;
