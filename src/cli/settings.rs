@@ -107,7 +107,7 @@ impl Settings {
         Ok(Self {
             interface: interface(sayings)?,
             identity: identity(sayings)?,
-            session_limit: parse::number(said("session_limit")?, 1)?,
+            session_limit: parse::number(said("limit_sessions")?, 1)?,
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,

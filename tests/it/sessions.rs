@@ -189,7 +189,7 @@ async fn a_name_is_a_short_text() {
 
 #[tokio::test]
 async fn nobody_opens_more_sessions_than_the_limit_and_who_tries_hears_of_it() {
-    let server = Setup::default().with("ALMANAC_SESSION_LIMIT", "3").start();
+    let server = Setup::default().with("ALMANAC_LIMIT_SESSIONS", "3").start();
     let person = server.person();
     let (session, _) = opened(&person, "second").await;
     opened(&person, "third").await;
