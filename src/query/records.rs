@@ -3,6 +3,7 @@
 //! Knows specs, snapshots and plans; knows nothing of HTTP or of how an answer is encoded.
 
 use std::marker::PhantomData;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::{SortOptions, max, min};
@@ -56,6 +57,33 @@ pub enum Order {
     #[default]
     Ascending,
     Descending,
+}
+
+/// A name that is no order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown sort '{0}'; use one of asc, desc")]
+pub struct UnknownOrder(String);
+
+impl Order {
+    pub const ALL: [Self; 2] = [Self::Ascending, Self::Descending];
+
+    /// The name by which it is asked for.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ascending => "asc",
+            Self::Descending => "desc",
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = UnknownOrder;
+
+    fn from_str(name: &str) -> Result<Self, UnknownOrder> {
+        let found = Self::ALL.into_iter().find(|order| order.name() == name);
+        found.ok_or_else(|| UnknownOrder(name.to_owned()))
+    }
 }
 
 /// What is asked of the records of a type. Equal specs give equal answers on equal data.
