@@ -4,6 +4,7 @@
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look
 //! exactly the same from here on.
 
+mod annotation;
 mod builtin;
 mod canonical;
 mod definition;
@@ -29,6 +30,7 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
+pub use annotation::AnnotationTraits;
 pub use canonical::{Canonical, respelt};
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};

@@ -1,7 +1,6 @@
 //! `GET /data/v1alpha1/insight`: what the last days show, with the questions that show it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use axum::extract::State;
@@ -15,7 +14,7 @@ use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Choice, FromParams, Params};
 use crate::auth::grants::Warden;
 use crate::auth::tokens::Reader;
 use crate::catalog::records::PartitionSummary;
@@ -58,13 +57,20 @@ impl FromStr for InsightReportVersion {
     type Err = UnknownVersion;
 
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
-        (text == "v0").then_some(Self::V0).ok_or(UnknownVersion)
+        let found = Self::all().into_iter().find(|version| version.name() == text);
+        found.ok_or(UnknownVersion)
     }
 }
 
-impl fmt::Display for InsightReportVersion {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("v0")
+impl Choice for InsightReportVersion {
+    fn all() -> Vec<Self> {
+        vec![Self::V0]
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::V0 => "v0",
+        }
     }
 }
 
@@ -76,7 +82,7 @@ pub struct InsightQuery {
 
 impl FromParams for InsightQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let _only_one: Option<InsightReportVersion> = params.choice("version");
+        let _only_one = params.choice_or("version", InsightReportVersion::V0);
         let as_of = params.instant("timestamp");
         if as_of.is_some_and(|moment| moment < MOMENTS.0 || moment > MOMENTS.1) {
             let message = format!("expected a moment from {} to {}", MOMENTS.0, MOMENTS.1);
@@ -192,8 +198,7 @@ pub struct SkippedEntry {
 /// What the caller's last days show beside those before. Every number can be had from the evidence; what has too
 /// little data is skipped.
 #[utoipa::path(get, path = "/data/v1alpha1/insight", tag = "data v1alpha1",
-    params(("timestamp" = Option<String>, Query, description = "The moment that the report speaks of, itself included; now if not given"),
-        ("version" = Option<String>, Query, description = "v0")),
+    params(Checked<InsightQuery>),
     responses((status = 200, description = "The report", body = InsightReport), (status = 422), (status = 429), (status = 504)))]
 pub async fn insight(
     State(app): State<Shared>,
@@ -314,7 +319,7 @@ async fn granted(
 
 fn shown(report: Report, person: PersonId, as_of: Instant, zone: Zone) -> InsightReport {
     InsightReport {
-        version: InsightReportVersion::V0.to_string(),
+        version: InsightReportVersion::V0.name().to_owned(),
         as_of: as_of.to_rfc3339(),
         time_zone: zone.name(),
         insights: report

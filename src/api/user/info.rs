@@ -14,6 +14,7 @@ use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
+use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::people::preferences::Preferences;
@@ -80,7 +81,12 @@ pub enum ServiceType {
 /// How much the person may have, and has.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Limits {
-    /// Open API sessions.
+    /// Deleted ones count, since they are kept.
+    pub annotations: Limit,
+    pub tags: Limit,
+    /// Deleted ones count, since they are kept.
+    pub reflections: Limit,
+    /// Open API sessions; those that are over make room.
     pub sessions: Limit,
 }
 
@@ -91,7 +97,8 @@ pub struct Limit {
 }
 
 /// Who the caller is, what they prefer, and how much they may have.
-#[utoipa::path(get, path = "/user/v1alpha1/info", tag = "people", params(("platform" = Option<String>, Query)),
+#[utoipa::path(get, path = "/user/v1alpha1/info", tag = "people",
+    params(Checked<InfoQuery>),
     responses((status = 200, description = "The caller", body = UserInfo)))]
 pub async fn info(
     State(app): State<Shared>,
@@ -105,6 +112,15 @@ pub async fn info(
     let known = app.catalog.person(person).await?;
     let known = known.ok_or_else(|| ApiError::internal("a person who was just made is not there"))?;
     let sessions = app.sessions.open_of(person).await?;
+    let counts = app.catalog.document_counts(person).await?;
+    let limits = app.limits;
+    let of = |kind: DocumentKind, limit: u64| Limit {
+        limit,
+        used: counts
+            .iter()
+            .find(|(counted, _)| *counted == kind)
+            .map_or(0, |(_, count)| *count),
+    };
     let info = UserInfo {
         userid: person.0,
         created: known.created_at.to_rfc3339(),
@@ -120,8 +136,11 @@ pub async fn info(
             service_type: ServiceType::FreeService,
         },
         limits: Limits {
+            annotations: of(DocumentKind::Annotation, limits.annotations),
+            tags: of(DocumentKind::Tag, limits.tags),
+            reflections: of(DocumentKind::Reflection, limits.reflections),
             sessions: Limit {
-                limit: app.sessions.limit(),
+                limit: limits.sessions,
                 used: sessions.len() as u64,
             },
         },

@@ -356,6 +356,27 @@ pub const SETTINGS: &[Entry] = &[
         "How long replaced objects stay for readers that began before",
     ),
     entry(
+        "limit_annotations",
+        "limit-annotations",
+        "ALMANAC_LIMIT_ANNOTATIONS",
+        "10000",
+        "Annotations that one person may keep, deleted ones included",
+    ),
+    entry(
+        "limit_tags",
+        "limit-tags",
+        "ALMANAC_LIMIT_TAGS",
+        "10000",
+        "Tags that one person may have",
+    ),
+    entry(
+        "limit_reflections",
+        "limit-reflections",
+        "ALMANAC_LIMIT_REFLECTIONS",
+        "1000",
+        "Reflections that one person may keep, deleted ones included",
+    ),
+    entry(
         "log",
         "log",
         "ALMANAC_LOG",

@@ -4,8 +4,8 @@
 //! annotations what a property is to the product: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`,
 //! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
 //! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
-//! several choices decides the column, and a list of objects is a list of structs), `x-version` (a list of
-//! numbers or a text, stored as text and read as a list).
+//! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
+//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -75,6 +75,9 @@ fn column_at(name: &str, property: &Value, depth: usize) -> Field {
     let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
     if flag("x-version") {
         return Field::new(name, dictionary_text(), true);
+    }
+    if flag("x-yes-no") {
+        return Field::new(name, ArrowType::Boolean, true);
     }
     let structs = flag("x-structs");
     let Some(kind) = kind_of(property).or_else(|| object_choice(property).filter(|_| structs)) else {
