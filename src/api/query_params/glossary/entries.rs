@@ -425,17 +425,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("home"),
     },
     Entry {
-        name: "window_size",
-        aliases: &[],
-        description: "Seconds to look back, and forward with include_after",
-        absent: "",
-        example: Whole(3600),
-    },
-    Entry {
         name: "version",
         aliases: &[],
         description: "The form of the report",
         absent: "",
         example: Text("v0"),
+    },
+    Entry {
+        name: "window_size",
+        aliases: &[],
+        description: "Seconds to look back, and forward with include_after",
+        absent: "",
+        example: Whole(3600),
     },
 ];
