@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
+use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -50,7 +51,7 @@ pub struct UserInfo {
     pub tier: &'static str,
     /// What to tell somebody who helps. It opens nothing.
     pub support_token: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = PreferencesDocument)]
     pub preferences: Map<String, Value>,
     pub service_status: ServiceStatus,
     pub limits: Limits,
