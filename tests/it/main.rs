@@ -32,6 +32,7 @@ mod failing_backends;
 mod full_disk;
 mod ingest;
 mod input;
+mod insight;
 mod model_based;
 mod places;
 mod preferences;
