@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::api::admission::Admission;
@@ -10,6 +11,7 @@ use crate::api::app::{App, Shared};
 use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::auth::grants::Grants;
+use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::assemble::Stores;
@@ -20,12 +22,14 @@ use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::CommitMeters;
 use crate::model::registry::Registry;
+use crate::people::files::{FileSettings, Files};
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
 use crate::query::places::geocoder::offline::Offline;
 use crate::query::places::geocoder::service::Service;
 use crate::query::records::Archive;
+use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
@@ -64,6 +68,7 @@ pub struct Foundations {
     pub catalog: Catalog,
     pub objects: ObjectStorage,
     pub verifier: Verifier,
+    pub tickets: Tickets,
     pub readiness: Box<dyn Readiness>,
 }
 
@@ -73,6 +78,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         catalog,
         objects,
         verifier,
+        tickets,
         readiness,
     } = foundations;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
@@ -114,8 +120,12 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         }
         None => Arc::new(Offline::default()),
     };
+    let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
     let app = Arc::new(App {
         verifier,
+        files: kept_files,
+        tickets,
+        uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),
@@ -155,6 +165,34 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         computing,
         spill,
     })
+}
+
+/// The files that people keep.
+fn kept_files(
+    settings: &Settings,
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+) -> Files {
+    let contents = Contents::new(
+        catalog.clone(),
+        objects.clone(),
+        Arc::clone(clock),
+        Arc::clone(ids),
+    );
+    let file_settings = FileSettings {
+        limits: settings.limits,
+        upload_lifetime: settings.files.upload_lifetime,
+        scanned: settings.files.clamd.is_some(),
+    };
+    Files::new(
+        catalog.clone(),
+        contents,
+        Arc::clone(clock),
+        Arc::clone(ids),
+        file_settings,
+    )
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {

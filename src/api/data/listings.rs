@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
+use crate::api::input::files::changes;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
@@ -54,7 +55,8 @@ pub async fn updates(
         .filter(|(data_type, _)| permit.windows_of(data_type).is_some())
         .map(|(data_type, count)| (data_type.as_str().to_owned(), json!(count)))
         .collect();
-    listing(&headers, &json!({ "data_types": counts, "file_changes": [] }))
+    let files = changes(&app, &reader, permit.owner(), query.range).await?;
+    listing(&headers, &json!({ "data_types": counts, "file_changes": files }))
 }
 
 /// Which types have records in the range, and from when to when.
