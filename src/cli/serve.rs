@@ -115,7 +115,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
         Ended::Interrupted => {
-            tracing::warn!("stopped: time ran out while requests were still being answered")
+            tracing::warn!("stopped: time ran out while requests were still being answered");
         }
     }
     Ok(())
