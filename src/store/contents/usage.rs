@@ -61,7 +61,8 @@ impl Usage {
             Change::Insert {
                 document,
                 links: Vec::new(),
-                limit: 1,
+                // A second one is refused because its id is taken, which is how it is noticed.
+                limit: u64::MAX,
             }
         } else {
             Change::Update {
