@@ -1,5 +1,6 @@
-//! What people make for themselves: their own data types and preferences. Knows the catalogue and the
-//! registry; knows nothing of HTTP or of stored rows.
+//! What people make for themselves: their own data types, their preferences, and what they share with whom.
+//! Knows the catalogue and the registry; knows nothing of HTTP or of stored rows.
 
 pub mod preferences;
+pub mod sharing;
 pub mod types;

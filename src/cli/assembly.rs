@@ -114,6 +114,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         }
         None => Arc::new(Offline::default()),
     };
+    let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let app = Arc::new(App {
         verifier,
         settings: interface,
@@ -140,7 +141,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         engine,
         clock,
         ids,
-        grants: Grants::each_to_their_own(),
+        grants,
         metrics,
         readiness,
         geocoder,

@@ -58,6 +58,20 @@ impl Windows {
         Self::new(self.0.iter().filter_map(cut))
     }
 
+    /// Whether one of them covers the whole of `range`.
+    #[must_use]
+    pub fn cover(&self, range: TimeRange) -> bool {
+        self.0
+            .iter()
+            .any(|window| window.start() <= range.start() && range.end() <= window.end())
+    }
+
+    /// Whether they cover all that `others` cover.
+    #[must_use]
+    pub fn cover_all(&self, others: &Self) -> bool {
+        others.0.iter().all(|other| self.cover(*other))
+    }
+
     /// Whether a moment lies in one of them.
     #[must_use]
     pub fn contain(&self, moment: Instant) -> bool {
@@ -139,6 +153,27 @@ pub struct ListPermit<Authority> {
 pub enum Visible {
     /// Every type, in these windows.
     EveryType(Windows),
+    /// What each of these shows; together where several show the same.
+    Granted(Vec<Opening>),
+}
+
+/// What one grant lets a listing show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// These types and all that is defined upon them; `None` is every type.
+    pub types: Option<Vec<TypeId>>,
+    pub windows: Windows,
+}
+
+impl Opening {
+    #[must_use]
+    pub fn shows(&self, data_type: &TypeId) -> bool {
+        self.types.as_ref().is_none_or(|types| {
+            types
+                .iter()
+                .any(|shown| shown == data_type || shown.as_str() == data_type.base())
+        })
+    }
 }
 
 impl<Authority> ListPermit<Authority> {
@@ -159,10 +194,26 @@ impl<Authority> ListPermit<Authority> {
 
     /// Where rows of `data_type` may be counted; `None` when its existence is not to be told.
     #[must_use]
-    pub const fn windows_of(&self, _data_type: &TypeId) -> Option<&Windows> {
+    pub fn windows_of(&self, data_type: &TypeId) -> Option<Windows> {
         match &self.visible {
-            Visible::EveryType(windows) => Some(windows),
+            Visible::EveryType(windows) => Some(windows.clone()),
+            Visible::Granted(openings) => {
+                let mut shown = openings
+                    .iter()
+                    .filter(|opening| opening.shows(data_type))
+                    .peekable();
+                shown.peek()?;
+                Some(Windows::new(
+                    shown.flat_map(|opening| opening.windows.as_slice().iter().copied()),
+                ))
+            }
         }
+    }
+
+    /// Whether what is listed is another person's, who showed it.
+    #[must_use]
+    pub const fn is_granted(&self) -> bool {
+        matches!(self.visible, Visible::Granted(_))
     }
 }
 
