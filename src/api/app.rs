@@ -14,6 +14,7 @@ use crate::ingest::intake::IntakeStores;
 use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
+use crate::people::sharing::Sharing;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
@@ -26,6 +27,8 @@ pub struct App {
     pub ids: Arc<dyn IdSource>,
     pub verifier: Verifier,
     pub grants: Grants,
+    /// Shares and groups, and the log of what was read.
+    pub sharing: Sharing,
     pub metrics: Metrics,
     pub readiness: Box<dyn Readiness>,
     /// What can be recorded: the built-in types and each person's own.

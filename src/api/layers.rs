@@ -5,5 +5,7 @@
 pub mod arrival;
 pub mod compression;
 pub mod cors;
+pub mod disclosure;
 pub mod frame;
+pub mod participants;
 pub mod wall;

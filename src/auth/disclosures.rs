@@ -73,6 +73,12 @@ impl Disclosures {
         self.participation.get()
     }
 
+    /// The person that the request is about, where it names `owner` or nobody.
+    #[must_use]
+    pub fn subject_of(&self, owner: Option<PersonId>) -> Option<PersonId> {
+        self.participation().map(|participation| participation.person).or(owner)
+    }
+
     /// A request is about one participant.
     pub(super) fn participate(&self, participation: Participation) -> &Participation {
         self.participation.get_or_init(|| participation)

@@ -59,6 +59,22 @@ pub enum Denied {
     Catalog(#[from] CatalogError),
 }
 
+/// The moments that a request names, which a group's owner is held to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    pub start: Option<Instant>,
+    pub end: Option<Instant>,
+}
+
+impl Stated {
+    fn lies_inside(self, window: TimeRange) -> bool {
+        let inside = |moment: Option<Instant>| {
+            moment.is_none_or(|moment| window.start() <= moment && moment <= window.end())
+        };
+        inside(self.start) && inside(self.end)
+    }
+}
+
 /// Which files of one person may be read. Made only here.
 #[derive(Debug)]
 pub struct ReadableFiles {
@@ -103,7 +119,7 @@ impl Grants {
         let named = self.canonical(data_type);
         let (windows, grants) = if let Some(participation) = participation(reader, owner) {
             (participation.windows_of(&named, range), Vec::new())
-        } else if reader.person() == owner {
+        } else if reader.owns(owner) {
             return Ok(permit(Windows::new([range])));
         } else {
             let given = self.given(reader, owner).await?;
@@ -130,7 +146,7 @@ impl Grants {
         let permit = |visible| ListPermit::given(&self.warden, owner, visible);
         let (openings, grants) = if let Some(participation) = participation(reader, owner) {
             (vec![participation.opening(range)], Vec::new())
-        } else if reader.person() == owner {
+        } else if reader.owns(owner) {
             return Ok(permit(Visible::EveryType(Windows::new([range]))));
         } else {
             let given = self.given(reader, owner).await?;
@@ -164,7 +180,7 @@ impl Grants {
         age: FileAge,
         moment: Instant,
     ) -> Result<(), Denied> {
-        if reader.person() == owner && reader.disclosures().participation().is_none() {
+        if reader.owns(owner) {
             return Ok(());
         }
         let given = self.given(reader, owner).await?;
@@ -194,7 +210,7 @@ impl Grants {
         owner: PersonId,
         folder: &str,
     ) -> Result<ReadableFiles, Denied> {
-        if reader.person() == owner && reader.disclosures().participation().is_none() {
+        if reader.owns(owner) {
             return Ok(ReadableFiles { owner, shared: None });
         }
         let mut given = self.given(reader, owner).await?;
@@ -216,22 +232,20 @@ impl Grants {
     }
 
     /// The person whom `reader`'s group knows as `participant`. What is asked of them from now on in this request is
-    /// asked as the owner of the group. `stated` is the range that the request names, which must lie inside the
-    /// group's.
+    /// asked as the owner of the group. What the request states must lie inside the group's time.
     pub async fn participant(
         &self,
         reader: &Reader,
         group: Uuid,
         participant: Uuid,
-        stated: Option<TimeRange>,
+        stated: Stated,
     ) -> Result<PersonId, Denied> {
         let found = self.participation(reader.person(), group, participant).await?;
         let participation = reader.disclosures().participate(found.ok_or(Refused)?);
         if (participation.group, participation.participant) != (group, participant) {
             return Err(Refused.into());
         }
-        let inside = Windows::new([participation.window]);
-        if stated.is_some_and(|stated| !stated.is_empty() && !inside.cover(stated)) {
+        if !stated.lies_inside(participation.window) {
             return Err(Denied::BeyondGroup(participation.window));
         }
         Ok(participation.person)

@@ -58,6 +58,19 @@ impl Reader {
         self.identity.person
     }
 
+    /// Whom a request is about that names `owner`, or nobody: then a participant of a group whom the reader knows by
+    /// that alone, or the reader.
+    #[must_use]
+    pub fn asks_about(&self, owner: Option<PersonId>) -> PersonId {
+        self.disclosures.subject_of(owner).unwrap_or(self.person())
+    }
+
+    /// Whether what is read of `owner` in this request is the reader's own.
+    #[must_use]
+    pub fn owns(&self, owner: PersonId) -> bool {
+        self.person() == owner && self.disclosures.participation().is_none()
+    }
+
     /// What the request was permitted to read of others.
     #[must_use]
     pub fn disclosures(&self) -> &Disclosures {

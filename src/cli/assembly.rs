@@ -20,6 +20,8 @@ use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::CommitMeters;
 use crate::model::registry::Registry;
+use crate::people::sharing::access_log::AccessLog;
+use crate::people::sharing::{Sharing, SharingLimits};
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
@@ -52,6 +54,8 @@ pub struct Assembly {
     pub snapshots: Snapshots,
     pub files: PieceFiles,
     pub committing: JoinHandle<()>,
+    /// Writes the access log.
+    pub logging: JoinHandle<()>,
     /// Where plans run; to be shut down last.
     pub computing: Runtime,
     /// Where plans spill to; to be removed when none runs any more.
@@ -114,6 +118,14 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         }
         None => Arc::new(Offline::default()),
     };
+    let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
+    let sharing = Sharing::new(
+        catalog.clone(),
+        Arc::clone(&clock),
+        Arc::clone(&ids),
+        log,
+        SharingLimits::default(),
+    );
     let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let app = Arc::new(App {
         verifier,
@@ -142,6 +154,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         clock,
         ids,
         grants,
+        sharing,
         metrics,
         readiness,
         geocoder,
@@ -153,6 +166,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         snapshots,
         files,
         committing,
+        logging,
         computing,
         spill,
     })

@@ -112,10 +112,13 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
 
 /// Ends what works in the background, after the last request.
 async fn close(assembly: Assembly) {
-    // The committing task ends when nobody can reach its queue any more.
+    // These tasks end when nobody can reach their queues any more.
     drop(assembly.app);
     if let Err(error) = assembly.committing.await {
         tracing::error!(%error, "the committing task failed");
+    }
+    if let Err(error) = assembly.logging.await {
+        tracing::error!(%error, "the task of the access log failed");
     }
     assembly.catalog.close().await;
     assembly.computing.shutdown_background();
