@@ -56,7 +56,9 @@ pub fn also_of_participants<S: Clone + Send + Sync + 'static>(
         }
         let refused = RefOr::T(Response::new(""));
         let responses = &mut operation.responses.responses;
-        responses.entry(StatusCode::FORBIDDEN.as_str().to_owned()).or_insert(refused);
+        responses
+            .entry(StatusCode::FORBIDDEN.as_str().to_owned())
+            .or_insert(refused);
     });
     OpenApiRouter::new()
         .routes((schemas, paths, methods))

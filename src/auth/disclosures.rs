@@ -76,7 +76,9 @@ impl Disclosures {
     /// The person that the request is about, where it names `owner` or nobody.
     #[must_use]
     pub fn subject_of(&self, owner: Option<PersonId>) -> Option<PersonId> {
-        self.participation().map(|participation| participation.person).or(owner)
+        self.participation()
+            .map(|participation| participation.person)
+            .or(owner)
     }
 
     /// A request is about one participant.

@@ -115,12 +115,12 @@ impl Grants {
         data_type: &TypeId,
         range: TimeRange,
     ) -> Result<Readable, Denied> {
-        let permit = |windows| ReadPermit::given(&self.warden, owner, data_type.clone(), windows);
         let named = self.canonical(data_type);
         let (windows, grants) = if let Some(participation) = participation(reader, owner) {
             (participation.windows_of(&named, range), Vec::new())
         } else if reader.owns(owner) {
-            return Ok(permit(Windows::new([range])));
+            let windows = Windows::new([range]);
+            return Ok(ReadPermit::given(&self.warden, owner, data_type.clone(), windows));
         } else {
             let given = self.given(reader, owner).await?;
             windows_of(&given, &named, range)
@@ -133,7 +133,14 @@ impl Grants {
             windows: windows.clone(),
             grants,
         });
-        Ok(permit(windows))
+        let person = reader.person();
+        Ok(ReadPermit::shared(
+            &self.warden,
+            person,
+            owner,
+            data_type.clone(),
+            windows,
+        ))
     }
 
     /// What of `owner` a listing over `range` may show to `reader`.
@@ -143,11 +150,11 @@ impl Grants {
         owner: PersonId,
         range: TimeRange,
     ) -> Result<ReadableTypes, Denied> {
-        let permit = |visible| ListPermit::given(&self.warden, owner, visible);
         let (openings, grants) = if let Some(participation) = participation(reader, owner) {
             (vec![participation.opening(range)], Vec::new())
         } else if reader.owns(owner) {
-            return Ok(permit(Visible::EveryType(Windows::new([range]))));
+            let visible = Visible::EveryType(Windows::new([range]));
+            return Ok(ListPermit::given(&self.warden, owner, visible));
         } else {
             let given = self.given(reader, owner).await?;
             let openings = given.iter().map(|given| given.terms.opening(range)).collect();
@@ -167,7 +174,11 @@ impl Grants {
             requested: range,
             grants,
         });
-        Ok(permit(Visible::Granted(openings)))
+        Ok(ListPermit::shared(
+            &self.warden,
+            owner,
+            Visible::Granted(openings),
+        ))
     }
 
     /// Whether `reader` may read a version of `owner`'s file at `path` that was uploaded at `moment`: where the share

@@ -275,12 +275,6 @@ impl<Authority> ListPermit<Authority> {
             }
         }
     }
-
-    /// Whether what is listed is another person's, who showed it.
-    #[must_use]
-    pub const fn is_granted(&self) -> bool {
-        matches!(self.visible, Visible::Granted(_))
-    }
 }
 
 impl<Authority> fmt::Debug for ListPermit<Authority> {

@@ -37,6 +37,7 @@ mod preferences;
 mod running;
 mod selector;
 mod series;
+mod sharing;
 mod sleep;
 mod streaming;
 mod types_round_trip;

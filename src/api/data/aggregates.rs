@@ -187,7 +187,7 @@ async fn aggregate(
     measure: AggregateMeasure,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.selection.owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(query.selection.owner);
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(asked.data_type), query.range)
@@ -236,7 +236,7 @@ async fn aggregate(
         measure,
         group: query.group,
         order: query.selection.order,
-        clipped: reader.person() != owner,
+        clipped: !reader.owns(owner),
         chosen_sources,
     };
     let prepared = app.archive.aggregate(&permit, &sources, &spec).await?;

@@ -10,11 +10,14 @@ use crate::api::app::{App, Shared};
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::DataType;
-use crate::model::time::{Instant, TimeRange};
-use crate::people::types::Named;
+use crate::model::time::TimeRange;
+use crate::people::types::{Named, TypesError};
+
+use super::shared_types::{self, SHARED_TYPE};
 
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", responses((status = 200, description = "Data types", body = Vec<Object>)))]
@@ -68,7 +71,9 @@ pub async fn catalog(
     Checked(query): Checked<CatalogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = listed_owner(&app, &reader, query.owner).await?;
+    let permit = listed_types(&app, &reader, query.owner).await?;
+    let owner = permit.owner();
+    let shared = shared_types::shared_with(&app, &permit, &query.data_type).await?;
     let mut types = Vec::new();
     if query.data_type.is_empty() {
         types.extend(app.types.registry().types().iter().cloned());
@@ -82,8 +87,13 @@ pub async fn catalog(
         );
     }
     for name in &query.data_type {
-        types.push(app.types.find(owner, name).await?.data_type);
+        shared_types::refuse_hidden(&app, &permit, name)?;
+        match app.types.find(owner, name).await {
+            Err(TypesError::Unknown(_)) if shared_types::is_among(&shared, name) => {}
+            found => types.push(found?.data_type),
+        }
     }
+    types.retain(|data_type| permit.windows_of(&data_type.id).is_some());
     let asked = |data_type: &DataType| {
         query.category.is_empty()
             || query
@@ -91,11 +101,22 @@ pub async fn catalog(
                 .iter()
                 .any(|category| data_type.categories.contains(category))
     };
+    let entry = |data_type: &DataType| {
+        if permit.is_own() {
+            data_type.catalog_entry(owner)
+        } else {
+            data_type.shared_entry(owner)
+        }
+    };
     let entries = types
         .iter()
-        .filter(|data_type| asked(data_type))
-        .map(|data_type| data_type.catalog_entry(owner));
-    listing(&headers, &entries.collect::<Vec<Value>>())
+        .filter(|data_type| asked(data_type) || (!permit.is_own() && wants_shared(&query.category)))
+        .map(|data_type| entry(data_type));
+    let shared = shared
+        .iter()
+        .filter(|(_, data_type)| asked(data_type) || wants_shared(&query.category))
+        .map(|(sharer, data_type)| data_type.shared_entry(*sharer));
+    listing(&headers, &entries.chain(shared).collect::<Vec<Value>>())
 }
 
 /// Whose type a path names.
@@ -123,9 +144,11 @@ pub async fn catalog_entry(
     Checked(query): Checked<EntryQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = listed_owner(&app, &reader, query.owner).await?;
+    let permit = listed_types(&app, &reader, query.owner).await?;
+    shared_types::refuse_hidden(&app, &permit, &data_type)?;
+    let owner = permit.owner();
     let named = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, &named.data_type.detailed_entry(owner))
+    listing(&headers, &named.data_type.detailed_entry(owner, !permit.is_own()))
 }
 
 /// The JSON Schema of one type's records.
@@ -139,7 +162,9 @@ pub async fn catalog_schema(
     Checked(query): Checked<EntryQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = listed_owner(&app, &reader, query.owner).await?;
+    let permit = listed_types(&app, &reader, query.owner).await?;
+    shared_types::refuse_hidden(&app, &permit, &data_type)?;
+    let owner = permit.owner();
     let named = of_version(&app, owner, &data_type, &api_version).await?;
     listing(&headers, named.data_type.schema.as_ref())
 }
@@ -157,10 +182,19 @@ async fn of_version(app: &App, owner: PersonId, name: &str, api_version: &str) -
     )))
 }
 
-/// The person whose types are listed, if the reader may see them.
-async fn listed_owner(app: &App, reader: &Reader, owner: Option<PersonId>) -> Result<PersonId, ApiError> {
+/// The person whose types are listed, and which of them the reader may see.
+async fn listed_types(
+    app: &App,
+    reader: &Reader,
+    owner: Option<PersonId>,
+) -> Result<ReadableTypes, ApiError> {
     let owner = owner.unwrap_or_else(|| reader.person());
-    let always =
-        TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time is inverted"))?;
-    Ok(app.grants.readable_types(reader, owner, always).await?.owner())
+    Ok(app
+        .grants
+        .readable_types(reader, owner, TimeRange::ALWAYS)
+        .await?)
+}
+
+fn wants_shared(categories: &[String]) -> bool {
+    categories.iter().any(|category| category == SHARED_TYPE)
 }

@@ -52,14 +52,10 @@ pub(super) struct Selection {
 
 impl Selection {
     pub(super) fn read(params: &mut Params<'_>) -> Self {
-        for name in ["pool_id", "participant_id"] {
-            if params.text(name).is_some() {
-                params.fault(
-                    name,
-                    "value_error",
-                    "groups are not available yet; leave this parameter out",
-                );
-            }
+        // Whom they mean was found out before this route was reached.
+        let (group, participant) = (params.uuid("pool_id"), params.uuid("participant_id"));
+        if group.is_some() && participant.is_none() {
+            params.fault("participant_id", "missing", "name a participant of the group");
         }
         let texts = params.repeated("filter");
         let conditions = parse_all(&texts).unwrap_or_else(|error| {
@@ -144,7 +140,7 @@ async fn records(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(query.owner);
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(data_type), query.range)
@@ -206,7 +202,7 @@ pub async fn latest_event(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(query.owner);
     let permit = app
         .grants
         .windows(&reader, owner, &TypeId::new(&data_type), query.range)
@@ -250,7 +246,7 @@ pub async fn event_summary(
     Checked(LatestQuery { query }): Checked<LatestQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(query.owner);
     let permit = app
         .grants
         .windows(&reader, owner, &TypeId::new(&data_type), query.range)

@@ -13,7 +13,7 @@ const EVERYBODY: [StatusCode; 3] = [
     StatusCode::SERVICE_UNAVAILABLE,
 ];
 
-/// Taken by every operation that takes `filter`, for as long as there are no groups.
+/// Taken by every operation that takes `filter`: a participant of a group of the caller's, in the place of a person.
 const GROUPS: [&str; 2] = ["pool_id", "participant_id"];
 
 /// `routes`, all of which may also answer with `statuses`.
@@ -90,7 +90,7 @@ fn name_groups(operation: &mut Operation) {
             .name(name)
             .parameter_in(ParameterIn::Query)
             .required(Required::False)
-            .description(Some("Groups are not available yet: 422"))
+            .description(Some("A participant of a group of the caller's, named by both"))
             .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
             .build();
         operation

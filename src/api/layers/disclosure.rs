@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as Moment};
 
-use axum::body::{Body, Bytes, BodyDataStream, HttpBody as _};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -58,7 +58,9 @@ pub async fn disclosure(State(app): State<Shared>, request: Request, next: Next)
     let endpoint = request
         .extensions()
         .get::<MatchedPath>()
-        .map_or_else(String::new, |route| format!("{} {}", request.method(), route.as_str()));
+        .map_or_else(String::new, |route| {
+            format!("{} {}", request.method(), route.as_str())
+        });
     let response = next.run(request).await;
     let Some(reader) = reader else {
         return response;

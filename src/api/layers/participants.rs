@@ -68,7 +68,11 @@ fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
         params.fault("pool_id", "missing", "a participant is one of a group; name it");
     }
     if params.has("svc_userid") {
-        params.fault("svc_userid", "value_error", "name a person or a participant, not both");
+        params.fault(
+            "svc_userid",
+            "value_error",
+            "name a person or a participant, not both",
+        );
     }
     let faults: Vec<_> = params
         .into_faults()

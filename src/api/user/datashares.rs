@@ -186,7 +186,10 @@ fn share_id(text: &str) -> Result<Uuid, ApiError> {
 }
 
 /// A member that was sent, be it as null.
-#[expect(clippy::option_option, reason = "absent, null and a value are three things to say")]
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and a value are three things to say"
+)]
 pub(super) fn sent<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -196,7 +199,10 @@ where
 }
 
 /// The moment that a bound names. A bound without an offset would mean another moment to whoever reads it next.
-#[expect(clippy::option_option, reason = "absent, null and a value are three things to say")]
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and a value are three things to say"
+)]
 pub(super) fn bound(
     faults: &mut Vec<Fault>,
     member: &str,

@@ -63,3 +63,5 @@ async fn a_listing_of_ones_own_shows_every_type() {
         .unwrap();
     assert_eq!(permit.windows_of(&heart_rate()), Some(Windows::new([range()])));
 }
+
+mod model;

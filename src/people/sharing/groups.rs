@@ -356,8 +356,12 @@ fn built_in(registry: &Registry, listed: &[String], faults: &mut Vec<Fault>) -> 
             continue;
         }
         let unknown = || {
-            Fault::new(loc.clone(), "value_error", format!("{text:?} is not a built-in data type"))
-                .with_value(text.as_str())
+            Fault::new(
+                loc.clone(),
+                "value_error",
+                format!("{text:?} is not a built-in data type"),
+            )
+            .with_value(text.as_str())
         };
         faults.push(fault_of(&loc, text, LONGEST_LINE).unwrap_or_else(unknown));
     }

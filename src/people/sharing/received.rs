@@ -1,10 +1,12 @@
 //! Shares as those see them who may use them.
 
+use std::collections::BTreeMap;
+
 use uuid::Uuid;
 
 use crate::catalog::granting::SHARED_WITH_GROUP;
 use crate::model::ids::PersonId;
-use crate::model::permit::Windows;
+use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 
@@ -47,6 +49,19 @@ impl Sharing {
         received.retain(|received| received.sharer != reader);
         received.sort_by_key(|received| (received.sharer, received.share, received.group));
         Ok(received)
+    }
+
+    /// What listings about each sharer may show to `reader`, over all time.
+    pub async fn openings_for(
+        &self,
+        reader: PersonId,
+    ) -> Result<BTreeMap<PersonId, Vec<Opening>>, SharingError> {
+        let mut openings: BTreeMap<PersonId, Vec<Opening>> = BTreeMap::new();
+        for received in self.received(reader).await? {
+            let opening = received.terms.opening(TimeRange::ALWAYS);
+            openings.entry(received.sharer).or_default().push(opening);
+        }
+        Ok(openings)
     }
 
     /// Gives up what `grant` gives to `reader`, or takes it back from a group if the share is `reader`'s own.
