@@ -51,7 +51,7 @@ fn questions() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .merge(also_of_participants(routes!(samples::metric_samples)))
         .merge(also_of_participants(routes!(series::metric_time_series)))
-        .routes(routes!(series::time_series_grouped))
+        .merge(also_of_participants(routes!(series::time_series_grouped)))
         .merge(also_of_participants(routes!(
             locations::platform_location_updates
         )))

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::api::admission::Busy;
-use crate::auth::grants::Denied;
+use crate::auth::grants::{Denied, Refused};
 use crate::catalog::CatalogError;
 use crate::model::faults::Fault;
 use crate::store::StoreError;
@@ -272,6 +272,12 @@ impl From<Fault> for ApiError {
 impl From<Vec<Fault>> for ApiError {
     fn from(faults: Vec<Fault>) -> Self {
         Self::invalid_all(faults)
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        Denied::from(refused).into()
     }
 }
 

@@ -8,8 +8,9 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Deprecated, RefOr, Required, Response};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
-/// Where people's data is read.
+/// Where the data of people is read: of those in the path, and of those in the query.
 const OF_PERSON: &str = "/data/v0/{svc_userid}/";
+const BY_QUERY: &str = "/data/v0/";
 /// Where the same data of a group's participant is.
 const OF_PARTICIPANT: &str = "/data/v0/pool/{group_id}/participant/{participant_id}/";
 
@@ -38,7 +39,9 @@ pub fn also_of_participants<S: Clone + Send + Sync + 'static>(
     routes: UtoipaMethodRouter<S>,
 ) -> OpenApiRouter<S> {
     let (schemas, paths, methods) = routes.clone();
-    let paths = renamed(paths, OF_PERSON, OF_PARTICIPANT, |operation| {
+    let is_in_path = paths.paths.keys().all(|path| path.starts_with(OF_PERSON));
+    let from = if is_in_path { OF_PERSON } else { BY_QUERY };
+    let paths = renamed(paths, from, OF_PARTICIPANT, |operation| {
         name_apart(operation, "of_participant");
         let parameters = operation.parameters.get_or_insert_default();
         parameters.retain(|parameter| !matches!(parameter, RefOr::T(known) if known.name == "svc_userid"));

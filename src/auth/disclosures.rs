@@ -23,6 +23,8 @@ pub struct Disclosure {
     pub windows: Windows,
     /// The ids of the grants behind it. Empty for a reader who owns the group.
     pub grants: Vec<Uuid>,
+    /// The group whose owner asked, as such.
+    pub group: Option<Uuid>,
 }
 
 /// What a decision is about.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::catalog::documents::DocumentKind;
-use crate::catalog::granting::{Grant, PARTICIPATES_AS};
+use crate::catalog::granting::{Grant, MEMBER_OF, PARTICIPATES_AS};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::model::permit::{ListPermit, Opening, ReadPermit, Visible, Windows};
@@ -132,6 +132,7 @@ impl Grants {
             requested: range,
             windows: windows.clone(),
             grants,
+            group: group_of(reader, owner),
         });
         let person = reader.person();
         Ok(ReadPermit::shared(
@@ -173,6 +174,7 @@ impl Grants {
             subject: Subject::Listing(openings.clone()),
             requested: range,
             grants,
+            group: group_of(reader, owner),
         });
         Ok(ListPermit::shared(
             &self.warden,
@@ -210,6 +212,7 @@ impl Grants {
             requested,
             windows: Windows::new([requested]),
             grants,
+            group: None,
         });
         Ok(())
     }
@@ -235,6 +238,7 @@ impl Grants {
             requested: TimeRange::ALWAYS,
             windows: Windows::new(given.iter().map(|given| given.terms.window())),
             grants: given.iter().map(|given| given.id).collect(),
+            group: None,
         });
         Ok(ReadableFiles {
             owner,
@@ -260,6 +264,59 @@ impl Grants {
             return Err(Denied::BeyondGroup(participation.window));
         }
         Ok(participation.person)
+    }
+
+    /// The permits for `data_type` of all members of a group that `reader` owns, for one question over all of them.
+    /// `range` must lie inside the group's time.
+    pub async fn members(
+        &self,
+        reader: &Reader,
+        group: Uuid,
+        data_type: &TypeId,
+        range: TimeRange,
+    ) -> Result<Vec<Readable>, Denied> {
+        let found = self.catalog.document(DocumentKind::Group, group).await?;
+        let members = self.catalog.documents_linked(MEMBER_OF, &[group]).await?;
+        let found = found
+            .filter(|found| found.person == reader.person())
+            .ok_or(Refused)?;
+        let terms = Group::of(&found)?;
+        let named = self.canonical(data_type);
+        let opening = Opening {
+            types: Some(terms.types()),
+            windows: Windows::new([terms.window()]).within(range),
+        };
+        if !opening.shows(&named) {
+            return Err(Refused.into());
+        }
+        let stated = Stated {
+            start: Some(range.start()),
+            end: Some(range.end()),
+        };
+        if !stated.lies_inside(terms.window()) {
+            return Err(Denied::BeyondGroup(terms.window()));
+        }
+        let mut permits = Vec::with_capacity(members.len());
+        for owner in members.iter().map(|member| member.person) {
+            let windows = opening.windows.clone();
+            reader.disclosures().note(Disclosure {
+                owner,
+                subject: Subject::Type(named.clone()),
+                requested: range,
+                windows: windows.clone(),
+                grants: Vec::new(),
+                group: Some(group),
+            });
+            let person = reader.person();
+            permits.push(ReadPermit::shared(
+                &self.warden,
+                person,
+                owner,
+                data_type.clone(),
+                windows,
+            ));
+        }
+        Ok(permits)
     }
 
     /// Whether all that a request was given of others may still be read.
@@ -391,6 +448,10 @@ impl Participation {
 fn participation(reader: &Reader, owner: PersonId) -> Option<&Participation> {
     let participation = reader.disclosures().participation();
     participation.filter(|participation| participation.person == owner)
+}
+
+fn group_of(reader: &Reader, owner: PersonId) -> Option<Uuid> {
+    participation(reader, owner).map(|participation| participation.group)
 }
 
 /// The union of the grants' windows inside `range`, and the grants that have a part in it; `None` when none is for

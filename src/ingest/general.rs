@@ -163,7 +163,7 @@ impl<'c, 'a> Reading<'c, 'a> {
                 *given = Some(Given {
                     name: name.clone(),
                     raw,
-                })
+                });
             }
             None => return,
         }
@@ -335,7 +335,7 @@ impl<'c, 'a> Reading<'c, 'a> {
                     match rest {
                         Some(rest) => self.keep_rest(&known.name, &rest),
                         None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => {
-                            repeatable.push((position, given.raw))
+                            repeatable.push((position, given.raw));
                         }
                         None => {}
                     }
@@ -386,15 +386,14 @@ impl<'c, 'a> Reading<'c, 'a> {
                 rules.mark(&mut facts, name, &value);
             }
         }
-        let is_definition = |source: &&str| context.definition_of(source).is_some();
+        let definition = |source: &str| Some(context.source_of(context.definition_of(source)?));
         FoundSource {
             key: source_key(&facts).into_owned(),
             name: facts.source_name.map(str::to_owned),
             class: rules.classify(&facts).code(),
             source_id: sources()
-                .find(is_definition)
-                .or_else(|| sources().next())
-                .map(str::to_owned),
+                .find_map(definition)
+                .or_else(|| sources().next().map(str::to_owned)),
         }
     }
 

@@ -22,30 +22,15 @@ use crate::model::ids::{IdSource, PersonId};
 
 use access_log::AccessLog;
 
+use super::limits::PersonLimits;
+
 /// Shares, groups and memberships. Lives as long as the process.
 pub struct Sharing {
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     log: AccessLog,
-    limits: SharingLimits,
-}
-
-/// The most that one person may have of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharingLimits {
-    pub shares: u64,
-    /// Groups of one's own, and memberships.
-    pub groups: u64,
-}
-
-impl Default for SharingLimits {
-    fn default() -> Self {
-        Self {
-            shares: 1_000,
-            groups: 1_000,
-        }
-    }
+    limits: PersonLimits,
 }
 
 /// To whom a share is given.
@@ -82,7 +67,7 @@ impl Sharing {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
         log: AccessLog,
-        limits: SharingLimits,
+        limits: PersonLimits,
     ) -> Self {
         Self {
             catalog,

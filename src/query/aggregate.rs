@@ -7,6 +7,7 @@
 mod amounts;
 mod from_cells;
 mod groups;
+pub mod over_people;
 mod period;
 
 use std::collections::BTreeSet;
@@ -43,6 +44,7 @@ use crate::model::zone::Zone;
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
+use super::definitions;
 use super::filter::{Condition, FilterError};
 use super::records::{Archive, Order, Prepared, QueryError, Source, bind_all};
 use super::together::{align, common_schema};
@@ -214,6 +216,7 @@ impl<Authority> Archive<Authority> {
         let versions = partitions
             .into_iter()
             .zip(snapshots.iter().map(|snapshot| snapshot.version))
+            .chain(definitions::versions(sources))
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));

@@ -1,7 +1,9 @@
 //! What can be recorded and read: the catalogues.
 
+use std::sync::Arc;
+
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
@@ -13,14 +15,16 @@ use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::DataType;
+use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry};
 use crate::model::time::TimeRange;
-use crate::people::types::{Named, TypesError};
+use crate::people::annotations::AnnotationRow;
+use crate::people::types::TypesError;
 
 use super::shared_types::{self, SHARED_TYPE};
 
 /// All data types as a plain list.
-#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", responses((status = 200, description = "Data types", body = Vec<Object>)))]
+#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<NoParams>),
+    responses((status = 200, description = "Data types", body = [ListEntry])))]
 pub async fn data_types(
     State(app): State<Shared>,
     reader: Reader,
@@ -40,6 +44,8 @@ pub async fn data_types(
             .filter(|own| !own.definition.deprecated)
             .map(|own| own.data_type.list_entry()),
     );
+    let annotations = live_annotations(&app, reader.person()).await?;
+    entries.extend(annotations.iter().map(|data_type| data_type.list_entry()));
     listing(&headers, &entries)
 }
 
@@ -63,8 +69,9 @@ impl FromParams for CatalogQuery {
 
 /// The types that the caller has: built in, own and shared.
 #[utoipa::path(get, path = "/data/v1/catalog", tag = "catalogue",
-    params(("data_type" = Option<String>, Query), ("category" = Option<String>, Query), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Catalogue entries", body = Vec<Object>), (status = 404)))]
+    params(Checked<CatalogQuery>),
+    responses((status = 200, description = "Catalogue entries", body = [CatalogEntry]), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog(
     State(app): State<Shared>,
     reader: Reader,
@@ -85,12 +92,14 @@ pub async fn catalog(
                 .filter(|own| !own.definition.deprecated)
                 .map(|own| own.data_type),
         );
+        types.extend(live_annotations(&app, owner).await?);
     }
     for name in &query.data_type {
         shared_types::refuse_hidden(&app, &permit, name)?;
-        match app.types.find(owner, name).await {
-            Err(TypesError::Unknown(_)) if shared_types::is_among(&shared, name) => {}
-            found => types.push(found?.data_type),
+        match catalogued(&app, owner, name).await {
+            Err(unknown)
+                if unknown.status() == StatusCode::NOT_FOUND && shared_types::is_among(&shared, name) => {}
+            found => types.push(found?),
         }
     }
     types.retain(|data_type| permit.windows_of(&data_type.id).is_some());
@@ -101,20 +110,17 @@ pub async fn catalog(
                 .iter()
                 .any(|category| data_type.categories.contains(category))
     };
-    let entry = |data_type: &DataType| {
+    let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared(&query.category);
+    let entries = types.iter().filter_map(|data_type| {
         if permit.is_own() {
-            data_type.catalog_entry(owner)
+            asked(data_type).then(|| data_type.catalog_entry(owner))
         } else {
-            data_type.shared_entry(owner)
+            asked_as_shared(data_type).then(|| data_type.shared_entry(owner))
         }
-    };
-    let entries = types
-        .iter()
-        .filter(|data_type| asked(data_type) || (!permit.is_own() && wants_shared(&query.category)))
-        .map(|data_type| entry(data_type));
+    });
     let shared = shared
         .iter()
-        .filter(|(_, data_type)| asked(data_type) || wants_shared(&query.category))
+        .filter(|(_, data_type)| asked_as_shared(data_type))
         .map(|(sharer, data_type)| data_type.shared_entry(*sharer));
     listing(&headers, &entries.chain(shared).collect::<Vec<Value>>())
 }
@@ -135,8 +141,9 @@ impl FromParams for EntryQuery {
 
 /// One type with the schema of its records.
 #[utoipa::path(get, path = "/data/v1/catalog/{data_type}/{api_version}", tag = "catalogue",
-    params(("data_type" = String, Path), ("api_version" = String, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Catalogue entry", body = Object), (status = 404)))]
+    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<EntryQuery>),
+    responses((status = 200, description = "Catalogue entry", body = CatalogEntry), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog_entry(
     State(app): State<Shared>,
     reader: Reader,
@@ -147,14 +154,15 @@ pub async fn catalog_entry(
     let permit = listed_types(&app, &reader, query.owner).await?;
     shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let owner = permit.owner();
-    let named = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, &named.data_type.detailed_entry(owner, !permit.is_own()))
+    let data_type = of_version(&app, owner, &data_type, &api_version).await?;
+    listing(&headers, &data_type.detailed_entry(owner, !permit.is_own()))
 }
 
 /// The JSON Schema of one type's records.
 #[utoipa::path(get, path = "/data/v1/catalog/{data_type}/{api_version}/schema", tag = "catalogue",
-    params(("data_type" = String, Path), ("api_version" = String, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 404)))]
+    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<EntryQuery>),
+    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog_schema(
     State(app): State<Shared>,
     reader: Reader,
@@ -165,20 +173,52 @@ pub async fn catalog_schema(
     let permit = listed_types(&app, &reader, query.owner).await?;
     shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let owner = permit.owner();
-    let named = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, named.data_type.schema.as_ref())
+    let data_type = of_version(&app, owner, &data_type, &api_version).await?;
+    listing(&headers, data_type.schema.as_ref())
 }
 
-async fn of_version(app: &App, owner: PersonId, name: &str, api_version: &str) -> Result<Named, ApiError> {
+/// A person's annotations as data types, oldest first. Deleted ones are none.
+pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
+    let annotations = app.annotations.all(owner).await?;
+    Ok(annotations
+        .iter()
+        .filter(|annotation| annotation.is_live())
+        .filter_map(|annotation| annotation.data_type(app.types.registry()).map(Arc::new))
+        .collect())
+}
+
+/// The type called `name` as the catalogue shows it: an annotation under its own name.
+async fn catalogued(app: &App, owner: PersonId, name: &str) -> Result<Arc<DataType>, ApiError> {
     let named = app.types.find(owner, name).await?;
-    let version = serde_json::to_value(named.data_type.api_version).map_err(ApiError::internal)?;
+    let Some(id) = named.annotation else {
+        return Ok(named.data_type);
+    };
+    let annotation = app
+        .annotations
+        .of_type(owner, named.data_type.id.as_str(), id)
+        .await?;
+    let live = Some(annotation).filter(AnnotationRow::is_live);
+    let data_type = live.and_then(|annotation| annotation.data_type(app.types.registry()));
+    data_type
+        .map(Arc::new)
+        .ok_or_else(|| TypesError::Unknown(name.to_owned()).into())
+}
+
+async fn of_version(
+    app: &App,
+    owner: PersonId,
+    name: &str,
+    api_version: &str,
+) -> Result<Arc<DataType>, ApiError> {
+    let data_type = catalogued(app, owner, name).await?;
+    let version = serde_json::to_value(data_type.api_version).map_err(ApiError::internal)?;
     if version == api_version {
-        return Ok(named);
+        return Ok(data_type);
     }
     let version = version.as_str().unwrap_or_default().to_owned();
     Err(ApiError::not_found(format!(
         "{} has the version {version}, not {api_version:?}",
-        named.data_type.id
+        data_type.id
     )))
 }
 

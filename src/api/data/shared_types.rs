@@ -9,6 +9,8 @@ use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
 use crate::model::registry::{DataType, TypeId};
 
+use super::catalog::live_annotations;
+
 /// The category of what another person shares.
 pub(super) const SHARED_TYPE: &str = "shared_type";
 
@@ -61,6 +63,8 @@ async fn types_shown(
         own.filter(|own| !own.definition.deprecated && shown(&own.data_type))
             .map(|own| own.data_type),
     );
+    let annotations = live_annotations(app, sharer).await?.into_iter();
+    types.extend(annotations.filter(|data_type| shown(data_type)));
     Ok(types)
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::api::app::Shared;
 use crate::api::problem::ApiError;
-use crate::auth::disclosures::{Disclosure, Participation, Subject};
+use crate::auth::disclosures::{Disclosure, Subject};
 use crate::auth::tokens::Reader;
 use crate::catalog::access_log::LogEntry;
 use crate::model::ids::PersonId;
@@ -86,11 +86,12 @@ async fn logged(
     let mut owners: Vec<PersonId> = given.iter().map(|disclosure| disclosure.owner).collect();
     owners.sort_unstable();
     owners.dedup();
-    let mut entries = Vec::with_capacity(owners.len());
-    for owner in owners {
-        let text = told(endpoint, reader.disclosures().participation(), owner, given).to_string();
-        entries.push(app.sharing.log().begin(owner, reader.person(), text).await?);
-    }
+    let log = app.sharing.log();
+    let begun = owners.into_iter().map(|owner| {
+        let text = told(endpoint, owner, given).to_string();
+        log.begin(owner, reader.person(), text)
+    });
+    let entries = futures::future::try_join_all(begun).await?;
     let (mut parts, body) = response.into_parts();
     parts.headers.insert(EFFECTIVE_RANGE, effective_range(given)?);
     let rows = parts.extensions.remove::<RowCount>();
@@ -181,12 +182,9 @@ impl Drop for Answer {
 }
 
 /// What the log keeps of a read.
-fn told(
-    endpoint: &str,
-    participation: Option<&Participation>,
-    owner: PersonId,
-    given: &[Disclosure],
-) -> Value {
+fn told(endpoint: &str, owner: PersonId, given: &[Disclosure]) -> Value {
+    let group = given.iter().find(|disclosure| disclosure.owner == owner);
+    let group = group.and_then(|disclosure| disclosure.group);
     let reads = given.iter().filter(|disclosure| disclosure.owner == owner);
     let reads: Vec<Value> = reads
         .map(|disclosure| {
@@ -203,7 +201,7 @@ fn told(
     json!({
         "event": "read",
         "endpoint": endpoint,
-        "group_id": participation.map(|participation| participation.group),
+        "group_id": group,
         "reads": reads,
     })
 }

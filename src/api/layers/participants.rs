@@ -60,35 +60,30 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
 /// some routes know.
 fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
     let mut params = Params::parse(query);
-    if !params.has("pool_id") && !params.has("participant_id") {
+    let mut sent = |name: &'static str| params.text(name);
+    let (group, participant, person) = (sent("pool_id"), sent("participant_id"), sent("svc_userid"));
+    if group.is_none() && participant.is_none() {
         return Ok(None);
     }
-    let (group, participant) = (params.uuid("pool_id"), params.uuid("participant_id"));
-    if params.has("participant_id") && !params.has("pool_id") {
-        params.fault("pool_id", "missing", "a participant is one of a group; name it");
+    if group.is_none() {
+        return Err(invalid(
+            ["query", "pool_id"],
+            "a participant is one of a group; name it",
+        ));
     }
-    if params.has("svc_userid") {
-        params.fault(
-            "svc_userid",
-            "value_error",
+    if person.is_some() {
+        return Err(invalid(
+            ["query", "svc_userid"],
             "name a person or a participant, not both",
-        );
+        ));
     }
-    let faults: Vec<_> = params
-        .into_faults()
-        .into_iter()
-        .filter(|fault| {
-            // What else is wrong is the route's to say.
-            ["pool_id", "participant_id", "svc_userid"]
-                .iter()
-                .any(|name| fault.loc.last() == Some(&(*name).into()))
-        })
-        .collect();
-    if faults.is_empty() {
-        Ok(group.zip(participant))
-    } else {
-        Err(ApiError::invalid_all(faults))
-    }
+    let id = |name: &'static str, text: Option<String>| {
+        let read = |text: String| {
+            Uuid::try_parse(&text).map_err(|_| invalid(["query", name], format!("{text:?} is not a uuid")))
+        };
+        text.map(read).transpose()
+    };
+    Ok(id("pool_id", group)?.zip(id("participant_id", participant)?))
 }
 
 /// The moments that a query names. What is wrong with them is the route's to say.

@@ -16,7 +16,7 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 
 /// Entries of one page where the caller does not say.
-const PAGE: usize = 100;
+const PAGE: i64 = 100;
 /// Entries of one page at most.
 const LARGEST_PAGE: usize = 1_000;
 
@@ -29,12 +29,10 @@ pub struct LogQuery {
 
 impl FromParams for LogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (before, limit) = (params.uuid("before"), params.integer("limit"));
-        let limit = limit.map_or(Some(PAGE), |limit| {
-            usize::try_from(limit)
-                .ok()
-                .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
-        });
+        let (before, limit) = (params.uuid("before"), params.integer_or("limit", PAGE)?);
+        let limit = usize::try_from(limit)
+            .ok()
+            .filter(|limit| (1..=LARGEST_PAGE).contains(limit));
         if limit.is_none() {
             params.fault(
                 "limit",
@@ -78,9 +76,8 @@ pub struct AccessPage {
 }
 
 /// What others read of the caller and when, and how the caller's shares changed, newest first.
-#[utoipa::path(get, path = "/user/v1alpha1/access_log", tag = "sharing",
-    params(("before" = Option<Uuid>, Query, description = "Only entries older than the one with this id"),
-        ("limit" = Option<i64>, Query, description = "Entries of the page: 100 if not given, 1000 at most")),
+#[utoipa::path(get, path = "/user/v1alpha1/access_log", operation_id = "access_log", tag = "sharing",
+    params(Checked<LogQuery>),
     responses((status = 200, description = "A page", body = AccessPage), (status = 422)))]
 pub async fn access_log(
     State(app): State<Shared>,

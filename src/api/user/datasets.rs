@@ -82,7 +82,8 @@ impl Dataset {
 }
 
 /// What the caller can read: first their own, then what others share with them or with a group of theirs.
-#[utoipa::path(get, path = "/user/v1/dataset", tag = "sharing",
+#[utoipa::path(get, path = "/user/v1/dataset",
+    operation_id = "list_datasets", tag = "sharing", params(Checked<NoParams>),
     responses((status = 200, description = "Datasets", body = Vec<Dataset>)))]
 pub async fn list(
     State(app): State<Shared>,
@@ -96,7 +97,8 @@ pub async fn list(
 }
 
 /// Gives up what was shared with the caller, or takes a share of the caller's own back from a group.
-#[utoipa::path(delete, path = "/user/v1/dataset/{grant_id}", tag = "sharing", params(("grant_id" = String, Path)),
+#[utoipa::path(delete, path = "/user/v1/dataset/{grant_id}",
+    operation_id = "leave_dataset", tag = "sharing", params(("grant_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is given up"), (status = 404), (status = 409)))]
 pub async fn leave(
     State(app): State<Shared>,
@@ -125,8 +127,9 @@ impl FromParams for OpenRangeQuery {
 }
 
 /// The types of another person that the caller may read through the whole of a range. Nothing where nothing is shared.
-#[utoipa::path(get, path = "/user/v1/shared/{svc_userid}/data_types", tag = "sharing",
-    params(("svc_userid" = String, Path), ("start_time" = Option<String>, Query), ("end_time" = Option<String>, Query)),
+#[utoipa::path(get, path = "/user/v1/shared/{svc_userid}/data_types",
+    operation_id = "allowed_types", tag = "sharing",
+    params(("svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),
     responses((status = 200, description = "Types", body = AllowedTypes), (status = 422)))]
 pub async fn allowed_types(
     State(app): State<Shared>,
@@ -158,9 +161,9 @@ async fn allowed(
 }
 
 /// The same at the older address.
-#[utoipa::path(get, path = "/user/v1alpha1/access/{sharer_svc_userid}/data_types", tag = "sharing",
-    params(("sharer_svc_userid" = String, Path), ("start_time" = Option<String>, Query),
-        ("end_time" = Option<String>, Query)),
+#[utoipa::path(get, path = "/user/v1alpha1/access/{sharer_svc_userid}/data_types",
+    operation_id = "accessible_types", tag = "sharing",
+    params(("sharer_svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),
     responses((status = 200, description = "Types", body = AllowedTypes), (status = 422)))]
 pub async fn accessible_types(
     State(app): State<Shared>,

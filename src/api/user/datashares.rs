@@ -98,7 +98,9 @@ pub struct OneDatashare {
 }
 
 /// Shares data types and files with people and groups.
-#[utoipa::path(post, path = "/user/v1/datashare", tag = "sharing", request_body = SentDatashare,
+#[utoipa::path(post, path = "/user/v1/datashare",
+    operation_id = "create_datashare", tag = "sharing",
+    params(Checked<NoParams>), request_body = SentDatashare,
     responses((status = 201, description = "The new share", body = OneDatashare), (status = 400), (status = 413),
         (status = 415), (status = 422)))]
 pub async fn create(
@@ -116,7 +118,8 @@ pub async fn create(
 }
 
 /// The caller's data shares, oldest first.
-#[utoipa::path(get, path = "/user/v1/datashare", tag = "sharing",
+#[utoipa::path(get, path = "/user/v1/datashare",
+    operation_id = "list_datashares", tag = "sharing", params(Checked<NoParams>),
     responses((status = 200, description = "Shares", body = Vec<Datashare>)))]
 pub async fn list(
     State(app): State<Shared>,
@@ -129,8 +132,9 @@ pub async fn list(
 }
 
 /// One of the caller's data shares.
-#[utoipa::path(get, path = "/user/v1/datashare/{datashare_id}", tag = "sharing",
-    params(("datashare_id" = String, Path)),
+#[utoipa::path(get, path = "/user/v1/datashare/{datashare_id}",
+    operation_id = "get_datashare", tag = "sharing",
+    params(("datashare_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The share", body = OneDatashare), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
@@ -145,8 +149,9 @@ pub async fn one(
 
 /// Changes what is sent of a data share: null opens an end of the time, an empty list takes it back from all people or
 /// all groups. Nothing changes when any of it is wrong.
-#[utoipa::path(put, path = "/user/v1/datashare/{datashare_id}", tag = "sharing",
-    params(("datashare_id" = String, Path)), request_body = SentDatashare,
+#[utoipa::path(put, path = "/user/v1/datashare/{datashare_id}",
+    operation_id = "change_datashare", tag = "sharing",
+    params(("datashare_id" = Uuid, Path), Checked<NoParams>), request_body = SentDatashare,
     responses((status = 200, description = "The share as it is then", body = OneDatashare), (status = 400),
         (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change(
@@ -168,8 +173,9 @@ pub async fn change(
 }
 
 /// Takes a data share back from everybody.
-#[utoipa::path(delete, path = "/user/v1/datashare/{datashare_id}", tag = "sharing",
-    params(("datashare_id" = String, Path)),
+#[utoipa::path(delete, path = "/user/v1/datashare/{datashare_id}",
+    operation_id = "delete_datashare", tag = "sharing",
+    params(("datashare_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]
 pub async fn remove(
     State(app): State<Shared>,

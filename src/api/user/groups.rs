@@ -220,7 +220,8 @@ impl SentGroupChange {
 }
 
 /// Creates a group.
-#[utoipa::path(post, path = "/user/v1/group", tag = "groups", request_body = SentGroup,
+#[utoipa::path(post, path = "/user/v1/group",
+    operation_id = "create_group", tag = "groups", params(Checked<NoParams>), request_body = SentGroup,
     responses((status = 201, description = "The new group", body = OneGroup), (status = 413), (status = 415),
         (status = 422)))]
 pub async fn create(
@@ -246,15 +247,15 @@ pub struct GroupsQuery {
 impl FromParams for GroupsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
-            subscribed: params.flag("subscribed_only").unwrap_or(false),
+            subscribed: params.flag_or("subscribed_only", false)?,
         })
     }
 }
 
 /// The groups that the caller may see, oldest first: public ones, own ones, those joined, and those that invite the
 /// caller.
-#[utoipa::path(get, path = "/user/v1/group", tag = "groups",
-    params(("subscribed_only" = Option<bool>, Query, description = "Only those that the caller is a member of")),
+#[utoipa::path(get, path = "/user/v1/group", operation_id = "list_groups", tag = "groups",
+    params(Checked<GroupsQuery>),
     responses((status = 200, description = "Groups", body = Vec<GroupEntry>), (status = 422)))]
 pub async fn list(
     State(app): State<Shared>,
@@ -268,7 +269,8 @@ pub async fn list(
 }
 
 /// One group that the caller may see.
-#[utoipa::path(get, path = "/user/v1/group/{group_id}", tag = "groups", params(("group_id" = String, Path)),
+#[utoipa::path(get, path = "/user/v1/group/{group_id}",
+    operation_id = "get_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The group", body = OneGroup), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
@@ -283,7 +285,8 @@ pub async fn one(
 }
 
 /// Changes description, images, view and invitations of a group of the caller's. Null clears.
-#[utoipa::path(put, path = "/user/v1/group/{group_id}", tag = "groups", params(("group_id" = String, Path)),
+#[utoipa::path(put, path = "/user/v1/group/{group_id}",
+    operation_id = "change_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
     request_body = SentGroupChange,
     responses((status = 200, description = "The group as it is then", body = OneGroup), (status = 403), (status = 404),
         (status = 409), (status = 413), (status = 415), (status = 422)))]
@@ -303,7 +306,8 @@ pub async fn change(
 }
 
 /// Ends a group of the caller's, its memberships, and what was shared with it.
-#[utoipa::path(delete, path = "/user/v1/group/{group_id}", tag = "groups", params(("group_id" = String, Path)),
+#[utoipa::path(delete, path = "/user/v1/group/{group_id}",
+    operation_id = "delete_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 204, description = "It is gone"), (status = 403), (status = 404), (status = 409)))]
 pub async fn remove(
     State(app): State<Shared>,
@@ -316,8 +320,9 @@ pub async fn remove(
 }
 
 /// Joins a group. Whoever is a member already stays what they are.
-#[utoipa::path(post, path = "/user/v1/group/{group_id}/membership", tag = "groups",
-    params(("group_id" = String, Path)),
+#[utoipa::path(post, path = "/user/v1/group/{group_id}/membership",
+    operation_id = "join_group", tag = "groups",
+    params(("group_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The membership", body = MembershipEntry), (status = 404), (status = 409),
         (status = 422)))]
 pub async fn join(
@@ -331,8 +336,9 @@ pub async fn join(
 }
 
 /// Leaves a group. Its owner reads nothing more, and knows whoever joins again by another id.
-#[utoipa::path(delete, path = "/user/v1/group/{group_id}/membership", tag = "groups",
-    params(("group_id" = String, Path)),
+#[utoipa::path(delete, path = "/user/v1/group/{group_id}/membership",
+    operation_id = "leave_group", tag = "groups",
+    params(("group_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The membership as it was", body = MembershipEntry), (status = 404),
         (status = 409)))]
 pub async fn quit(
@@ -346,8 +352,9 @@ pub async fn quit(
 }
 
 /// The participants of a group of the caller's, in the order of their ids.
-#[utoipa::path(get, path = "/user/v1/group/{group_id}/participants", tag = "groups",
-    params(("group_id" = String, Path)),
+#[utoipa::path(get, path = "/user/v1/group/{group_id}/participants",
+    operation_id = "list_participants", tag = "groups",
+    params(("group_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "Participants", body = Vec<MembershipEntry>), (status = 403),
         (status = 404)))]
 pub async fn participants(
@@ -363,8 +370,9 @@ pub async fn participants(
 }
 
 /// What the group's owner noted about a participant.
-#[utoipa::path(get, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata", tag = "groups",
-    params(("group_id" = String, Path), ("participant_id" = String, Path)),
+#[utoipa::path(get, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata",
+    operation_id = "get_participant_metadata", tag = "groups",
+    params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "An object", body = Object), (status = 403), (status = 404)))]
 pub async fn metadata(
     State(app): State<Shared>,
@@ -379,8 +387,9 @@ pub async fn metadata(
 }
 
 /// Replaces what is noted about a participant.
-#[utoipa::path(put, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata", tag = "groups",
-    params(("group_id" = String, Path), ("participant_id" = String, Path)), request_body = Object,
+#[utoipa::path(put, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata",
+    operation_id = "replace_participant_metadata", tag = "groups",
+    params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>), request_body = Object,
     responses((status = 200, description = "What is noted then", body = Object), (status = 403), (status = 404),
         (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn replace_metadata(
@@ -394,8 +403,9 @@ pub async fn replace_metadata(
 }
 
 /// Changes members of what is noted about a participant (RFC 7396): null removes one.
-#[utoipa::path(patch, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata", tag = "groups",
-    params(("group_id" = String, Path), ("participant_id" = String, Path)), request_body = Object,
+#[utoipa::path(patch, path = "/user/v1/group/{group_id}/participants/{participant_id}/metadata",
+    operation_id = "merge_participant_metadata", tag = "groups",
+    params(("group_id" = Uuid, Path), ("participant_id" = Uuid, Path), Checked<NoParams>), request_body = Object,
     responses((status = 200, description = "What is noted then", body = Object), (status = 403), (status = 404),
         (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn merge_metadata(
@@ -423,7 +433,8 @@ async fn noted(
 }
 
 /// The public keys of the service. There are none: its tokens are signed with a key that only it has.
-#[utoipa::path(get, path = "/user/v1/group/.well-known/jwks.json", tag = "groups", security(()),
+#[utoipa::path(get, path = "/user/v1/group/.well-known/jwks.json",
+    operation_id = "group_keys", tag = "groups", security(()),
     responses((status = 200, description = "A key set", body = KeySet)))]
 pub async fn keys() -> Json<KeySet> {
     Json(KeySet { keys: Vec::new() })

@@ -11,7 +11,7 @@ use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
-use crate::people::types::{Types, TypesError};
+use crate::people::types::{Named, Types, TypesError};
 
 use super::access_log::ShareEvent;
 use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
@@ -293,7 +293,7 @@ impl Sharing {
             terms.user_name = Some(name);
         }
         if let Some(listed) = change.data_types {
-            terms.data_types = spelt(types, before.owner, &listed, &mut faults).await?;
+            terms.data_types = spelt(self, types, before.owner, &listed, &mut faults).await?;
         }
         terms.share_all_data = change.share_all_data.unwrap_or(terms.share_all_data);
         let micros = |moment: Option<Instant>| moment.map(Instant::micros);
@@ -327,6 +327,15 @@ impl Sharing {
         Ok(share)
     }
 
+    /// Whether an annotation that a type names is one of the owner's.
+    async fn names_what_is_there(&self, owner: PersonId, named: &Named) -> Result<bool, CatalogError> {
+        let Some(id) = named.annotation else {
+            return Ok(true);
+        };
+        let found = self.catalog.document(DocumentKind::Annotation, id).await?;
+        Ok(found.is_some_and(|annotation| annotation.person == owner))
+    }
+
     async fn with_grantees(&self, documents: Vec<Document>) -> Result<Vec<Share>, SharingError> {
         let ids: Vec<Uuid> = documents.iter().map(|document| document.id).collect();
         let links = self.catalog.links_of(&ids).await?;
@@ -355,6 +364,7 @@ impl Sharing {
 
 /// What a share names, as the registry spells it.
 async fn spelt(
+    sharing: &Sharing,
     types: &Types,
     owner: PersonId,
     listed: &[String],
@@ -383,13 +393,15 @@ async fn spelt(
             continue;
         }
         match types.find(owner, text).await {
+            Ok(named) if !sharing.names_what_is_there(owner, &named).await? => {
+                faults.push(unknown_type(loc, text))
+            }
             Ok(named) => spelt.push(named.annotation.map_or_else(
                 || named.data_type.id.to_string(),
                 |annotation| format!("{}/{annotation}", named.data_type.id),
             )),
             Err(TypesError::Unknown(_)) => {
-                let message = format!("{text:?} is not a data type");
-                faults.push(Fault::new(loc, "value_error", message).with_value(text.as_str()));
+                faults.push(unknown_type(loc, text));
             }
             Err(TypesError::Catalog(error)) => return Err(error.into()),
             Err(error) => {
@@ -403,6 +415,10 @@ async fn spelt(
     let mut seen = BTreeSet::new();
     spelt.retain(|text| seen.insert(text.clone()));
     Ok(spelt)
+}
+
+fn unknown_type(loc: [LocPart; 3], text: &str) -> Fault {
+    Fault::new(loc, "value_error", format!("{text:?} is not a data type")).with_value(text)
 }
 
 fn each_once<T: Ord>(ids: Vec<T>) -> Vec<T> {

@@ -270,3 +270,68 @@ async fn the_key_set_needs_no_token_and_is_true() {
         assert_eq!(keys, json!({"keys": []}));
     }
 }
+
+#[tokio::test]
+async fn rule_9_2h_all_participants_together_are_told_of_where_five_of_them_have_records() {
+    let owner = person();
+    let body = json!({"title": "Five", "is_public": true, "svc_data_types": ["HeartRate"]});
+    let study = group(&owner, &body).await;
+    let ask = |class: &str, function: &str| {
+        let call = owner
+            .get(&format!("/data/v1alpha1/{class}/HeartRate/agg/60m"))
+            .with("pool_id", &study)
+            .with("start_time", "2024-05-01T00:00:00Z")
+            .with("end_time", "2024-05-02T00:00:00Z");
+        if function.is_empty() {
+            call
+        } else {
+            call.with("function", function)
+        }
+    };
+    let nothing = ask("event", "").await.must_be(200);
+    assert_eq!(
+        (nothing.rows().len(), nothing.header("x-svc-periods-left-out")),
+        (0, Some("0"))
+    );
+    let mut members = Vec::new();
+    for n in 0..5_u32 {
+        let member = person();
+        // Everybody at ten, the first four at eleven too.
+        let mut rates = vec![heart_rate(id(1), &at("10:30"), f64::from(60 + n))];
+        if n < 4 {
+            rates.push(heart_rate(id(2), &at("11:30"), 70.0));
+        }
+        member.records("HeartRate", &rates).await;
+        join(&member, &study).await;
+        members.push(member);
+    }
+    let counted = ask("event", "").await.must_be(200);
+    assert_eq!(counted.header("x-svc-periods-left-out"), Some("1"));
+    let rows = counted.rows();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(
+        (&rows[0]["count"], &rows[0]["participants"]),
+        (&json!(5), &json!(5))
+    );
+    let values = ask("metric", "min")
+        .with("function", "max")
+        .with("function", "avg")
+        .await
+        .must_be(200);
+    let rows = values.rows();
+    let numbers = ["min", "max", "avg"].map(|name| rows[0][name].as_f64().unwrap());
+    assert_eq!(numbers, [60.0, 64.0, 62.0]);
+    for member in &members {
+        assert!(!values.text().contains(&member.id.to_string()));
+    }
+    // One leaves, and the rest cannot be told of any more.
+    let membership = format!("{GROUP}/{study}/membership");
+    members[0].call(Method::DELETE, &membership).await.must_be(200);
+    assert_eq!(ask("event", "").await.must_be(200).rows().len(), 0);
+    let stranger = person()
+        .get("/data/v1alpha1/event/HeartRate/agg/60m")
+        .with("pool_id", &study)
+        .with("start_time", "2024-05-01T00:00:00Z")
+        .with("end_time", "2024-05-02T00:00:00Z");
+    stranger.await.problem(403);
+}

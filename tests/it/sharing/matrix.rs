@@ -88,8 +88,8 @@ impl Route {
         let in_path = self.path.contains("{svc_userid}");
         let path = match whose {
             Whose::Person(owner) => self.path.replace("{svc_userid}", &owner.to_string()),
-            Whose::Participant(group, participant) => self.path.replace(
-                "/data/v0/{svc_userid}/",
+            Whose::Participant(group, participant) => self.path.replace("{svc_userid}/", "").replace(
+                "/data/v0/",
                 &format!("/data/v0/pool/{group}/participant/{participant}/"),
             ),
         };
@@ -99,7 +99,7 @@ impl Route {
         let mut call = reader.get(&path);
         match whose {
             Whose::Person(owner) if !in_path => call = call.with("svc_userid", &owner.to_string()),
-            Whose::Participant(group, participant) if !in_path => {
+            Whose::Participant(group, participant) if !self.path.starts_with("/data/v0/") => {
                 call = call.with("pool_id", group).with("participant_id", participant);
             }
             _ => {}
@@ -131,7 +131,7 @@ impl Route {
     /// Whether a group's participants can be read here.
     fn of_participants(&self) -> bool {
         let calendar = self.path.contains("calendar");
-        (self.path.contains("{svc_userid}") && !calendar) || self.path.starts_with("/data/v1alpha1/")
+        (self.path.starts_with("/data/v0/") && !calendar) || self.path.starts_with("/data/v1alpha1/")
     }
 }
 

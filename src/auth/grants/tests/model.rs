@@ -10,10 +10,11 @@ use uuid::Uuid;
 use super::super::*;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, SystemIds};
+use crate::people::limits::PersonLimits;
+use crate::people::sharing::Sharing;
 use crate::people::sharing::access_log::AccessLog;
 use crate::people::sharing::groups::Group as GroupBody;
 use crate::people::sharing::shares::ShareChange;
-use crate::people::sharing::{Sharing, SharingLimits};
 use crate::people::types::Types;
 
 const PEOPLE: usize = 3;
@@ -121,7 +122,13 @@ impl World {
         let catalog = Catalog::open(&address, Arc::clone(&clock)).await.unwrap();
         let registry = Arc::new(Registry::builtin().unwrap());
         let (log, _task) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
-        let limits = SharingLimits::default();
+        let limits = PersonLimits {
+            annotations: 0,
+            tags: 0,
+            reflections: 0,
+            shares: 1_000,
+            groups: 1_000,
+        };
         let sharing = Sharing::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids), log, limits);
         let mut groups = Vec::new();
         for _ in 0..GROUPS {
