@@ -13,6 +13,8 @@ pub struct PersonLimits {
     pub shares: u64,
     /// Groups of one's own; and as many memberships.
     pub groups: u64,
+    /// API sessions. Those that are over leave when their place is needed.
+    pub sessions: u64,
 }
 
 /// Somebody has as many of something as they may have.

@@ -25,8 +25,7 @@ use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 
 use super::{
-    Recordable, Submission, Uploaded, commit, content_length, decode_context, deleting, idempotency_key,
-    recordable,
+    Recordable, Submission, Uploaded, commit, content_length, deleting, idempotency_key, recordable,
 };
 
 /// One wrapped record.

@@ -18,8 +18,7 @@ use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::upload::{IdempotencyKey, Work};
 
 use super::{
-    Recordable, Submission, Uploaded, commit, content_length, decode_context, deleting, idempotency_key,
-    recordable,
+    Recordable, Submission, Uploaded, commit, content_length, deleting, idempotency_key, recordable,
 };
 
 /// Which version of the type is meant.

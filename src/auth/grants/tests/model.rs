@@ -128,6 +128,7 @@ impl World {
             reflections: 0,
             shares: 1_000,
             groups: 1_000,
+            sessions: 1,
         };
         let sharing = Sharing::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids), log, limits);
         let mut groups = Vec::new();
