@@ -1,3 +1,5 @@
+//! What people make for themselves: their own data types, their preferences, and what they share with whom.
+//! Knows the catalogue and the registry; knows nothing of HTTP or of stored rows.
 //! What people make for themselves: their own data types and preferences, annotations, tags and
 //! reflections, API sessions and files. Knows the catalogue and the registry; knows nothing of HTTP or of stored rows.
 
@@ -8,6 +10,7 @@ pub mod limits;
 pub mod preferences;
 pub mod reflections;
 pub mod sessions;
+pub mod sharing;
 pub mod tags;
 pub mod text;
 pub mod types;

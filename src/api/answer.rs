@@ -7,16 +7,19 @@ use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant as Moment;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
 use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::api::admission::Ticket;
 use crate::api::app::App;
+use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
@@ -69,11 +72,13 @@ pub async fn answer(
         .engine
         .start(prepared.plan)
         .map_err(|error| failed(app, Broken::Plan(error)))?;
-    let encoded = encode(
-        method,
-        prepared.schema,
-        rows.map(|batch| batch.map_err(Broken::from)),
-    );
+    let count = RowCount::default();
+    let counting = count.clone();
+    let counted = rows.map(move |batch| {
+        counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+        batch.map_err(Broken::from)
+    });
+    let encoded = encode(method, prepared.schema, counted);
     let mut chunks = Box::pin(app.engine.drive(encoded, || Err(Broken::Late)));
     let first: Option<Bytes> = chunks
         .next()
@@ -106,7 +111,7 @@ pub async fn answer(
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
-    Ok((headers, body).into_response())
+    Ok((Extension(count), headers, body).into_response())
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are

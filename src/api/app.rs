@@ -23,6 +23,7 @@ use crate::people::files::Files;
 use crate::people::limits::PersonLimits;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
+use crate::people::sharing::Sharing;
 use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
@@ -42,6 +43,8 @@ pub struct App {
     /// What stands behind tokens that were made here.
     pub sessions: Sessions,
     pub grants: Grants,
+    /// Shares and groups, and the log of what was read.
+    pub sharing: Sharing,
     pub metrics: Metrics,
     pub readiness: Box<dyn Readiness>,
     /// What can be recorded: the built-in types and each person's own.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::api::admission::Busy;
-use crate::auth::grants::Refused;
+use crate::auth::grants::{Denied, Refused};
 use crate::catalog::CatalogError;
 use crate::model::faults::Fault;
 use crate::store::StoreError;
@@ -295,7 +295,16 @@ impl From<Vec<Fault>> for ApiError {
 
 impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
-        Self::forbidden(refused.to_string())
+        Denied::from(refused).into()
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Refused(_) | Denied::BeyondGroup(_) => Self::forbidden(denied.to_string()),
+            Denied::Catalog(error) => error.into(),
+        }
     }
 }
 

@@ -519,7 +519,7 @@ fn values(document: Document) -> Vec<Value> {
     ]
 }
 
-fn document_of(row: &Record) -> Result<Document, CatalogError> {
+pub(super) fn document_of(row: &Record) -> Result<Document, CatalogError> {
     Ok(Document {
         kind: DocumentKind::named(row.text(0)?)?,
         id: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,

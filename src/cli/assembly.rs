@@ -28,6 +28,8 @@ use crate::people::documents::Documents;
 use crate::people::files::{FileSettings, Files};
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
+use crate::people::sharing::Sharing;
+use crate::people::sharing::access_log::AccessLog;
 use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
@@ -62,6 +64,8 @@ pub struct Assembly {
     pub snapshots: Snapshots,
     pub files: PieceFiles,
     pub committing: JoinHandle<()>,
+    /// Writes the access log.
+    pub logging: JoinHandle<()>,
     /// Where plans run; to be shut down last.
     pub computing: Runtime,
     /// Where plans spill to; to be removed when none runs any more.
@@ -128,6 +132,15 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         }
         None => Arc::new(Offline::default()),
     };
+    let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
+    let sharing = Sharing::new(
+        catalog.clone(),
+        Arc::clone(&clock),
+        Arc::clone(&ids),
+        log,
+        settings.limits,
+    );
+    let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let limits = settings.limits;
     let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
@@ -175,7 +188,8 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         engine,
         clock,
         ids,
-        grants: Grants::each_to_their_own(),
+        grants,
+        sharing,
         metrics,
         readiness,
         geocoder,
@@ -187,6 +201,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         snapshots,
         files,
         committing,
+        logging,
         computing,
         spill,
     })

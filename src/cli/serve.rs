@@ -140,10 +140,13 @@ fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) 
 
 /// Ends what works in the background, after the last request.
 async fn close(assembly: Assembly) {
-    // The committing task ends when nobody can reach its queue any more.
+    // These tasks end when nobody can reach their queues any more.
     drop(assembly.app);
     if let Err(error) = assembly.committing.await {
         tracing::error!(%error, "the committing task failed");
+    }
+    if let Err(error) = assembly.logging.await {
+        tracing::error!(%error, "the task of the access log failed");
     }
     assembly.catalog.close().await;
     assembly.computing.shutdown_background();

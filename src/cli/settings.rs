@@ -144,6 +144,8 @@ impl Settings {
                 annotations: parse::number(said("limit_annotations")?, 0)?,
                 tags: parse::number(said("limit_tags")?, 0)?,
                 reflections: parse::number(said("limit_reflections")?, 0)?,
+                shares: parse::number(said("limit_shares")?, 0)?,
+                groups: parse::number(said("limit_groups")?, 0)?,
                 sessions: parse::number(said("limit_sessions")?, 1)?,
                 files: parse::number(said("limit_files")?, 0)?,
                 file_bytes: parse::size(said("limit_file_bytes")?)? as u64,

@@ -10,6 +10,9 @@ pub struct PersonLimits {
     pub tags: u64,
     /// Deleted ones count, since they are kept.
     pub reflections: u64,
+    pub shares: u64,
+    /// Groups of one's own; and as many memberships.
+    pub groups: u64,
     /// API sessions. Those that are over leave when their place is needed.
     pub sessions: u64,
     /// Files, each version counted, deleted ones too.

@@ -7,6 +7,7 @@
 mod amounts;
 mod from_cells;
 mod groups;
+pub mod over_people;
 mod period;
 
 use std::collections::BTreeSet;

@@ -42,6 +42,7 @@ mod running;
 mod selector;
 mod series;
 mod sessions;
+mod sharing;
 mod sleep;
 mod streaming;
 mod tags;

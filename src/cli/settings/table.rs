@@ -419,6 +419,20 @@ pub const SETTINGS: &[Entry] = &[
         "Antivirus daemon that looks through files before they are handed out: host:port or unix:/path",
     ),
     entry(
+        "limit_shares",
+        "limit-shares",
+        "ALMANAC_LIMIT_SHARES",
+        "1000",
+        "Data shares that one person may have",
+    ),
+    entry(
+        "limit_groups",
+        "limit-groups",
+        "ALMANAC_LIMIT_GROUPS",
+        "1000",
+        "Groups that one person may own, and groups that one person may be a member of",
+    ),
+    entry(
         "log",
         "log",
         "ALMANAC_LOG",
