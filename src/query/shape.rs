@@ -16,7 +16,10 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadFrom};
+
+use super::shared::private;
 
 /// How ids leave: as 16 bytes marked as a UUID, which text encoders print themselves, or as text for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,13 +28,33 @@ pub enum IdForm {
     Text,
 }
 
+/// Whose eyes an answer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    Everything,
+    /// Somebody else than the owner: what names devices, applications and tags is left out.
+    Public,
+}
+
+impl Sees {
+    #[must_use]
+    pub const fn through<Authority>(permit: &ReadPermit<Authority>) -> Self {
+        if permit.is_own() {
+            Self::Everything
+        } else {
+            Self::Public
+        }
+    }
+}
+
 /// The stored columns that an answer of this layout is made from.
 #[must_use]
-pub fn stored_columns(layout: &Layout) -> Vec<usize> {
+pub fn stored_columns(layout: &Layout, sees: Sees) -> Vec<usize> {
     let mut needed: Vec<usize> = layout
         .read
         .iter()
         .flat_map(|column| names_of(&column.from))
+        .filter(|name| sees == Sees::Everything || private::is_needed(layout, name))
         .filter_map(|name| layout.storage.index_of(name).ok())
         .collect();
     needed.sort_unstable();
@@ -55,14 +78,19 @@ pub fn project(
     input: Arc<dyn ExecutionPlan>,
     layout: &Layout,
     ids: IdForm,
+    sees: Sees,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = input.schema();
     let expressions = layout
         .read
         .iter()
         .map(|column| {
+            let expr = match &column.from {
+                ReadFrom::Column(name) if sees == Sees::Public => private::public(layout, name, &schema)?,
+                from => expression(from, &schema, ids)?,
+            };
             Ok(ProjectionExpr {
-                expr: expression(&column.from, &schema, ids)?,
+                expr,
                 alias: column.name.clone(),
             })
         })

@@ -236,7 +236,6 @@ async fn aggregate(
         measure,
         group: query.group,
         order: query.selection.order,
-        clipped: reader.person() != owner,
         chosen_sources,
     };
     let prepared = app.archive.aggregate(&permit, &sources, &spec).await?;
