@@ -105,7 +105,7 @@ fn decode(criterion: &mut Criterion) {
         .throughput(Throughput::Elements(MANY as u64))
         .sample_size(10);
     group.bench_function("heart rate", |bencher| {
-        bencher.iter(|| heart.decode(black_box(&lines)))
+        bencher.iter(|| heart.decode(black_box(&lines)));
     });
     group.finish();
 }
@@ -286,7 +286,7 @@ fn write(criterion: &mut Criterion) {
     });
     group.throughput(Throughput::Elements(1000));
     group.bench_function("a tail blob", |bencher| {
-        bencher.iter(|| tail::encode(black_box(&small)).unwrap())
+        bencher.iter(|| tail::encode(black_box(&small)).unwrap());
     });
     let (blob, checksum) = tail::encode(&small).unwrap();
     group.bench_function("a tail blob read back", |bencher| {
@@ -347,7 +347,7 @@ fn encode(criterion: &mut Criterion) {
         let batches = runtime.block_on(installation.read(person, &heart.data_type, range, ids));
         group.throughput(Throughput::Elements(20_000));
         group.bench_function(method.to_string(), |bencher| {
-            bencher.iter(|| bytes_of(method, black_box(&batches)))
+            bencher.iter(|| bytes_of(method, black_box(&batches)));
         });
     }
     group.finish();

@@ -26,3 +26,4 @@ pub mod sleep;
 mod stored;
 pub mod sweep;
 mod together;
+pub mod totals;

@@ -7,6 +7,7 @@ use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::{Grants, Warden};
+use crate::auth::mint::Minter;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::compile::CompiledTypes;
@@ -14,6 +15,7 @@ use crate::ingest::intake::IntakeStores;
 use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
+use crate::people::sessions::Sessions;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
@@ -25,6 +27,10 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdSource>,
     pub verifier: Verifier,
+    /// Makes tokens, where they are made here.
+    pub minter: Option<Minter>,
+    /// What stands behind tokens that were made here.
+    pub sessions: Sessions,
     pub grants: Grants,
     pub metrics: Metrics,
     pub readiness: Box<dyn Readiness>,

@@ -12,9 +12,11 @@ use axum::Json;
 use axum::http::header::{CONTENT_LENGTH, HeaderMap};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use uuid::Uuid;
 
 use crate::api::app::{App, Shared};
 use crate::api::docs::common::also_answering;
@@ -144,6 +146,12 @@ struct Submission {
     sources: Vec<SeenSource>,
 }
 
+/// What was stored, once it is durable.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Uploaded {
+    upload_id: Uuid,
+}
+
 /// Commits, and answers once it is durable.
 async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError> {
     let Submission {
@@ -160,7 +168,10 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         sources,
     };
     let receipt = app.commits.commit(upload).await?;
-    Ok((StatusCode::CREATED, Json(json!({ "upload_id": receipt.upload }))).into_response())
+    let uploaded = Uploaded {
+        upload_id: receipt.upload.0,
+    };
+    Ok((StatusCode::CREATED, Json(uploaded)).into_response())
 }
 
 impl From<AcceptError> for ApiError {

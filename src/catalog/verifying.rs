@@ -30,7 +30,7 @@ impl Catalog {
                     table.name
                 )),
                 Err(CatalogError::Corrupt { what }) => {
-                    complaints.push(format!("table {}: {what}", table.name))
+                    complaints.push(format!("table {}: {what}", table.name));
                 }
                 Err(error) => return Err(error),
             }
@@ -65,7 +65,7 @@ impl Catalog {
                     }
                 }
                 Err(CatalogError::Corrupt { what }) => {
-                    complaints.push(format!("person {person}, {data_type}: {what}"))
+                    complaints.push(format!("person {person}, {data_type}: {what}"));
                 }
                 Err(error) => return Err(error),
             }

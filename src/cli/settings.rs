@@ -45,6 +45,8 @@ pub enum SettingsError {
 pub struct Settings {
     pub interface: InterfaceSettings,
     pub identity: IdentitySettings,
+    /// How many API sessions one person may have.
+    pub session_limit: u64,
     pub data_dir: PathBuf,
     pub database_url: String,
     pub objects: ObjectStoreSettings,
@@ -105,6 +107,7 @@ impl Settings {
         Ok(Self {
             interface: interface(sayings)?,
             identity: identity(sayings)?,
+            session_limit: parse::number(said("session_limit")?, 1)?,
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,

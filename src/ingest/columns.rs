@@ -105,7 +105,7 @@ impl Column {
             (Self::Words(rows), Cell::Text(text)) => rows.push(&text)?,
             (Self::Composite(rows), Cell::Known(number)) => rows.rows.push(Some(number)),
             (Self::Composite(rows), cell @ (Cell::Struct(_) | Cell::List(_))) => {
-                rows.push(cell.into_owned())?
+                rows.push(cell.into_owned())?;
             }
             (column, cell) => {
                 return Err(mismatch(

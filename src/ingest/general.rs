@@ -163,7 +163,7 @@ impl<'c, 'a> Reading<'c, 'a> {
                 *given = Some(Given {
                     name: name.clone(),
                     raw,
-                })
+                });
             }
             None => return,
         }
@@ -335,7 +335,7 @@ impl<'c, 'a> Reading<'c, 'a> {
                     match rest {
                         Some(rest) => self.keep_rest(&known.name, &rest),
                         None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => {
-                            repeatable.push((position, given.raw))
+                            repeatable.push((position, given.raw));
                         }
                         None => {}
                     }

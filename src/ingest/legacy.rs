@@ -167,7 +167,7 @@ impl Time {
                 put(members, &first(end), until);
             }
             (TimeFields::Moment { at: names, .. }, Self::Moment(at) | Self::Span { start: at, .. }) => {
-                put(members, &first(names), at)
+                put(members, &first(names), at);
             }
             (TimeFields::RecordedAt, Self::Moment(at)) => put(members, "recorded_at", at),
             (TimeFields::RecordedAt, Self::Span { start, end }) => {

@@ -176,7 +176,7 @@ impl<'a> FieldList<'a> {
                 ReadFrom::Constant(_) => fields.add(&read.name, Role::Unit),
                 ReadFrom::Id => fields.add(&read.name, Role::Id),
                 ReadFrom::Start | ReadFrom::End | ReadFrom::Span | ReadFrom::Null => {
-                    fields.add(&read.name, Role::Computed)
+                    fields.add(&read.name, Role::Computed);
                 }
             }
         }

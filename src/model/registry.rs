@@ -21,6 +21,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::ids::PersonId;
@@ -30,6 +31,7 @@ use super::units::{UnitTableError, Units};
 
 pub use canonical::{Canonical, respelt};
 pub use definition::{Base, Definition, Scale};
+pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 
 /// `HeartRate`, `Event`, `Event/0191…`. The uuid part is lower case.
@@ -97,7 +99,7 @@ impl fmt::Display for TypeId {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordClass {
     Metric,
@@ -107,7 +109,7 @@ pub enum RecordClass {
     Tombstone,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ApiVersion {
     V0,
@@ -115,7 +117,7 @@ pub enum ApiVersion {
     V1,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
     Cumulative,

@@ -167,19 +167,19 @@ impl Cells {
             Values::Integer(values) => {
                 *values = converted(array, &DataType::Int64)?
                     .as_primitive::<Int64Type>()
-                    .clone()
+                    .clone();
             }
             Values::Unsigned(values) => *values = array.as_primitive::<UInt64Type>().clone(),
             Values::Single(values) => {
                 *values = converted(array, &DataType::Float32)?
                     .as_primitive::<Float32Type>()
-                    .clone()
+                    .clone();
             }
             Values::Double(values) => *values = array.as_primitive::<Float64Type>().clone(),
             Values::Text(values) | Values::Json(values) => values.load(array)?,
             Values::Uuid(values) => *values = array.as_fixed_size_binary().clone(),
             Values::Bytes(values) => {
-                *values = converted(array, &DataType::Binary)?.as_binary::<i32>().clone()
+                *values = converted(array, &DataType::Binary)?.as_binary::<i32>().clone();
             }
             Values::Instant { values, unit, .. } => *values = instants(array, *unit),
             Values::Day { values, .. } => *values = array.as_primitive::<Date32Type>().values().clone(),

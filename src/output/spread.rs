@@ -206,7 +206,7 @@ mod tests {
     fn members(json: &str) -> Result<Option<Vec<(String, String)>>, Broken> {
         let mut found = Vec::new();
         let object = for_each_member(json, |name, value| {
-            found.push((name.to_owned(), value.to_owned()))
+            found.push((name.to_owned(), value.to_owned()));
         })?;
         Ok(object.then_some(found))
     }

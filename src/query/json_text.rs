@@ -146,7 +146,7 @@ impl Values {
                 "false"
             }),
             Kind::Integer => {
-                out.push_str(itoa::Buffer::new().format(self.array.as_primitive::<Int64Type>().value(row)))
+                out.push_str(itoa::Buffer::new().format(self.array.as_primitive::<Int64Type>().value(row)));
             }
             Kind::Number => return write_number(self.array.as_primitive::<Float64Type>().value(row), out),
             Kind::Instant => {

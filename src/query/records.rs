@@ -3,6 +3,7 @@
 //! Knows specs, snapshots and plans; knows nothing of HTTP or of how an answer is encoded.
 
 use std::marker::PhantomData;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::{SortOptions, max, min};
@@ -57,6 +58,33 @@ pub enum Order {
     #[default]
     Ascending,
     Descending,
+}
+
+/// A name that is no order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown sort '{0}'; use one of asc, desc")]
+pub struct UnknownOrder(String);
+
+impl Order {
+    pub const ALL: [Self; 2] = [Self::Ascending, Self::Descending];
+
+    /// The name by which it is asked for.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ascending => "asc",
+            Self::Descending => "desc",
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = UnknownOrder;
+
+    fn from_str(name: &str) -> Result<Self, UnknownOrder> {
+        let found = Self::ALL.into_iter().find(|order| order.name() == name);
+        found.ok_or_else(|| UnknownOrder(name.to_owned()))
+    }
 }
 
 /// What is asked of the records of a type. Equal specs give equal answers on equal data.
@@ -338,6 +366,7 @@ struct Selected<'a> {
 pub struct Summary {
     pub records: i64,
     pub first_start: Option<Instant>,
+    pub last_start: Option<Instant>,
     pub last_end: Option<Instant>,
 }
 
@@ -347,6 +376,7 @@ impl Summary {
         Self {
             records: self.records + other.records,
             first_start: self.first_start.into_iter().chain(other.first_start).min(),
+            last_start: self.last_start.into_iter().chain(other.last_start).max(),
             last_end: self.last_end.into_iter().chain(other.last_end).max(),
         }
     }
@@ -368,6 +398,7 @@ pub(super) async fn summarise(
         summary = summary.and(Summary {
             records: batch.num_rows() as i64,
             first_start: column("start_time").and_then(min).map(Instant::from_micros),
+            last_start: column("start_time").and_then(max).map(Instant::from_micros),
             last_end: column("end_time").and_then(max).map(Instant::from_micros),
         });
     }

@@ -257,7 +257,7 @@ impl ForgetfulDisk {
                 (false, true) => std::fs::remove_dir_all(&path)?,
                 (false, false) => std::fs::remove_file(&path)?,
                 (true, false) if !lock(&self.files).contains(&number(&metadata)) => {
-                    File::create(&path)?.set_len(0)?
+                    File::create(&path)?.set_len(0)?;
                 }
                 (true, false) => {}
             }

@@ -93,6 +93,6 @@ impl Asking {
 }
 
 /// The form of the answer where the caller names none: an array of rows.
-pub fn output(params: &mut Params<'_>) -> OutputMethod {
-    params.choice("output").unwrap_or(OutputMethod::Jstable)
+pub fn output(params: &mut Params<'_>) -> Option<OutputMethod> {
+    params.choice_or("output", OutputMethod::Jstable)
 }

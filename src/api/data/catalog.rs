@@ -12,12 +12,13 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::DataType;
+use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry};
 use crate::model::time::{Instant, TimeRange};
 use crate::people::types::Named;
 
 /// All data types as a plain list.
-#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", responses((status = 200, description = "Data types", body = Vec<Object>)))]
+#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<NoParams>),
+    responses((status = 200, description = "Data types", body = [ListEntry])))]
 pub async fn data_types(
     State(app): State<Shared>,
     reader: Reader,
@@ -60,8 +61,9 @@ impl FromParams for CatalogQuery {
 
 /// The types that the caller has: built in, own and shared.
 #[utoipa::path(get, path = "/data/v1/catalog", tag = "catalogue",
-    params(("data_type" = Option<String>, Query), ("category" = Option<String>, Query), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Catalogue entries", body = Vec<Object>), (status = 404)))]
+    params(Checked<CatalogQuery>),
+    responses((status = 200, description = "Catalogue entries", body = [CatalogEntry]), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog(
     State(app): State<Shared>,
     reader: Reader,
@@ -114,8 +116,9 @@ impl FromParams for EntryQuery {
 
 /// One type with the schema of its records.
 #[utoipa::path(get, path = "/data/v1/catalog/{data_type}/{api_version}", tag = "catalogue",
-    params(("data_type" = String, Path), ("api_version" = String, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Catalogue entry", body = Object), (status = 404)))]
+    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<EntryQuery>),
+    responses((status = 200, description = "Catalogue entry", body = CatalogEntry), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog_entry(
     State(app): State<Shared>,
     reader: Reader,
@@ -130,8 +133,9 @@ pub async fn catalog_entry(
 
 /// The JSON Schema of one type's records.
 #[utoipa::path(get, path = "/data/v1/catalog/{data_type}/{api_version}/schema", tag = "catalogue",
-    params(("data_type" = String, Path), ("api_version" = String, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 404)))]
+    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<EntryQuery>),
+    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog_schema(
     State(app): State<Shared>,
     reader: Reader,

@@ -17,7 +17,9 @@ use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::upload::{IdempotencyKey, Work};
 
-use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+use super::{
+    Submission, Uploaded, commit, content_length, decode_context, deleting, idempotency_key, recordable,
+};
 
 /// Which version of the type is meant.
 #[derive(Debug)]
@@ -35,10 +37,11 @@ impl FromParams for RecordQuery {
 
 /// Records of one type. Answered after they are durable.
 #[utoipa::path(post, path = "/ingest/v1/record/{data_type}", tag = "ingest",
-    params(("data_type" = String, Path), ("api_version" = Option<String>, Query), ("content-length" = u64, Header),
-        ("idempotency-key" = Option<String>, Header)),
-    request_body(description = "One record, or JSON lines", content((Object = "application/json"), (String = "application/x-jsonl"))),
-    responses((status = 201, description = "Stored", body = Object), (status = 404), (status = 411), (status = 413), (status = 415), (status = 422)))]
+    params(("data_type" = String, Path), Checked<RecordQuery>, ("idempotency-key" = Option<String>, Header)),
+    request_body(description = "One record, as the schema of its type has it, or a line for each",
+        content((Object = "application/json"), (String = "application/x-jsonl"))),
+    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 411),
+        (status = 413), (status = 415), (status = 422)))]
 pub async fn record(
     State(app): State<Shared>,
     reader: Reader,

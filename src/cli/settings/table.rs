@@ -174,6 +174,13 @@ pub const SETTINGS: &[Entry] = &[
         "Least time between two requests for the key set",
     ),
     entry(
+        "session_limit",
+        "session-limit",
+        "ALMANAC_SESSION_LIMIT",
+        "1000",
+        "API sessions that one person may have",
+    ),
+    entry(
         "cors_origins",
         "cors-origins",
         "ALMANAC_CORS_ORIGINS",

@@ -112,7 +112,7 @@ fn write_value(values: &mut Cells, value: usize, style: Style, scratch: &mut Vec
     match style {
         Style::Json => values.write_json(value, out),
         Style::Field(style @ (FieldStyle::QuoteWhereNeeded | FieldStyle::QuoteAlways)) => {
-            values.write_field(value, style, scratch, out)
+            values.write_field(value, style, scratch, out);
         }
     }
 }

@@ -73,10 +73,10 @@ impl Cells {
             Values::Bytes(values) if values.value(row).is_empty() => out.extend_from_slice(b"\"\""),
             Values::Bytes(values) => style.write_plain(out, |out| write_hex(values.value(row), out)),
             Values::Instant { values, text, .. } => {
-                style.write_plain(out, |out| text.write(values[row], out))
+                style.write_plain(out, |out| text.write(values[row], out));
             }
             Values::Day { values, text } => {
-                style.write_plain(out, |out| out.extend_from_slice(text.of(i64::from(values[row]))))
+                style.write_plain(out, |out| out.extend_from_slice(text.of(i64::from(values[row]))));
             }
             Values::Dictionary(dictionary) => dictionary.write(row, out, style.null()),
             // It was made for this style.

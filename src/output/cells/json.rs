@@ -14,7 +14,7 @@ impl Cells {
         match &mut self.values {
             Values::Null => out.extend_from_slice(b"null"),
             Values::Boolean(values) => {
-                out.extend_from_slice(if values.value(row) { b"true" } else { b"false" })
+                out.extend_from_slice(if values.value(row) { b"true" } else { b"false" });
             }
             Values::Integer(values) => write_integer(values.value(row), out),
             Values::Unsigned(values) => write_unsigned(values.value(row), out),

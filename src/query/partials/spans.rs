@@ -55,7 +55,7 @@ pub(super) fn joined(spans: Vec<Span>) -> Vec<Span> {
     for span in spans {
         match joined.last_mut() {
             Some(last) if last.time.end == span.time.start && last.alone == span.alone => {
-                last.time.end = span.time.end
+                last.time.end = span.time.end;
             }
             _ => joined.push(span),
         }

@@ -96,10 +96,10 @@ impl Output {
         for (calculation, column) in &mut self.columns {
             match column {
                 Column::Number(numbers) if *calculation == Calculation::RollingMean => {
-                    numbers.append_option(filled(cell.rolling))
+                    numbers.append_option(filled(cell.rolling));
                 }
                 Column::Number(numbers) => {
-                    numbers.append_option(filled(cell.points.and_then(|points| points.number(*calculation))))
+                    numbers.append_option(filled(cell.points.and_then(|points| points.number(*calculation))));
                 }
                 Column::Whole(counts) => counts.append_value(cell.count as i64),
                 Column::List(lists) => match cell.points.filter(|points| points.summary.count > 0) {

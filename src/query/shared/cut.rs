@@ -148,12 +148,11 @@ fn cut(rows: SendableRecordBatchStream, cutter: Cutter) -> impl Stream<Item = Re
         (rows, cutter, false),
         |(mut rows, mut cutter, mut ended)| async move {
             while !ended {
-                let ready = match rows.next().await.transpose()? {
-                    Some(batch) => cutter.push(&batch)?,
-                    None => {
-                        ended = true;
-                        cutter.release_before(i64::MAX)?
-                    }
+                let ready = if let Some(batch) = rows.next().await.transpose()? {
+                    cutter.push(&batch)?
+                } else {
+                    ended = true;
+                    cutter.release_before(i64::MAX)?
                 };
                 if let Some(batch) = ready {
                     return Ok(Some((batch, (rows, cutter, ended))));
@@ -189,7 +188,7 @@ impl Cutter {
         for (row, (extent, recorded)) in extents.iter().zip(starts.iter().zip(ends)).enumerate() {
             self.rule
                 .parts_of(*extent, (*recorded.0, *recorded.1), &mut |part| {
-                    parts.add(row, part)
+                    parts.add(row, part);
                 });
         }
         if let Some(first) = parts.starts.iter().min() {

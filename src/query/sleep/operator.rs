@@ -341,7 +341,7 @@ impl<S: Answer> Machine for Pipeline<S> {
         self.reader.read(samples, |sample| {
             sink.sample(&sample);
             rows.push(sample, &mut |row| {
-                joiner.push(row, &mut |row| cycles.push(row, sink))
+                joiner.push(row, &mut |row| cycles.push(row, sink));
             });
         })
     }

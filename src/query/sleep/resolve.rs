@@ -106,7 +106,7 @@ impl Rows {
 fn won(clip: &mut Clip, stretch: &Stretch<'_, Sample>, emit: &mut impl FnMut(Row)) {
     if let Some(winner) = stretch.winners.first() {
         clip.parts(stretch.start, stretch.end, &mut |start, end| {
-            emit(Row::of(winner, start, end))
+            emit(Row::of(winner, start, end));
         });
     }
 }

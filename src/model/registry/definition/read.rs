@@ -153,7 +153,7 @@ impl Reader {
             None => {}
             Some(Value::Null) => definition.value_map = None,
             Some(Value::Object(labels)) if labels.values().all(Value::is_string) => {
-                definition.value_map = Some(labels.clone())
+                definition.value_map = Some(labels.clone());
             }
             Some(other) => self.refuse(
                 &loc,

@@ -42,12 +42,6 @@ pub(super) enum View {
 }
 
 impl View {
-    pub(super) const fn person(&self) -> PersonId {
-        match self {
-            Self::Shared(person, _) | Self::Own(person) => *person,
-        }
-    }
-
     /// What may be read of a type in `range`.
     pub(super) fn permit(&self, data_type: &str, range: TimeRange) -> ReadPermit<Anybody> {
         let data_type = TypeId::new(data_type);

@@ -232,6 +232,9 @@ pub(super) fn resolved(rows: &[Given], windows: &Windows) -> Vec<Given> {
     left
 }
 
+/// How long a row lasts, its value and its source, and in what it is odd.
+type Oddity = (i64, i32, u8, u8);
+
 /// Runs of rows close to each other, as devices make them: now and then one that lasts, and late ones.
 pub(super) fn pieces(name: &'static str) -> impl Strategy<Value = Vec<Vec<Given>>> {
     let step = prop_oneof![
@@ -253,8 +256,8 @@ pub(super) fn pieces(name: &'static str) -> impl Strategy<Value = Vec<Vec<Given>
     let oddity = (length, 0_i32..6, 0_u8..8, 0_u8..12);
     let run = (0..2 * DAY, step, prop::collection::vec(oddity, 1..most));
     prop::collection::vec(run, 1..4).prop_map(move |runs| {
-        let piece = |(number, (first, step, oddities)): (usize, (i64, i64, Vec<(i64, i32, u8, u8)>))| {
-            let row = |(place, (length, value, source, odd)): (usize, (i64, i32, u8, u8))| {
+        let piece = |(number, (first, step, oddities)): (usize, (i64, i64, Vec<Oddity>))| {
+            let row = |(place, (length, value, source, odd)): (usize, Oddity)| {
                 let start = BEGIN + first + place as i64 * step;
                 let mut row = Given {
                     id: (number * 1000 + place) as u128,
