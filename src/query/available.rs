@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 
-use crate::model::permit::ListPermit;
+use crate::model::permit::{ListPermit, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
@@ -48,10 +48,8 @@ impl<Authority> Archive<Authority> {
                 .windows_of(&snapshot.data_type)
                 .map(|windows| windows.as_slice().to_vec())
                 .unwrap_or_default();
-            let mut found = Summary::default();
-            for window in windows.into_iter().filter_map(|window| overlap(window, range)) {
-                found = found.and(self.inside(&snapshot, window, edges).await?);
-            }
+            let seen = Windows::new(windows.into_iter().filter_map(|window| overlap(window, range)));
+            let found = self.inside(&snapshot, &seen, edges).await?;
             if let Summary {
                 records,
                 first_start: Some(first_start),
@@ -70,23 +68,22 @@ impl<Authority> Archive<Authority> {
         Ok(available)
     }
 
+    /// The records inside `windows`; of the owner's, who has one window, each counts once.
     pub(super) async fn inside(
         &self,
         snapshot: &Snapshot,
-        window: TimeRange,
+        windows: &Windows,
         edges: Edges,
     ) -> Result<Summary, QueryError> {
         // Days of a zone lie elsewhere than the times by which they were recorded.
         let by_times = shared::extent_fields(&snapshot.data_type).is_empty();
-        let ends_inside = |piece: &SnapshotPiece| match edges {
-            Edges::Open => true,
-            Edges::Cut => by_times && piece.bounds.max_end <= window.end(),
-        };
         let whole = |piece: &&SnapshotPiece| {
-            piece.dead.is_empty()
-                && window.start() <= piece.bounds.min_start
-                && piece.bounds.max_start < window.end()
-                && ends_inside(piece)
+            let bounds = piece.bounds;
+            let in_one = |window: &TimeRange| {
+                let ends_inside = edges == Edges::Open || (by_times && bounds.max_end <= window.end());
+                window.start() <= bounds.min_start && bounds.max_start < window.end() && ends_inside
+            };
+            piece.dead.is_empty() && windows.as_slice().iter().any(in_one)
         };
         let (known, others): (Vec<&SnapshotPiece>, Vec<&SnapshotPiece>) =
             snapshot.pieces.iter().partition(whole);
@@ -95,7 +92,6 @@ impl<Authority> Archive<Authority> {
             summary.and(Summary {
                 records: piece.rows,
                 first_start: Some(bounds.min_start),
-                last_start: Some(bounds.max_start),
                 last_end: Some(bounds.max_end),
             })
         });
@@ -112,13 +108,13 @@ impl<Authority> Archive<Authority> {
                 snapshot: &rest,
                 storage: &storage,
                 columns: (0..storage.fields().len()).collect(),
-                windows: &[window],
+                windows: &shared::few(windows.as_slice()),
                 begins: None,
             };
             let plan = scan.plan(&self.reader, &self.objects)?;
             let plan = match edges {
                 Edges::Open => plan,
-                Edges::Cut => shared::cut_keys(plan, &snapshot.data_type, window)?,
+                Edges::Cut => shared::cut_keys(plan, &snapshot.data_type, windows)?,
             };
             summary = summary.and(summarise(&self.engine, plan).await?);
         }

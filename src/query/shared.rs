@@ -69,8 +69,9 @@ impl<Authority> Archive<Authority> {
                 .to_vec(),
             None => scan.windows.to_vec(),
         };
+        let scanned = few(&narrowed);
         let scan = Scan {
-            windows: &narrowed,
+            windows: &scanned,
             ..scan
         };
         let rows = scan.plan(&self.reader, &self.objects)?;
@@ -88,13 +89,21 @@ impl<Authority> Archive<Authority> {
     }
 }
 
+/// Windows to scan: a condition of each row for each window would be slow where there are many. Of hundreds of
+/// grants some neighbours are scanned as one, and what lies between them is cut away with the rest.
+pub(super) fn few(windows: &[TimeRange]) -> Vec<TimeRange> {
+    let neighbours = windows.len().div_ceil(MOST_SCANNED).max(1);
+    let together = |some: &[TimeRange]| Some(TimeRange::between(some.first()?.start(), some.last()?.end()));
+    windows.chunks(neighbours).filter_map(together).collect()
+}
+
 /// `rows` of a type of which only the key columns, and those of [`extent_fields`], are there.
 pub(super) fn cut_keys(
     rows: Arc<dyn ExecutionPlan>,
     data_type: &TypeId,
-    window: TimeRange,
+    windows: &Windows,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    cut_again(rows, data_type, Windows::new([window]), Windows::new([window]))
+    cut_again(rows, data_type, windows.clone(), windows.clone())
 }
 
 /// `rows` cut to `edges`; those that have no hours of their own stay where they lie inside `whole_within`.
@@ -131,5 +140,7 @@ fn kept(data_type: &DataType) -> Vec<String> {
     throughout.chain(ours).chain(value).collect()
 }
 
+/// More windows than this are not told apart by a scan.
+pub(super) const MOST_SCANNED: usize = 32;
 /// The stored column of what a metric measures.
 const VALUE: &str = "value";

@@ -11,7 +11,7 @@ use crate::store::snapshot::Snapshot;
 
 use super::records::{Archive, QueryError, Source};
 use super::scan::{KEY_COLUMNS, Scan};
-use super::shared::Lengths;
+use super::shared::{Lengths, few};
 
 impl<Authority> Archive<Authority> {
     /// The rows that `permit` lets be seen, as of `snapshot`: the key columns and `columns`, in the stored
@@ -37,7 +37,11 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
         columns: &[&str],
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let scan = scan(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns));
+        let windows = few(permit.windows().as_slice());
+        let scan = Scan {
+            windows: &windows,
+            ..scan(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns))
+        };
         Ok(scan.plan(&self.reader, &self.objects)?)
     }
 

@@ -18,7 +18,7 @@ use crate::query::engine::late;
 use crate::query::records::{Archive, QueryError, Source};
 use crate::query::scan::Scan;
 use crate::query::series::{Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
-use crate::query::shared::Lengths;
+use crate::query::shared::{Lengths, MOST_SCANNED};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::cells::{self, Gatherer};
@@ -57,12 +57,13 @@ impl<Authority> Archive<Authority> {
             .iter()
             .map(|piece| extent(piece, step))
             .collect();
-        if !extents.iter().any(|extent| extent.fit) {
+        let windows = asked.permit.windows().as_slice();
+        if windows.len() > MOST_SCANNED || !extents.iter().any(|extent| extent.fit) {
             return Ok(None);
         }
         let mut patches = Vec::new();
         let mut any_cells = false;
-        for window in asked.permit.windows().as_slice() {
+        for window in windows {
             let time = window.start().micros()..window.end().micros();
             let mut cells_from = time.start;
             if asked.kind == Kind::Starts {

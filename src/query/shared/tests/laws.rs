@@ -198,7 +198,17 @@ async fn compare_records(name: &'static str, rows: Vec<Vec<Given>>, granted: Win
     for view in [&compared.shared, &copy] {
         let permit = view.permit(name, asked);
         summaries.push(archive.summary(&permit, &sources, &[]).await.unwrap());
-        latest.push(archive.latest_start(&permit, &sources, &[]).await.unwrap());
+        let found = archive.latest_start(&permit, &sources, &[]).await.unwrap();
+        let last = match found {
+            None => Vec::new(),
+            Some(start) => {
+                let since = permit.within(TimeRange::between(start, asked.end()));
+                let spec = records_spec(Order::Descending, Some(1), &[]);
+                let prepared = archive.records(&since, &sources, &spec).await.unwrap();
+                compared.bench.told(prepared).await
+            }
+        };
+        latest.push((found, last));
         available.push(archive.available(&view.listing(asked), asked).await.unwrap());
     }
     assert_eq!(summaries[0], summaries[1], "{name} summary");
