@@ -103,13 +103,24 @@ pub(super) fn cut_keys(
     data_type: &TypeId,
     windows: &Windows,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    cut_again(rows, data_type, windows.clone(), windows.clone())
+    let rule = Rule {
+        edges: windows.clone(),
+        whole_within: windows.clone(),
+        asked: None,
+        begins: None,
+        extents: Extents::of(data_type),
+        spread: false,
+        kept: Vec::new(),
+        lengths: Lengths::Forgotten,
+    };
+    Ok(Arc::new(CutExec::try_new(rows, rule)?))
 }
 
-/// `rows` cut to `edges`; those that have no hours of their own stay where they lie inside `whole_within`.
+/// Rows that were cut already cut to `edges` as well; those that have no hours of their own stay where they lie
+/// inside `whole_within`.
 pub(super) fn cut_again(
     rows: Arc<dyn ExecutionPlan>,
-    data_type: &TypeId,
+    data_type: &DataType,
     edges: Windows,
     whole_within: Windows,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -118,9 +129,9 @@ pub(super) fn cut_again(
         whole_within,
         asked: None,
         begins: None,
-        extents: Extents::of(data_type),
-        spread: false,
-        kept: Vec::new(),
+        extents: Extents::of(&data_type.id),
+        spread: are_spread(data_type),
+        kept: kept(data_type),
         lengths: Lengths::Forgotten,
     };
     Ok(Arc::new(CutExec::try_new(rows, rule)?))

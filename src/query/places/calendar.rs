@@ -114,7 +114,7 @@ impl<Authority> Archive<Authority> {
             None => stored,
             Some(shared) => shared::cut_again(
                 stored,
-                granted.permit.data_type(),
+                &granted.source.data_type,
                 shared.edges.within(range),
                 shared.edges.clone(),
             )?,

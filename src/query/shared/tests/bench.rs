@@ -42,6 +42,12 @@ pub(super) enum View {
 }
 
 impl View {
+    pub(super) const fn person(&self) -> PersonId {
+        match self {
+            Self::Shared(person, _) | Self::Own(person) => *person,
+        }
+    }
+
     /// What may be read of a type in `range`.
     pub(super) fn permit(&self, data_type: &str, range: TimeRange) -> ReadPermit<Anybody> {
         let data_type = TypeId::new(data_type);
@@ -177,6 +183,13 @@ impl Bench {
             ..Commit::default()
         };
         self.catalog.commit(commit).await.unwrap();
+    }
+
+    /// The sources of a person in the order of their names, so that everybody's stand alike.
+    pub(super) async fn sources(&self, person: PersonId) -> Vec<Uuid> {
+        let mut known = self.catalog.sources_of(person).await.unwrap();
+        known.sort_by(|one, other| one.key.cmp(&other.key));
+        known.into_iter().map(|source| source.id).collect()
     }
 
     pub(super) async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {

@@ -86,6 +86,11 @@ pub(super) fn batch(name: &str, rows: &[Given]) -> RecordBatch {
         LEVEL | AMOUNT | LOGGED | SLEEP => {
             columns.push(("value", numbers(&|row| Some(row.value))));
             columns.push(("count", content()));
+            let goes_on = rows.iter().map(|row| row.content.map(|content| content % 2 == 0));
+            columns.push((
+                "has_undetermined_duration",
+                Arc::new(goes_on.collect::<BooleanArray>()),
+            ));
         }
         UPDATES | MAPS | VISITS => {
             // Somewhere within a kilometre of each other, mostly.
@@ -163,13 +168,13 @@ pub(super) fn cut(name: &str, rows: &[Given], windows: &Windows) -> Vec<Given> {
                 left.push(as_it_is());
                 continue;
             }
-            let share = (end - start) as f64 / (row.end - row.start) as f64;
+            let share = row.value * (end - start) as f64 / (row.end - row.start) as f64;
             left.push(Given {
                 id: id(part),
                 start,
                 end,
                 value: if name == AMOUNT || name == LOGGED {
-                    row.value * share
+                    share
                 } else {
                     row.value
                 },
@@ -250,7 +255,7 @@ pub(super) fn pieces(name: &'static str) -> impl Strategy<Value = Vec<Vec<Given>
         _ => prop_oneof![8 => Just(0_i64), 4 => 1..5 * MINUTE, 1 => 1..4 * HOUR].boxed(),
     };
     let most = match name {
-        LEVEL | AMOUNT | LOGGED | UPDATES => 120,
+        LEVEL | AMOUNT | LOGGED | UPDATES => 80,
         _ => 12,
     };
     let oddity = (length, 0_i32..6, 0_u8..8, 0_u8..12);

@@ -107,11 +107,15 @@ impl Compared {
     async fn series(&self, view: &View, name: &str, asked: TimeRange, spec: &SeriesSpec) -> Told {
         let permit = view.permit(name, asked);
         let source = self.bench.source(name);
+        let spec = SeriesSpec {
+            chosen_sources: self.bench.sources(view.person()).await,
+            ..spec.clone()
+        };
         let asked = SeriesSource {
             permit: &permit,
             source: &source,
             conditions: &[],
-            spec: spec.clone(),
+            spec,
             stages: (name == SLEEP).then(|| self.stages()),
         };
         let prepared = self.bench.archive.series(asked).await.unwrap();
@@ -234,7 +238,7 @@ fn aggregate_spec(asked: TimeRange, measure: AggregateMeasure, group: &[&str], z
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn rule_9_2c_raw_rows_are_those_of_a_cut_copy(
@@ -274,13 +278,17 @@ proptest! {
             }
             let mut grouped = Vec::new();
             for view in [&compared.shared, &copy] {
+                let order = compared.bench.sources(view.person()).await;
                 let permits = [LEVEL, AMOUNT, LOGGED].map(|name| view.permit(name, asked));
                 let sources = [LEVEL, AMOUNT, LOGGED].map(|name| compared.bench.source(name));
                 let series = permits.iter().zip(&sources).map(|(permit, source)| SeriesSource {
                     permit,
                     source,
                     conditions: &[],
-                    spec: compared.series_spec(source.partition.as_str(), grid(kind, asked), &[]),
+                    spec: SeriesSpec {
+                        chosen_sources: order.clone(),
+                        ..compared.series_spec(source.partition.as_str(), grid(kind, asked), &[])
+                    },
                     stages: None,
                 });
                 let prepared = compared.bench.archive.series_grouped(series.collect()).await.unwrap();
@@ -305,13 +313,13 @@ proptest! {
             let range_only = || AggregateMeasure::Values(vec![Function::Avg, Function::Min, Function::Max]);
             let questions: [(&str, AggregateMeasure, &[&str]); 9] = [
                 (LEVEL, all(), &[]),
-                (LEVEL, AggregateMeasure::Count, &["count"]),
+                (LEVEL, AggregateMeasure::Count, &["has_undetermined_duration"]),
                 (AMOUNT, all(), &[]),
                 (AMOUNT, range_only(), &[]),
                 (AMOUNT, sum(), &[]),
-                (AMOUNT, sum(), &["count"]),
+                (AMOUNT, sum(), &["has_undetermined_duration"]),
                 (LOGGED, sum(), &[]),
-                (LOGGED, sum(), &["count"]),
+                (LOGGED, sum(), &["has_undetermined_duration"]),
                 (EVENTS, AggregateMeasure::Count, &[]),
             ];
             for (name, measure, group) in questions.clone().into_iter().chain(questions) {
@@ -375,6 +383,7 @@ proptest! {
             let mut told = Vec::new();
             for (view, clip) in [(&compared.shared, clip), (&copy, true)] {
                 let permit = view.permit(SLEEP, asked);
+                let order = compared.bench.sources(view.person()).await;
                 let metrics = [(LEVEL, view.permit(LEVEL, around)), (AMOUNT, view.permit(AMOUNT, around))];
                 let sources = metrics.each_ref().map(|(name, _)| compared.bench.source(name));
                 let series = metrics.iter().zip(&sources).map(|((name, permit), source)| SeriesSource {
@@ -384,6 +393,7 @@ proptest! {
                     spec: SeriesSpec {
                         column: (*name).to_owned(),
                         gaps: Gaps { drop: true, replace: false },
+                        chosen_sources: order.clone(),
                         ..compared.series_spec(name, Grid::uniform(around, MINUTE), &[])
                     },
                     stages: None,
