@@ -8,11 +8,13 @@
 pub mod aggregate;
 pub mod available;
 mod backwards;
+pub mod definitions;
 pub mod engine;
 pub mod files;
 pub mod filter;
 mod grown;
 mod in_turn;
+pub mod insight;
 mod json_text;
 mod partials;
 pub mod places;

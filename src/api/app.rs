@@ -15,7 +15,11 @@ use crate::ingest::intake::IntakeStores;
 use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
+use crate::people::annotations::Annotations;
+use crate::people::limits::PersonLimits;
+use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
+use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
@@ -29,6 +33,8 @@ pub struct App {
     pub verifier: Verifier,
     /// Makes tokens, where they are made here.
     pub minter: Option<Minter>,
+    /// How much of each thing one person may have.
+    pub limits: PersonLimits,
     /// What stands behind tokens that were made here.
     pub sessions: Sessions,
     pub grants: Grants,
@@ -36,6 +42,9 @@ pub struct App {
     pub readiness: Box<dyn Readiness>,
     /// What can be recorded: the built-in types and each person's own.
     pub types: Types,
+    pub annotations: Annotations,
+    pub tags: Tags,
+    pub reflections: Reflections,
     /// Types ready to decode their records.
     pub compiled: CompiledTypes,
     pub catalog: Catalog,

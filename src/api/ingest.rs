@@ -79,23 +79,28 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-fn decode_context(app: &App) -> DecodeContext {
-    DecodeContext {
-        now: app.clock.now(),
-        ids: Arc::clone(&app.ids),
-        source_prefix: Arc::from(app.settings.source_prefix.as_str()),
-    }
+/// What records of one name are decoded with.
+struct Recordable {
+    compiled: Arc<CompiledType>,
+    context: DecodeContext,
 }
 
-/// The type that records named `name` are of, if `person` can record them.
-async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Arc<CompiledType>, ApiError> {
+/// The type that records named `name` are of, if `person` can record them. `MomentAnnotation/<uuid>` is the base, and
+/// all records belong to that annotation.
+async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
     let named = app.types.find(person, name).await?;
-    if named.annotation.is_some() {
-        let base = named.data_type.id.as_str();
-        let message = format!(
-            "post to {base}; a record names its definition in `sources`, as <prefix>.annotation.<uuid>"
-        );
-        return Err(invalid(["path", "data_type"], message));
+    let mut definition = None;
+    if let Some(id) = named.annotation {
+        let annotation = app
+            .annotations
+            .of_type(person, named.data_type.id.as_str(), id)
+            .await?;
+        if !annotation.is_live() {
+            return Err(ApiError::conflict(format!(
+                "the annotation {id} is deleted; cancel its deletion to record again"
+            )));
+        }
+        definition = Some(Arc::from(annotation.svc_source_id));
     }
     if !named.data_type.recordable {
         return Err(invalid(
@@ -103,7 +108,14 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Arc<Compi
             format!("{} cannot be recorded", named.data_type.id),
         ));
     }
-    app.compiled.get(&named.data_type).map_err(ApiError::internal)
+    let compiled = app.compiled.get(&named.data_type).map_err(ApiError::internal)?;
+    let context = DecodeContext {
+        now: app.clock.now(),
+        ids: Arc::clone(&app.ids),
+        source_prefix: Arc::from(app.settings.source_prefix.as_str()),
+        definition,
+    };
+    Ok(Recordable { compiled, context })
 }
 
 /// The partitions of `person` from which tombstones delete.

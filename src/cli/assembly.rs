@@ -21,7 +21,11 @@ use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::CommitMeters;
 use crate::model::registry::Registry;
+use crate::people::annotations::Annotations;
+use crate::people::documents::Documents;
+use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
+use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
@@ -118,15 +122,25 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         }
         None => Arc::new(Offline::default()),
     };
+    let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
+    let limits = settings.limits;
     let app = Arc::new(App {
         verifier,
         minter,
+        limits,
         sessions: Sessions::new(
             catalog.clone(),
             Arc::clone(&clock),
             Arc::clone(&ids),
-            settings.session_limit,
+            settings.limits.sessions,
         ),
+        annotations: Annotations::new(
+            documents.clone(),
+            limits.annotations,
+            Arc::from(interface.source_prefix.as_str()),
+        ),
+        tags: Tags::new(documents.clone(), limits.tags),
+        reflections: Reflections::new(documents, limits.reflections),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),

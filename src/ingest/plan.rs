@@ -49,6 +49,8 @@ pub(super) struct KnownField {
     pub rule: Option<ScalarRule>,
     /// What of it is kept in one spelling.
     pub canonical: Canonical,
+    /// Answers show it among the extras, from where it comes back.
+    pub in_extras: bool,
 }
 
 impl KnownField {
@@ -82,6 +84,8 @@ pub(super) struct Plan {
     pub source_columns: [Option<usize>; 3],
     /// Column to fill from `sources` where the record leaves it out.
     pub source_id: Option<usize>,
+    /// Columns that are worked out for answers where a record belongs to a definition.
+    pub of_definition: [Option<usize>; 2],
     /// One bit for each field that must be given, where there are bits enough.
     pub required: u64,
     /// Whether the schema as a whole asks nothing that its fields' own rules do not.
@@ -120,6 +124,7 @@ impl Plan {
             unit: metric_field("unit"),
             source_columns: [column("source_properties"), column("device_properties"), sources],
             source_id: column("source_id").filter(|_| sources.is_some()),
+            of_definition: ["source_name", "metadata"].map(|name| column(name).filter(|_| data_type.is_base)),
             columns: own.to_vec(),
             fields_are_independent: scalar::fields_are_independent(&data_type.schema)
                 && fields.list.len() <= MOST_FIELDS_IN_HASTE,
@@ -167,8 +172,9 @@ impl<'a> FieldList<'a> {
         fields.add_spellings(&layout.id, Role::Id);
         for read in &layout.read {
             match &read.from {
+                ReadFrom::Extras { .. } => fields.add(&read.name, Role::Extras),
                 ReadFrom::Column(stored) if stored == EXTRAS => fields.add(&read.name, Role::Extras),
-                ReadFrom::Column(stored) => {
+                ReadFrom::Column(stored) | ReadFrom::Versions { column: stored, .. } => {
                     if let Some(field) = fields.spellings.get(stored).copied() {
                         fields.spell(&read.name, field);
                     }
@@ -189,6 +195,18 @@ impl<'a> FieldList<'a> {
             }
         }
         fields.add_common_id_spellings();
+        for read in &layout.read {
+            let ReadFrom::Extras { hidden } = &read.from else {
+                continue;
+            };
+            for known in fields
+                .list
+                .iter_mut()
+                .filter(|known| hidden.contains(&known.name))
+            {
+                known.in_extras = true;
+            }
+        }
         fields
     }
 
@@ -214,6 +232,7 @@ impl<'a> FieldList<'a> {
             required,
             rule: asked,
             canonical: Canonical::AsSent,
+            in_extras: false,
         });
     }
 

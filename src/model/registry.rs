@@ -4,6 +4,7 @@
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look
 //! exactly the same from here on.
 
+mod annotation;
 mod builtin;
 mod canonical;
 mod definition;
@@ -29,6 +30,7 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
+pub use annotation::AnnotationTraits;
 pub use canonical::{Canonical, respelt};
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
@@ -250,6 +252,16 @@ pub enum ReadFrom {
     Span,
     /// A stored column as it is, by its name there.
     Column(String),
+    /// A stored object, some of whose texts are versions and are read as lists of their numbers.
+    Versions {
+        column: String,
+        members: Vec<String>,
+    },
+    /// What the schema does not declare, with the lists of texts that are stored and have no column of their
+    /// own in an answer.
+    Extras {
+        hidden: Vec<String>,
+    },
     /// The same text in every row.
     Constant(String),
     /// Null in every row, as text.

@@ -43,6 +43,7 @@ use crate::model::zone::Zone;
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
+use super::definitions;
 use super::filter::{Condition, FilterError};
 use super::records::{Archive, Order, Prepared, QueryError, Scope, Source, bind_all, refuse_private};
 use super::shared::Lengths;
@@ -215,6 +216,7 @@ impl<Authority> Archive<Authority> {
         let versions = partitions
             .into_iter()
             .zip(snapshots.iter().map(|snapshot| snapshot.version))
+            .chain(definitions::versions(sources))
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));

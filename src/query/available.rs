@@ -92,6 +92,7 @@ impl<Authority> Archive<Authority> {
             summary.and(Summary {
                 records: piece.rows,
                 first_start: Some(bounds.min_start),
+                last_start: Some(bounds.max_start),
                 last_end: Some(bounds.max_end),
             })
         });

@@ -32,6 +32,7 @@ use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::aggregate::AggregateError;
 use super::backwards;
+use super::definitions::{self, Definitions};
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
 use super::filter::{self, Bound, Condition, FilterError};
@@ -148,6 +149,20 @@ impl Scope {
 pub struct Source {
     pub data_type: Arc<DataType>,
     pub partition: TypeId,
+    /// Those that its rows belong to, where the rows of a type belong to definitions.
+    pub definitions: Option<Arc<Definitions>>,
+}
+
+impl Source {
+    /// The partition of that type.
+    #[must_use]
+    pub fn of(data_type: Arc<DataType>) -> Self {
+        Self {
+            partition: data_type.id.clone(),
+            data_type,
+            definitions: None,
+        }
+    }
 }
 
 /// Prepares questions about records. It takes the permits of one authority only.
@@ -188,6 +203,7 @@ impl<Authority> Archive<Authority> {
         let versions = selected
             .iter()
             .map(|one| (one.source.partition.clone(), one.snapshot.version))
+            .chain(definitions::versions(sources))
             .collect();
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(sources.len());
@@ -323,7 +339,7 @@ impl<Authority> Archive<Authority> {
                     .filter_map(|column| layout.storage.index_of(&column.name).ok()),
             );
         }
-        let columns = grown::needed(&source.data_type, columns);
+        let columns = definitions::needed(source, grown::needed(&source.data_type, columns));
         let scan = Scan {
             snapshot,
             storage: &layout.storage,
@@ -336,6 +352,7 @@ impl<Authority> Archive<Authority> {
             &source.data_type,
             &columns,
         )?;
+        let plan = definitions::laid_over(plan, source)?;
         let Some(condition) = condition else {
             return Ok(plan);
         };

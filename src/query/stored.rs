@@ -9,6 +9,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
+use super::definitions;
 use super::records::{Archive, QueryError, Source};
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shared::{Lengths, few};
@@ -59,6 +60,7 @@ impl<Authority> Archive<Authority> {
             return self.stored(permit, source, snapshot, columns, lengths);
         }
         let key = KEY_COLUMNS.iter().filter(|name| **name != "id");
+<<<<<<< HEAD
         let scan = scan(permit, source, snapshot, key.chain(columns));
         Ok(self.seen(permit, &source.data_type, scan, lengths)?)
     }
@@ -80,5 +82,31 @@ fn scan<'a, 'c, Authority>(
         columns: wanted,
         windows: permit.windows().as_slice(),
         begins: None,
+=======
+        self.stored_columns(permit, source, snapshot, key.chain(columns))
+    }
+
+    fn stored_columns<'c>(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Snapshot,
+        columns: impl Iterator<Item = &'c &'c str>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let storage = &source.data_type.layout.storage;
+        let mut wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
+        wanted = definitions::needed(source, wanted);
+        let scan = Scan {
+            snapshot,
+            storage,
+            columns: wanted,
+            windows: permit.windows().as_slice(),
+            begins: None,
+        };
+        Ok(definitions::laid_over(
+            scan.plan(&self.reader, &self.objects)?,
+            source,
+        )?)
+>>>>>>> main
     }
 }

@@ -20,6 +20,7 @@
 mod harness;
 
 mod aggregates;
+mod annotations;
 mod auth;
 mod commandline;
 mod corruption;
@@ -31,14 +32,17 @@ mod failing_backends;
 mod full_disk;
 mod ingest;
 mod input;
+mod insight;
 mod model_based;
 mod places;
 mod preferences;
+mod reflections;
 mod running;
 mod selector;
 mod series;
 mod sessions;
 mod sleep;
 mod streaming;
+mod tags;
 mod types_round_trip;
 mod user_info;

@@ -67,6 +67,7 @@ impl Asking {
         let source = Source {
             data_type: named.data_type,
             partition,
+            definitions: None,
         };
         Ok(Granted { permit, source })
     }

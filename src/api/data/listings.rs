@@ -17,7 +17,6 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::permit::Windows;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 
@@ -64,8 +63,9 @@ pub async fn updates(
         .readable_types(&reader, query.owner.unwrap_or_else(|| reader.person()), always)
         .await?;
     let told = |data_type: &TypeId| {
-        let windows = permit.windows_of(data_type).map(Windows::as_slice);
-        windows.is_some_and(|windows| permit.is_own() || windows == [always])
+        permit
+            .windows_of(data_type)
+            .is_some_and(|windows| permit.is_own() || windows.as_slice() == [always])
     };
     let data_types: Map<String, Value> = app
         .catalog

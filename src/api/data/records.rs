@@ -1,5 +1,6 @@
 //! Records of any type, as they were recorded: `/data/v1alpha1/event` and `/data/v1alpha1/metric`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant as Moment;
 
@@ -17,10 +18,11 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{Form, FromParams, Need, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{Base, TypeId};
+use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{OutputMethod, RowFormat};
 use crate::people::types::Named;
+use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::{Order, RecordsSpec, Source};
 use crate::query::shape::IdForm;
@@ -305,11 +307,11 @@ pub async fn sources_of(
     named: &Named,
     mut conditions: Vec<Condition>,
 ) -> Result<(Vec<Source>, Vec<Condition>), ApiError> {
-    let source = |data_type: &Arc<crate::model::registry::DataType>| Source {
-        data_type: Arc::clone(data_type),
-        partition: data_type.id.clone(),
-    };
-    let mut sources = vec![source(&named.data_type)];
+    let source = |data_type: &Arc<DataType>| Source::of(Arc::clone(data_type));
+    let mut sources = vec![Source {
+        definitions: definitions_of(app, owner, &named.data_type).await?,
+        ..source(&named.data_type)
+    }];
     if Base::named(named.data_type.id.as_str()).is_some() {
         let own = app.types.all_own(owner).await?;
         sources.extend(
@@ -319,14 +321,48 @@ pub async fn sources_of(
         );
     }
     if let Some(annotation) = named.annotation {
+<<<<<<< HEAD
         let id = format!("{}.annotation.{annotation}", app.settings.source_prefix);
         conditions.push(Condition {
             field: "source_id".to_owned(),
             operator: Comparison::Belongs,
             value: Comparand::Text(id),
         });
+=======
+        // Between itself and itself: an equality would be an alternative to the caller's own conditions on
+        // the same field.
+        let id = app.annotations.source_id(annotation);
+        for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
+            conditions.push(Condition {
+                field: "source_id".to_owned(),
+                operator,
+                value: Comparand::Text(id.clone()),
+            });
+        }
+>>>>>>> main
     }
     Ok((sources, conditions))
+}
+
+/// The definitions that records of the type belong to, where it is one whose records belong to some.
+async fn definitions_of(
+    app: &App,
+    owner: PersonId,
+    data_type: &DataType,
+) -> Result<Option<Arc<Definitions>>, ApiError> {
+    if !data_type.is_base || Base::named(data_type.id.as_str()).is_some() {
+        return Ok(None);
+    }
+    let mut known = BTreeMap::new();
+    for annotation in app.annotations.all(owner).await? {
+        let shown = Shown {
+            name: annotation.root.name().to_owned(),
+            definition: serde_json::to_string(&annotation).map_err(ApiError::internal)?,
+        };
+        known.insert(annotation.id, shown);
+    }
+    let prefix = app.annotations.source_prefix();
+    Ok(Some(Arc::new(Definitions::new(prefix, known))))
 }
 
 /// Frames carry ids as text; encoders of text print the bytes themselves.

@@ -216,10 +216,7 @@ impl<'a> Asked<'a> {
     /// Where stages are stored.
     async fn source(&self) -> Result<Source, ApiError> {
         let named = self.app.types.find(self.owner, SLEEP_STAGE).await?;
-        Ok(Source {
-            partition: named.data_type.id.clone(),
-            data_type: named.data_type,
-        })
+        Ok(Source::of(named.data_type))
     }
 
     async fn answer(

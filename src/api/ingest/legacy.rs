@@ -25,14 +25,14 @@ use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 
 use super::{
-    Submission, Uploaded, commit, content_length, decode_context, deleting, idempotency_key, recordable,
+    Recordable, Submission, Uploaded, commit, content_length, deleting, idempotency_key, recordable,
 };
 
 /// One wrapped record.
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest",
     params(Checked<NoParams>, ("idempotency-key" = Option<String>, Header)), request_body = WrappedRecord,
-    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 411),
-        (status = 413), (status = 415), (status = 422)))]
+    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
+        (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type}"]
 pub async fn wrapped_record(
     State(app): State<Shared>,
@@ -51,8 +51,8 @@ pub async fn wrapped_record(
     params(Checked<NoParams>, ("idempotency-key" = Option<String>, Header)),
     request_body(description = "An array of wrapped records, or a line for each",
         content((Vec<WrappedRecord> = "application/json"), (String = "application/x-jsonl"))),
-    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 411),
-        (status = 413), (status = 415), (status = 422)))]
+    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
+        (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type} with JSON lines"]
 pub async fn wrapped_batch(
     State(app): State<Shared>,
@@ -136,9 +136,9 @@ async fn put(
         .first()
         .map(|record| record.data_type.as_str())
         .unwrap_or_default();
-    let compiled = recordable(app, person, name).await?;
+    let Recordable { compiled, context } = recordable(app, person, name).await?;
     let data_type = std::sync::Arc::clone(compiled.data_type());
-    let mut decoder = RecordDecoder::new(compiled, decode_context(app)).map_err(ApiError::internal)?;
+    let mut decoder = RecordDecoder::new(compiled, context).map_err(ApiError::internal)?;
     for record in records {
         if let Err(found) = decoder.push(record.place, &record.json_for(&data_type)) {
             faults.extend(found);
@@ -168,8 +168,7 @@ async fn delete(
     records: &[LegacyRecord],
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<PartitionChanges>, ApiError> {
-    let compiled = recordable(app, person, TOMBSTONE_TYPE).await?;
-    let context = decode_context(app);
+    let Recordable { compiled, context } = recordable(app, person, TOMBSTONE_TYPE).await?;
     let mut tombstones = Vec::new();
     for record in records {
         match decode_tombstone(

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::output::{OutputMethod, RowFormat};
+use crate::people::annotations::AnnotationType;
 use crate::query::aggregate::Function;
 use crate::query::places::LocationSource;
 use crate::query::records::Order;
@@ -60,6 +61,18 @@ named! {
     SleepFunction = None;
     Mode = None;
     LocationSource = None;
+}
+
+impl Choice for AnnotationType {
+    const COMPONENT: Option<&'static str> = Some("AnnotationType");
+
+    fn all() -> Vec<Self> {
+        Self::ALL.to_vec()
+    }
+
+    fn name(self) -> &'static str {
+        self.as_str()
+    }
 }
 
 impl Choice for Calculation {

@@ -4,8 +4,13 @@
 //! annotations what a property is to the product: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`,
 //! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
 //! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
+<<<<<<< HEAD
 //! several choices decides the column, and a list of objects is a list of structs), `x-private` (for the
 //! owner alone), `x-throughout` (true of every part of a record).
+=======
+//! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
+//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list).
+>>>>>>> main
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -75,6 +80,12 @@ pub(super) fn column(name: &str, property: &Value) -> Field {
 
 fn column_at(name: &str, property: &Value, depth: usize) -> Field {
     let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
+    if flag("x-version") {
+        return Field::new(name, dictionary_text(), true);
+    }
+    if flag("x-yes-no") {
+        return Field::new(name, ArrowType::Boolean, true);
+    }
     let structs = flag("x-structs");
     let Some(kind) = kind_of(property).or_else(|| object_choice(property).filter(|_| structs)) else {
         return json_text(name);
@@ -199,8 +210,13 @@ struct Draft {
     end: Vec<String>,
     moment: Option<TimeFields>,
     aliases: Vec<(String, String)>,
+<<<<<<< HEAD
     private: Vec<String>,
     throughout: Vec<String>,
+=======
+    /// Lists of texts that have no column in an answer.
+    hidden: Vec<String>,
+>>>>>>> main
 }
 
 impl Layout {
@@ -220,6 +236,7 @@ impl Layout {
         for (name, property) in properties {
             draft.add(name, property, unit, is_required(schema, name))?;
         }
+        draft.show_hidden();
         let times = match draft.moment {
             Some(moment) => moment,
             None if draft.start.is_empty() => return Err(LayoutError::NoTime),
@@ -272,7 +289,15 @@ impl Draft {
                 self.own.push(column(name, property));
                 self.aliases
                     .extend(aliases_of(property).map(|alias| (alias, name.to_owned())));
-                ReadFrom::Column(name.to_owned())
+                let members = versions_in(property);
+                if members.is_empty() {
+                    ReadFrom::Column(name.to_owned())
+                } else {
+                    ReadFrom::Versions {
+                        column: name.to_owned(),
+                        members,
+                    }
+                }
             }
             Some("id") => {
                 self.id = spellings();
@@ -313,6 +338,7 @@ impl Draft {
             Some("extras") => ReadFrom::Column(EXTRAS.to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
         };
+<<<<<<< HEAD
         if flag("x-private") {
             self.private.push(name.to_owned());
         }
@@ -328,6 +354,16 @@ impl Draft {
                 .map(|(member, _)| format!("{name}.{member}")),
         );
         if !flag("x-hidden") {
+=======
+        let is_list = |field: &Field| matches!(field.data_type(), ArrowType::List(_));
+        if flag("x-hidden") {
+            let last = self
+                .own
+                .last()
+                .filter(|field| field.name() == name && is_list(field));
+            self.hidden.extend(last.map(|field| field.name().clone()));
+        } else {
+>>>>>>> main
             self.read.push(ReadColumn {
                 name: name.to_owned(),
                 from,
@@ -335,6 +371,28 @@ impl Draft {
         }
         Ok(())
     }
+
+    /// Lets answers show among the extras what has no column of its own.
+    fn show_hidden(&mut self) {
+        let hidden = std::mem::take(&mut self.hidden);
+        for column in &mut self.read {
+            if !hidden.is_empty() && column.from == ReadFrom::Column("extras".to_owned()) {
+                column.from = ReadFrom::Extras {
+                    hidden: hidden.clone(),
+                };
+            }
+        }
+    }
+}
+
+/// The members of an object that are versions.
+fn versions_in(property: &Value) -> Vec<String> {
+    let members = property.get("properties").and_then(Value::as_object);
+    let versions = members
+        .into_iter()
+        .flatten()
+        .filter(|(_, member)| member.get("x-version") == Some(&Value::Bool(true)));
+    versions.map(|(name, _)| name.clone()).collect()
 }
 
 fn aliases_of(property: &Value) -> impl Iterator<Item = String> + '_ {

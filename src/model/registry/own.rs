@@ -23,7 +23,11 @@ const MERGED: [&str; 8] = [
     "examples",
 ];
 /// Annotations by which built-in schemas speak to the product; a person's do not.
+<<<<<<< HEAD
 const OURS: [&str; 9] = [
+=======
+const OURS: [&str; 8] = [
+>>>>>>> main
     "x-role",
     "x-aliases",
     "x-hidden",
@@ -31,8 +35,12 @@ const OURS: [&str; 9] = [
     "x-dictionary",
     "x-structs",
     "x-longitude",
+<<<<<<< HEAD
     "x-private",
     "x-throughout",
+=======
+    "x-yes-no",
+>>>>>>> main
 ];
 /// Scales with more steps than this are bounded, but their steps are not checked.
 const MOST_LISTED_STEPS: i64 = 1000;

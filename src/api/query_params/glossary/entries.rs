@@ -15,6 +15,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("avg"),
     },
     Entry {
+        name: "annotation_type",
+        aliases: &[],
+        description: "Only annotations of this variant",
+        absent: "those of all variants",
+        example: Text("moment"),
+    },
+    Entry {
         name: "api_version",
         aliases: &[],
         description: "The version of the interface that the data type belongs to: v0, v1alpha1 or v1",
@@ -259,6 +266,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("1w"),
     },
     Entry {
+        name: "platform",
+        aliases: &[],
+        description: "What the client runs on; it makes no difference",
+        absent: "the same",
+        example: Text("web"),
+    },
+    Entry {
         name: "pool_id",
         aliases: &[],
         description: "A group. Groups are not available yet: 422",
@@ -287,6 +301,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("day"),
     },
     Entry {
+        name: "response_class",
+        aliases: &[],
+        description: "How much of the new annotation to answer; it is always answered whole",
+        absent: "the same",
+        example: Text("full"),
+    },
+    Entry {
         name: "reverse_geocode",
         aliases: &[],
         description: "Whether places get their names, as address and location_details",
@@ -306,6 +327,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "How long a window is: seconds, or a period such as 15m, 1d, 1d@12h",
         absent: "",
         example: Text("15m"),
+    },
+    Entry {
+        name: "session_id",
+        aliases: &[],
+        description: "The id of one of the caller's sessions",
+        absent: "",
+        example: Text("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e"),
     },
     Entry {
         name: "sort",
@@ -376,6 +404,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("Europe/Berlin"),
     },
     Entry {
+        name: "timestamp",
+        aliases: &[],
+        description: "The moment that the report speaks of, itself included",
+        absent: "now",
+        example: Text("2024-06-16T12:00:00Z"),
+    },
+    Entry {
         name: "tz",
         aliases: &["time_zone"],
         description: "The IANA time zone whose days are meant, and in which times are shown",
@@ -388,6 +423,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "Only the calendars with these values of calendar_identifier",
         absent: "all calendars",
         example: Text("home"),
+    },
+    Entry {
+        name: "version",
+        aliases: &[],
+        description: "The form of the report",
+        absent: "",
+        example: Text("v0"),
     },
     Entry {
         name: "window_size",
