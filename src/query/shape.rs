@@ -3,6 +3,8 @@
 //! The layout of a type says which columns an answer shows and where each comes from; this turns that into a
 //! projection. Knows layouts and physical expressions; knows nothing of rows or files.
 
+mod shown;
+
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
@@ -19,16 +21,11 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadFrom};
 
-<<<<<<< HEAD
 use super::shared::private;
-=======
-mod shown;
-
 use shown::{ExtrasWith, VersionLists};
 
 /// The stored column of members that a type's schema does not declare.
 const EXTRAS: &str = "extras";
->>>>>>> main
 
 /// How ids leave: as 16 bytes marked as a UUID, which text encoders print themselves, or as text for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,7 +95,7 @@ pub fn project(
         .iter()
         .map(|column| {
             let expr = match &column.from {
-                ReadFrom::Column(name) if sees == Sees::Public => private::public(layout, name, &schema)?,
+                from if sees == Sees::Public => public(from, layout, &schema, ids)?,
                 from => expression(from, &schema, ids)?,
             };
             Ok(ProjectionExpr {
@@ -108,6 +105,24 @@ pub fn project(
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(ProjectionExec::try_new(expressions, input)?))
+}
+
+/// The same for somebody else than the owner.
+fn public(
+    from: &ReadFrom,
+    layout: &Layout,
+    schema: &SchemaRef,
+    ids: IdForm,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    match from {
+        ReadFrom::Column(name) => private::public(layout, name, schema),
+        ReadFrom::Extras { .. } => private::public(layout, EXTRAS, schema),
+        ReadFrom::Versions { column, members } => {
+            let function = ScalarUDF::new_from_impl(VersionLists::new(members));
+            call(function, vec![private::public(layout, column, schema)?], schema)
+        }
+        from => expression(from, schema, ids),
+    }
 }
 
 fn expression(from: &ReadFrom, schema: &SchemaRef, ids: IdForm) -> Result<Arc<dyn PhysicalExpr>> {

@@ -27,7 +27,8 @@ impl<Authority> Archive<Authority> {
         lengths: Lengths,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let scan = scan(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns));
-        Ok(self.seen(permit, &source.data_type, scan, lengths)?)
+        let rows = self.seen(permit, &source.data_type, scan, lengths)?;
+        Ok(definitions::laid_over(rows, source)?)
     }
 
     /// The same rows as they were recorded, whoever reads. What is made of them is to be cut to the windows.
@@ -60,9 +61,9 @@ impl<Authority> Archive<Authority> {
             return self.stored(permit, source, snapshot, columns, lengths);
         }
         let key = KEY_COLUMNS.iter().filter(|name| **name != "id");
-<<<<<<< HEAD
         let scan = scan(permit, source, snapshot, key.chain(columns));
-        Ok(self.seen(permit, &source.data_type, scan, lengths)?)
+        let rows = self.seen(permit, &source.data_type, scan, lengths)?;
+        Ok(definitions::laid_over(rows, source)?)
     }
 }
 
@@ -73,40 +74,12 @@ fn scan<'a, 'c, Authority>(
     columns: impl Iterator<Item = &'c &'c str>,
 ) -> Scan<'a> {
     let storage = &source.data_type.layout.storage;
-    let mut wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
+    let wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
     Scan {
         snapshot,
         storage,
-        columns: wanted,
+        columns: definitions::needed(source, wanted),
         windows: permit.windows().as_slice(),
         begins: None,
-=======
-        self.stored_columns(permit, source, snapshot, key.chain(columns))
-    }
-
-    fn stored_columns<'c>(
-        &self,
-        permit: &ReadPermit<Authority>,
-        source: &Source,
-        snapshot: &Snapshot,
-        columns: impl Iterator<Item = &'c &'c str>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let storage = &source.data_type.layout.storage;
-        let mut wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
-        wanted = definitions::needed(source, wanted);
-        let scan = Scan {
-            snapshot,
-            storage,
-            columns: wanted,
-            windows: permit.windows().as_slice(),
-            begins: None,
-        };
-        Ok(definitions::laid_over(
-            scan.plan(&self.reader, &self.objects)?,
-            source,
-        )?)
->>>>>>> main
     }
 }

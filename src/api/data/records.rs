@@ -321,25 +321,12 @@ pub async fn sources_of(
         );
     }
     if let Some(annotation) = named.annotation {
-<<<<<<< HEAD
-        let id = format!("{}.annotation.{annotation}", app.settings.source_prefix);
+        let id = app.annotations.source_id(annotation);
         conditions.push(Condition {
             field: "source_id".to_owned(),
             operator: Comparison::Belongs,
             value: Comparand::Text(id),
         });
-=======
-        // Between itself and itself: an equality would be an alternative to the caller's own conditions on
-        // the same field.
-        let id = app.annotations.source_id(annotation);
-        for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
-            conditions.push(Condition {
-                field: "source_id".to_owned(),
-                operator,
-                value: Comparand::Text(id.clone()),
-            });
-        }
->>>>>>> main
     }
     Ok((sources, conditions))
 }

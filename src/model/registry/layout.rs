@@ -4,13 +4,9 @@
 //! annotations what a property is to the product: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`,
 //! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
 //! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
-<<<<<<< HEAD
-//! several choices decides the column, and a list of objects is a list of structs), `x-private` (for the
-//! owner alone), `x-throughout` (true of every part of a record).
-=======
 //! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
-//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list).
->>>>>>> main
+//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list), `x-private` (for the
+//! owner alone), `x-throughout` (true of every part of a record).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -210,13 +206,10 @@ struct Draft {
     end: Vec<String>,
     moment: Option<TimeFields>,
     aliases: Vec<(String, String)>,
-<<<<<<< HEAD
     private: Vec<String>,
     throughout: Vec<String>,
-=======
     /// Lists of texts that have no column in an answer.
     hidden: Vec<String>,
->>>>>>> main
 }
 
 impl Layout {
@@ -338,7 +331,6 @@ impl Draft {
             Some("extras") => ReadFrom::Column(EXTRAS.to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
         };
-<<<<<<< HEAD
         if flag("x-private") {
             self.private.push(name.to_owned());
         }
@@ -353,8 +345,6 @@ impl Draft {
                 .filter(|(_, member)| member.get("x-private") == Some(&Value::Bool(true)))
                 .map(|(member, _)| format!("{name}.{member}")),
         );
-        if !flag("x-hidden") {
-=======
         let is_list = |field: &Field| matches!(field.data_type(), ArrowType::List(_));
         if flag("x-hidden") {
             let last = self
@@ -363,7 +353,6 @@ impl Draft {
                 .filter(|field| field.name() == name && is_list(field));
             self.hidden.extend(last.map(|field| field.name().clone()));
         } else {
->>>>>>> main
             self.read.push(ReadColumn {
                 name: name.to_owned(),
                 from,

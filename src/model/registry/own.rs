@@ -23,11 +23,7 @@ const MERGED: [&str; 8] = [
     "examples",
 ];
 /// Annotations by which built-in schemas speak to the product; a person's do not.
-<<<<<<< HEAD
-const OURS: [&str; 9] = [
-=======
-const OURS: [&str; 8] = [
->>>>>>> main
+const OURS: [&str; 10] = [
     "x-role",
     "x-aliases",
     "x-hidden",
@@ -35,12 +31,9 @@ const OURS: [&str; 8] = [
     "x-dictionary",
     "x-structs",
     "x-longitude",
-<<<<<<< HEAD
     "x-private",
     "x-throughout",
-=======
     "x-yes-no",
->>>>>>> main
 ];
 /// Scales with more steps than this are bounded, but their steps are not checked.
 const MOST_LISTED_STEPS: i64 = 1000;

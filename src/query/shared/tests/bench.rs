@@ -116,6 +116,7 @@ impl Bench {
         Source {
             data_type: self.data_type(name),
             partition: TypeId::new(name),
+            definitions: None,
         }
     }
 
