@@ -310,10 +310,7 @@ async fn granted(
     let named = app.types.find(reader.person(), name).await?;
     Ok(Granted {
         permit,
-        source: Source {
-            data_type: named.data_type,
-            partition,
-        },
+        source: Source::of(named.data_type),
     })
 }
 
