@@ -8,6 +8,7 @@ use crate::model::time::Instant;
 const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
     (2, include_str!("migrations/0002_documents.sql")),
+    (4, include_str!("migrations/0004_commits.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {

@@ -75,7 +75,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         catalog,
         objects,
     };
-    let assembly = assemble(&settings, foundations)?;
+    let mut assembly = assemble(&settings, foundations)?;
     if demo {
         demo::load(&assembly.app).await?;
         let invitation = demo::invitation(
@@ -94,20 +94,46 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         clock: Arc::clone(&assembly.app.clock),
         ids: Arc::clone(&assembly.app.ids),
     };
-    let upkeep = Upkeep::start(
+    let mut upkeep = Upkeep::start(
         settings.upkeep,
         upkeep,
         assembly.app.metrics.meters.clone(),
         stop_upkeep.clone(),
+        assembly.computing.handle(),
     );
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
-    let ended = serve::serve(listener, router, &assembly.app.settings, stop).await;
+    let mut broken = None;
+    let told_or_broken = async {
+        broken = tokio::select! {
+            () = stop => None,
+            ended = &mut assembly.committing => Some(("the committing task", ended)),
+            ended = &mut upkeep => Some(("upkeep", ended)),
+        };
+    };
+    let ended = serve::serve(listener, router, &assembly.app.settings, told_or_broken).await;
     stop_upkeep.cancel();
-    if let Err(error) = upkeep.await {
-        tracing::error!(%error, "upkeep failed");
+    let limit = assembly.app.settings.shutdown_limit;
+    if let Some((part, outcome)) = broken {
+        // A service that cannot write, or lets its tail grow, must not stay and say that it is well.
+        let reason = outcome
+            .err()
+            .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
+        tracing::error!(part, reason, "a part of the service broke; it stops");
+        assembly.computing.shutdown_background();
+        return Err(Failed::because(format!(
+            "{part} broke: {reason}; start the service again"
+        )));
     }
-    close(assembly).await;
+    match tokio::time::timeout(limit, &mut upkeep).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "upkeep failed"),
+        Err(_) => {
+            tracing::warn!("upkeep did not end in time and is dropped");
+            upkeep.abort();
+        }
+    }
+    close(assembly, limit).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
         Ended::Interrupted => {
@@ -117,14 +143,25 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     Ok(())
 }
 
-/// Ends what works in the background, after the last request.
-async fn close(assembly: Assembly) {
+/// Ends what works in the background, after the last request, and waits for none of it longer than `limit`.
+async fn close(assembly: Assembly, limit: Duration) {
     // The committing task ends when nobody can reach its queue any more.
     drop(assembly.app);
-    if let Err(error) = assembly.committing.await {
-        tracing::error!(%error, "the committing task failed");
+    let mut committing = assembly.committing;
+    match tokio::time::timeout(limit, &mut committing).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "the committing task failed"),
+        Err(_) => {
+            tracing::warn!("writes were still being committed when time ran out");
+            committing.abort();
+        }
     }
-    assembly.catalog.close().await;
+    if tokio::time::timeout(limit, assembly.catalog.close())
+        .await
+        .is_err()
+    {
+        tracing::warn!("the catalogue did not close in time");
+    }
     assembly.computing.shutdown_background();
     drop(assembly.spill);
 }
