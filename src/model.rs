@@ -17,4 +17,5 @@ pub mod sources;
 pub mod text;
 pub mod time;
 pub mod units;
+pub mod version;
 pub mod zone;
