@@ -74,6 +74,8 @@ fn records(criterion: &mut Criterion) {
         now,
         ids: Arc::new(Counting(AtomicU64::new(0))),
         source_prefix: "com.almanac".into(),
+        text_limit: 1 << 20,
+        definition: None,
     };
     let mut group = criterion.benchmark_group("decode");
     group

@@ -88,6 +88,8 @@ impl HeartRate {
             now: Instant::from_micros(NEW_YEAR + 86_400_000_000 * 366),
             ids: Arc::new(SystemIds),
             source_prefix: Arc::from("com.almanac"),
+            text_limit: 1 << 20,
+            definition: None,
         };
         let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();
         for (number, line) in lines.iter().enumerate() {

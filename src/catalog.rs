@@ -26,21 +26,24 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod verifying;
+mod witness;
 
 use std::sync::Arc;
 
-use database::{Database, Session};
+pub use committing::Hold;
+use database::Database;
 pub use errors::CatalogError;
 pub use jobs::ObjectCursor;
+use witness::Witnesses;
 
 use crate::model::clock::Clock;
-use crate::model::ids::PieceId;
 
 /// The catalogue. Cheap to clone; all clones share their connections.
 #[derive(Clone)]
 pub struct Catalog {
     database: Database,
     clock: Arc<dyn Clock>,
+    witnesses: Witnesses,
 }
 
 impl Catalog {
@@ -49,7 +52,11 @@ impl Catalog {
     pub async fn open(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
         let database = Database::open(address).await?;
         migrations::run(&database, clock.now()).await?;
-        Ok(Self { database, clock })
+        Ok(Self {
+            database,
+            clock,
+            witnesses: Witnesses::default(),
+        })
     }
 
     /// Whether the catalogue answers.
@@ -63,24 +70,5 @@ impl Catalog {
     /// Waits for running statements and closes the connections.
     pub async fn close(&self) {
         self.database.close().await;
-    }
-
-    /// Commits. If the database's answer is lost, a piece that the transaction added tells whether it
-    /// happened.
-    async fn confirm(&self, session: Session, witness: Option<PieceId>) -> Result<(), CatalogError> {
-        match (session.commit().await, witness) {
-            (Err(CatalogError::Unavailable { detail }), Some(piece)) => {
-                let found = self
-                    .database
-                    .select(&tables::PIECES, "WHERE piece = $1", vec![rows::id(piece.0)])
-                    .await?;
-                if found.is_empty() {
-                    Err(CatalogError::Unavailable { detail })
-                } else {
-                    Ok(())
-                }
-            }
-            (outcome, _) => outcome,
-        }
     }
 }

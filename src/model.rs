@@ -14,6 +14,7 @@ pub mod permit;
 pub mod registry;
 pub mod sleep;
 pub mod sources;
+pub mod text;
 pub mod time;
 pub mod units;
 pub mod version;

@@ -33,6 +33,8 @@ use crate::query::sleep::TooManyCells;
 use crate::store::StoreError;
 
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
+/// What a write is told to wait when too much waits already.
+const FLUSHED_BY_THEN: std::time::Duration = std::time::Duration::from_secs(10);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Why an answer broke off.
@@ -79,7 +81,7 @@ pub async fn answer(
         batch.map_err(Broken::from)
     });
     let encoded = encode(method, prepared.schema, counted);
-    let mut chunks = Box::pin(app.engine.drive(encoded, || Err(Broken::Late)));
+    let mut chunks = Box::pin(app.engine.drive_answer(encoded, || Err(Broken::Late)));
     let first: Option<Bytes> = chunks
         .next()
         .await
@@ -254,7 +256,10 @@ impl From<CommitError> for ApiError {
             CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => {
                 Self::unavailable(error, RETRY_AFTER)
             }
+            CommitError::Backlog => Self::unavailable(error, FLUSHED_BY_THEN),
             CommitError::Corrupt(_) => Self::damaged(error),
+            CommitError::Unknown(_) => Self::outcome_unknown(error),
+            CommitError::Broken(_) => Self::internal(error),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::compile::CompiledTypes;
 use crate::ingest::intake::IntakeStores;
+use crate::ingest::memory::BodyMemory;
 use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
@@ -63,6 +64,8 @@ pub struct App {
     pub uploads: Arc<Semaphore>,
     /// Where bodies go.
     pub intake: IntakeStores,
+    /// The memory of bodies that are on their way.
+    pub bodies: BodyMemory,
     pub commits: CommitQueue,
     pub engine: Arc<Engine>,
     /// Everything stored, for those with a permit.

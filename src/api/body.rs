@@ -18,6 +18,7 @@ use crate::ingest::body::BodyForm;
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::objects::Object;
+use crate::model::text::{may_hold_nul, way_to_nul};
 
 /// Bytes of a document that is no batch of records, decompressed: a thousand times what anybody writes.
 const DOCUMENT_LIMIT: usize = 1 << 20;
@@ -50,6 +51,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
         }
         let limit = app.settings.body_limit.min(DOCUMENT_LIMIT);
         let bytes = whole(limit, &parts.headers, body).await?;
+        refuse_nul(&bytes)?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let Object(read) = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| ApiError::invalid_all(vec![misread(error.path(), error.inner())]))?;
@@ -57,6 +59,19 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
             .map_err(|error| invalid(["body"], format!("the body is no JSON document: {error}")))?;
         Ok(Self(read))
     }
+}
+
+/// A document with U+0000 in one of its texts is not taken.
+fn refuse_nul(json: &[u8]) -> Result<(), ApiError> {
+    if !std::str::from_utf8(json).is_ok_and(may_hold_nul) {
+        return Ok(());
+    }
+    let way = serde_json::from_slice(json)
+        .ok()
+        .and_then(|document: Value| way_to_nul(&document));
+    let Some(way) = way else { return Ok(()) };
+    let loc = std::iter::once(LocPart::from("body")).chain(way);
+    Err(Fault::new(loc, "value_error", "U+0000 cannot be stored; leave it out").into())
 }
 
 /// What could not be read, and where it stands.

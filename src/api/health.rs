@@ -45,6 +45,13 @@ pub async fn live() -> Json<Health> {
 #[utoipa::path(get, path = "/health/ready", tag = "operation", security(()),
     responses((status = 200, body = Health), (status = 503, body = Problem, content_type = "application/problem+json")))]
 pub async fn ready(State(app): State<Shared>) -> Response {
+    if !app.commits.is_working() {
+        let not_ready = NotReady {
+            part: "the committing task",
+            reason: "it ended".to_owned(),
+        };
+        return ApiError::unavailable(not_ready, RETRY_AFTER).into_response();
+    }
     match app.readiness.check().await {
         Ok(()) => Json(FINE).into_response(),
         Err(not_ready) => ApiError::unavailable(not_ready, RETRY_AFTER).into_response(),

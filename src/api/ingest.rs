@@ -7,6 +7,7 @@ pub mod legacy;
 pub mod record;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::http::header::{CONTENT_LENGTH, HeaderMap};
@@ -22,19 +23,23 @@ use crate::api::app::{App, Shared};
 use crate::api::docs::common::also_answering;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::records::SeenSource;
-use crate::ingest::accept::{AcceptError, deletions};
+use crate::ingest::accept::AcceptError;
 use crate::ingest::assemble::AssembleError;
 use crate::ingest::compile::CompiledType;
 use crate::ingest::decode::DecodeContext;
+use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::CommitError;
-use crate::ingest::tombstone::Tombstone;
-use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Upload, Work};
+use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::ids::{PersonId, UploadId};
-use crate::model::registry::{Layout, TypeId};
+use crate::model::registry::{Layout, Registry, TypeId};
+use crate::people::types::OwnType;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// A longer key is refused.
 const LONGEST_KEY: usize = 255;
+
+/// What a body is told to wait for which there is no memory.
+const ROOM_LATER: Duration = Duration::from_secs(5);
 
 /// Every route that records.
 #[expect(deprecated, reason = "the interface keeps its older routes")]
@@ -113,31 +118,43 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
         now: app.clock.now(),
         ids: Arc::clone(&app.ids),
         source_prefix: Arc::from(app.settings.source_prefix.as_str()),
+        text_limit: app.settings.text_limit,
         definition,
     };
     Ok(Recordable { compiled, context })
 }
 
-/// The partitions of `person` from which tombstones delete.
-async fn deleting(
-    app: &App,
-    person: PersonId,
-    tombstones: &[Tombstone],
-) -> Result<Vec<PartitionChanges>, ApiError> {
-    let registry = Arc::clone(app.types.registry());
-    let own = app.types.all_own(person).await?;
-    Ok(deletions(tombstones, |name| {
-        let canonical = registry
+/// Where the records are that tombstones name.
+struct Deleter {
+    registry: Arc<Registry>,
+    own: Vec<OwnType>,
+}
+
+impl Deleter {
+    async fn of(app: &App, person: PersonId) -> Result<Self, ApiError> {
+        Ok(Self {
+            registry: Arc::clone(app.types.registry()),
+            own: app.types.all_own(person).await?,
+        })
+    }
+
+    /// The partitions from which a tombstone deletes that names `name`.
+    fn partitions_of(&self, name: &str) -> Vec<(TypeId, Arc<Layout>)> {
+        let canonical = self
+            .registry
             .get(name)
             .map_or_else(|| TypeId::parse(name), |data_type| Some(data_type.id.clone()));
         let Some(target) = canonical else {
             return Vec::new();
         };
         let mut partitions: Vec<(TypeId, Arc<Layout>)> = Vec::new();
-        if let Some(base) = registry.get(target.base()) {
+        if let Some(base) = self.registry.get(target.base()) {
             partitions.push((base.id.clone(), Arc::clone(&base.layout)));
         }
-        let named = own.iter().filter(|own| own.data_type.id.base() == target.base());
+        let named = self
+            .own
+            .iter()
+            .filter(|own| own.data_type.id.base() == target.base());
         let named: Vec<_> = named
             .map(|own| (own.data_type.id.clone(), Arc::clone(&own.data_type.layout)))
             .collect();
@@ -147,7 +164,7 @@ async fn deleting(
             partitions.extend(named);
         }
         partitions
-    }))
+    }
 }
 
 /// What is to be committed for one request.
@@ -156,6 +173,7 @@ struct Submission {
     key: Option<IdempotencyKey>,
     work: Work,
     sources: Vec<SeenSource>,
+    memory: Allowance,
 }
 
 /// What was stored, once it is durable.
@@ -171,6 +189,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         key,
         work,
         sources,
+        memory,
     } = submission;
     let upload = Upload {
         person,
@@ -178,6 +197,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         key,
         work,
         sources,
+        memory: Some(memory),
     };
     let receipt = app.commits.commit(upload).await?;
     let uploaded = Uploaded {
@@ -193,8 +213,15 @@ impl From<AcceptError> for ApiError {
             AcceptError::Damaged(_) => invalid(["body"], error.to_string()),
             AcceptError::Invalid(faults) => Self::invalid_all(faults),
             AcceptError::Decode(error) => Self::internal(error),
+            AcceptError::NoRoom(error) => error.into(),
             AcceptError::Assemble(AssembleError::Store(error)) => error.into(),
             AcceptError::Assemble(error) => CommitError::from(error).into(),
         }
+    }
+}
+
+impl From<NoRoom> for ApiError {
+    fn from(error: NoRoom) -> Self {
+        Self::too_many(error.to_string(), ROOM_LATER)
     }
 }

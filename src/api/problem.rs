@@ -54,6 +54,8 @@ pub struct Failure {
     pub reason: String,
     /// What is stored is not what was written.
     pub damage: bool,
+    /// It may have happened all the same.
+    unknown: bool,
     retry_after: Option<Duration>,
 }
 
@@ -119,6 +121,7 @@ impl ApiError {
             status,
             reason: reason.to_string(),
             damage: false,
+            unknown: false,
             retry_after,
         })))
     }
@@ -234,6 +237,15 @@ impl ApiError {
         Self::failure(StatusCode::SERVICE_UNAVAILABLE, &reason, Some(retry_after))
     }
 
+    /// 503 of its own type: whether it happened could not be found out. `reason` is for the log.
+    pub fn outcome_unknown(reason: impl Display) -> Self {
+        let mut error = Self::unavailable(reason, TRY_LATER);
+        if let Inner::Failure(failure) = &mut *error.0 {
+            failure.unknown = true;
+        }
+        error
+    }
+
     /// 504: the deadline passed before there was an answer.
     pub fn deadline(reason: impl Display) -> Self {
         Self::failure(StatusCode::GATEWAY_TIMEOUT, &reason, None)
@@ -320,9 +332,10 @@ impl From<Busy> for ApiError {
 impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
         match error {
-            CatalogError::Unavailable { .. } | CatalogError::Full { .. } => {
+            CatalogError::Unavailable { .. } | CatalogError::Full { .. } | CatalogError::Contended { .. } => {
                 Self::unavailable(error, TRY_LATER)
             }
+            CatalogError::Unknown { .. } => Self::outcome_unknown(error),
             CatalogError::Corrupt { .. } => Self::damaged(error),
             other => Self::internal(other),
         }
@@ -345,6 +358,10 @@ impl Failure {
     #[must_use]
     pub fn response(&self, incident: Option<&str>) -> Response {
         let detail = match (self.status, incident) {
+            _ if self.unknown => "the database broke off before it said whether this happened; it may have \
+                                  happened, or may not: look, or send it again with the same ids or the same \
+                                  Idempotency-Key"
+                .to_owned(),
             (StatusCode::SERVICE_UNAVAILABLE, _) => {
                 "the service cannot do this at the moment; try again later".to_owned()
             }
@@ -355,7 +372,8 @@ impl Failure {
             (_, None) => "the service failed; its log has the reason".to_owned(),
         };
         let instance = incident.map(|incident| format!("urn:request:{incident}"));
-        let mut response = document(self.status, detail, instance, Vec::new());
+        let kind = self.unknown.then_some("outcome-unknown");
+        let mut response = document_of(kind, self.status, detail, instance, Vec::new());
         if let Some(retry_after) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, seconds(retry_after));
         }
@@ -391,11 +409,20 @@ fn document(
     instance: Option<String>,
     errors: Vec<ErrorDetail>,
 ) -> Response {
+    document_of(None, status, detail, instance, errors)
+}
+
+/// `kind`: where the status does not say all.
+fn document_of(
+    kind: Option<&str>,
+    status: StatusCode,
+    detail: String,
+    instance: Option<String>,
+    errors: Vec<ErrorDetail>,
+) -> Response {
     let title = status.canonical_reason().unwrap_or("Problem").to_owned();
-    let kind = format!(
-        "urn:almanac:problem:{}",
-        title.to_ascii_lowercase().replace(' ', "-")
-    );
+    let kind = kind.map_or_else(|| title.to_ascii_lowercase().replace(' ', "-"), ToOwned::to_owned);
+    let kind = format!("urn:almanac:problem:{kind}");
     let problem = Problem {
         kind,
         title,

@@ -12,6 +12,8 @@ pub struct InterfaceSettings {
     pub cors_origins: Vec<String>,
     /// Bytes of a request's body, before and after decompression.
     pub body_limit: usize,
+    /// Bytes of one text of a record.
+    pub text_limit: usize,
     /// How long a question may take until its first row.
     pub query_deadline: Duration,
     pub concurrent_queries: usize,

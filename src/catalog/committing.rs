@@ -17,6 +17,7 @@ use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values
 use super::tables::{
     DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of,
 };
+use super::witness::is_repeated;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -29,9 +30,8 @@ impl Catalog {
     /// Makes everything in `commit` durable and visible to every node, or nothing of it. People who are new
     /// are created.
     ///
-    /// On `Stale` and on an error nothing happened, except that the connection may break while the database
-    /// confirms: then the new pieces are looked for, and only where that is impossible too is the outcome
-    /// unknown behind `Unavailable`.
+    /// On `Stale` and on an error nothing happened and nothing will, except on `Unknown`: then the connection
+    /// broke while the database confirmed, and it could not be asked again.
     pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
         refuse_abandoned(
             commit.changes.iter().flat_map(|change| &change.add),
@@ -42,28 +42,94 @@ impl Catalog {
 
     /// The same for objects of any age, while nobody collects what seems to be abandoned.
     pub async fn register(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
-        let mut session = self.database.write().await?;
-        let witness = commit
-            .changes
-            .iter()
-            .flat_map(|change| &change.add)
-            .map(|piece| piece.id)
-            .next();
-        let outcome = apply(&mut session, commit, self.clock.now()).await?;
+        let mut attempt = 0;
+        loop {
+            let session = self.database.write().await?;
+            match self.settle(session, &commit, Patience::Waits).await {
+                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The same for a commit of several people who have nothing to do with each other: if somebody else is
+    /// changing what belongs to one of them, it ends with `Contended` at once, and the others need not wait.
+    pub async fn commit_together(&self, commit: &Commit) -> Result<CommitOutcome, CatalogError> {
+        refuse_abandoned(
+            commit.changes.iter().flat_map(|change| &change.add),
+            self.clock.now(),
+        )?;
+        let session = self.database.write().await?;
+        self.settle(session, commit, Patience::GoesAway).await
+    }
+
+    /// Keeps everybody else from changing the partitions of a person until the hold is used or given back.
+    pub async fn hold(&self, person: PersonId) -> Result<Hold, CatalogError> {
+        let people = BTreeSet::from([person]);
+        let mut attempt = 0;
+        loop {
+            let mut session = self.database.write().await?;
+            match lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await {
+                Ok(_) => return Ok(Hold { session }),
+                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Commits what was prepared under a hold, so that it cannot be stale.
+    pub async fn commit_held(&self, hold: Hold, commit: &Commit) -> Result<CommitOutcome, CatalogError> {
+        refuse_abandoned(
+            commit.changes.iter().flat_map(|change| &change.add),
+            self.clock.now(),
+        )?;
+        self.settle(hold.session, commit, Patience::Waits).await
+    }
+
+    async fn settle(
+        &self,
+        mut session: Session,
+        commit: &Commit,
+        patience: Patience,
+    ) -> Result<CommitOutcome, CatalogError> {
+        let outcome = apply(&mut session, commit, self.clock.now(), patience).await?;
         match outcome {
-            CommitOutcome::Done => self.confirm(session, witness).await?,
+            CommitOutcome::Done => self.conclude(session).await?,
             CommitOutcome::Stale => session.rollback().await?,
         }
         Ok(outcome)
     }
 }
 
-async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<CommitOutcome, CatalogError> {
+/// A person's partitions, as nobody else can change them.
+pub struct Hold {
+    session: Session,
+}
+
+impl Hold {
+    pub async fn give_back(self) -> Result<(), CatalogError> {
+        self.session.rollback().await
+    }
+}
+
+/// What to do when somebody else has a person locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Waits,
+    GoesAway,
+}
+
+async fn apply(
+    session: &mut Session,
+    commit: &Commit,
+    now: Instant,
+    patience: Patience,
+) -> Result<CommitOutcome, CatalogError> {
     let mut people = BTreeSet::new();
     people.extend(commit.changes.iter().map(|change| change.person));
     people.extend(commit.uploads.iter().map(|upload| upload.person));
     people.extend(commit.sources.iter().map(|source| source.person));
-    let mut ledgers = lock_people(session, &people, now).await?;
+    let mut ledgers = lock_people(session, &people, now, patience).await?;
 
     let mut partitions = current_partitions(session, &commit.changes, now).await?;
     if partitions.len() < commit.changes.len() {
@@ -101,7 +167,7 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
                 sequence,
                 now,
             ));
-            if let NewPlace::Tail { blob } = &piece.place {
+            if let NewPlace::Tail { blob, .. } = &piece.place {
                 blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
             }
         }
@@ -159,6 +225,15 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
     session.insert(&UPDATES, ended, Existing::Refuse).await?;
     store_sources(session, &commit.sources, now).await?;
 
+    Ok(if store_uploads(session, commit, now).await? {
+        CommitOutcome::Done
+    } else {
+        CommitOutcome::Stale
+    })
+}
+
+/// Takes note of the requests that named a key; `false` if one of the keys is taken.
+async fn store_uploads(session: &mut Session, commit: &Commit, now: Instant) -> Result<bool, CatalogError> {
     let keyed: Vec<Vec<Value>> = commit
         .uploads
         .iter()
@@ -174,12 +249,7 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
         })
         .collect();
     let expected = keyed.len() as u64;
-    let written = session.insert(&UPLOADS, keyed, Existing::Keep).await?;
-    Ok(if written.rows == expected {
-        CommitOutcome::Done
-    } else {
-        CommitOutcome::Stale
-    })
+    Ok(session.insert(&UPLOADS, keyed, Existing::Keep).await?.rows == expected)
 }
 
 /// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind,
@@ -211,8 +281,9 @@ pub(super) async fn lock_people(
     session: &mut Session,
     people: &BTreeSet<PersonId>,
     now: Instant,
+    patience: Patience,
 ) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
-    let mut ledgers = read_ledgers(session, people).await?;
+    let mut ledgers = read_ledgers(session, people, patience).await?;
     let new: Vec<PersonId> = people
         .iter()
         .copied()
@@ -222,7 +293,7 @@ pub(super) async fn lock_people(
         for person in &new {
             create_person(session, *person, None, now).await?;
         }
-        ledgers = read_ledgers(session, people).await?;
+        ledgers = read_ledgers(session, people, patience).await?;
     }
     Ok(ledgers)
 }
@@ -263,12 +334,17 @@ pub(super) async fn create_person(
 async fn read_ledgers(
     session: &mut Session,
     people: &BTreeSet<PersonId>,
+    patience: Patience,
 ) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
+    let locking = match patience {
+        Patience::Waits => session.locking(),
+        Patience::GoesAway => session.locking_at_once(),
+    };
     let mut ledgers = BTreeMap::new();
     let people: Vec<PersonId> = people.iter().copied().collect();
     for some in people.chunks(PEOPLE_AT_ONCE) {
         let (list, values) = one_of(1, some.iter().map(|person| id(person.0)).collect());
-        let rest = format!("WHERE person IN {list} ORDER BY person{}", session.locking());
+        let rest = format!("WHERE person IN {list} ORDER BY person{locking}");
         for record in session.select(&LEDGERS, &rest, values).await? {
             let ledger = Ledger::of(&record)?;
             ledgers.insert(ledger.person, ledger);

@@ -236,6 +236,14 @@ impl Session {
         }
     }
 
+    /// The same, but whoever would have to wait for a lock fails.
+    pub fn locking_at_once(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "",
+            Self::Postgres(_) => " FOR UPDATE NOWAIT",
+        }
+    }
+
     /// `$1` is understood everywhere, but SQLite takes it for a name and searches all names for each value:
     /// quadratic in long lists.
     pub fn marks(&self) -> Marks {
@@ -526,9 +534,9 @@ fn classify_postgres(code: &str, detail: String) -> CatalogError {
         "53100" => CatalogError::Full { detail },
         "XX001" | "XX002" => CatalogError::Corrupt { what: detail },
         "23505" => CatalogError::Exists { what: detail },
-        "40001" | "40P01" | "55P03" | "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => {
-            CatalogError::Unavailable { detail }
-        }
+        // Could not be put in an order; deadlock; a lock that somebody else has.
+        "40001" | "40P01" | "55P03" => CatalogError::Contended { detail },
+        "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => CatalogError::Unavailable { detail },
         _ if code.starts_with("08") || code.starts_with("53") => CatalogError::Unavailable { detail },
         _ => CatalogError::Refused { detail },
     }

@@ -18,7 +18,7 @@ impl Catalog {
         session
             .insert(&DEFINITIONS, vec![values(definition)], Existing::Refuse)
             .await?;
-        session.commit().await
+        self.conclude(session).await
     }
 
     /// Stores a changed definition, unless somebody else changed it since version `expected` was read: then
@@ -45,7 +45,7 @@ impl Catalog {
         session
             .insert(&DEFINITIONS, vec![values(definition)], Existing::Replace)
             .await?;
-        session.commit().await?;
+        self.conclude(session).await?;
         Ok(true)
     }
 

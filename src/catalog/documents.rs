@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::lock_people;
+use super::committing::{Patience, lock_people};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::rows::{digest, id, optional_text, text};
 use super::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record, one_of};
+use super::witness::is_repeated;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -163,10 +164,22 @@ type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
 
 impl Catalog {
     /// Makes all changes durable and visible to every node, or none of them. People who are new are created.
+    ///
+    /// On an error nothing happened and nothing will, except on `Unknown`.
     pub async fn change_documents(&self, changes: Vec<Change>) -> Result<Changed, CatalogError> {
+        let mut attempt = 0;
+        loop {
+            match self.try_change_documents(changes.clone()).await {
+                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn try_change_documents(&self, changes: Vec<Change>) -> Result<Changed, CatalogError> {
         let mut session = self.database.write().await?;
         let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
-        lock_people(&mut session, &people, self.clock.now()).await?;
+        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
         let mut folders = Folders::new();
         for change in changes {
             let outcome = apply(&mut session, &mut folders, change).await?;
@@ -177,7 +190,7 @@ impl Catalog {
         }
         let rows = folders.into_iter().map(folder_values).collect();
         session.insert(&FOLDERS, rows, Existing::Replace).await?;
-        session.commit().await?;
+        self.conclude(session).await?;
         Ok(Changed::Done)
     }
 

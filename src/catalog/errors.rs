@@ -8,6 +8,13 @@ pub enum CatalogError {
     /// Nothing is known to be damaged; the same call may succeed later.
     #[error("the catalogue cannot be reached or is busy: {detail}; try again later")]
     Unavailable { detail: String },
+    /// Somebody else held what this needed, and the database undid it for that. The same call will succeed
+    /// once they are done.
+    #[error("the catalogue is busy with the same rows: {detail}; try again")]
+    Contended { detail: String },
+    /// The database was asked to commit and did not say whether it did, nor could it be asked.
+    #[error("the database did not say whether it committed: {detail}")]
+    Unknown { detail: String },
     #[error("the catalogue has no room left: {detail}; free disk space, then try again")]
     Full { detail: String },
     /// Stored bytes are not those that were written. Nothing derived from them was returned.

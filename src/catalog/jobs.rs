@@ -9,12 +9,15 @@ use super::errors::CatalogError;
 use super::records::{CompactionCandidate, ObjectTotals, TailBacklog};
 use super::rows::{id, text};
 use super::tables::{Existing, LEASES, META, PARTITIONS, PIECES, RETIRED_OBJECTS, one_of};
-use crate::model::ids::PersonId;
+use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
 /// What the names of notes about damaged objects begin with.
 const DAMAGE: &str = "damage:";
+
+/// How much larger rows of the tail are in memory, where it was not written down.
+const USUAL_RATIO: i64 = 4;
 
 /// Rows that one listing statement returns.
 const PAGE: i64 = 1_000;
@@ -71,11 +74,14 @@ impl Catalog {
                     pieces: 0,
                     rows: 0,
                     bytes: 0,
+                    memory: 0,
                     oldest: Instant::from_micros(i64::MAX),
                 });
             entry.pieces += 1;
             entry.rows += row.int(4)?;
-            entry.bytes += row.int(5)?;
+            let bytes = row.int(5)?;
+            entry.bytes += bytes;
+            entry.memory += row.optional_int(12).unwrap_or(bytes.saturating_mul(USUAL_RATIO));
             entry.oldest = entry.oldest.min(Instant::from_micros(row.int(14)?));
         }
         let mut backlog: Vec<TailBacklog> = backlog.into_values().collect();
@@ -85,6 +91,23 @@ impl Catalog {
                 .then_with(|| one.data_type.cmp(&other.data_type))
         });
         Ok(backlog)
+    }
+
+    /// Bytes that all rows of the tail take when they are read.
+    pub async fn tail_memory(&self) -> Result<i64, CatalogError> {
+        let sql = format!(
+            "SELECT CAST(COALESCE(SUM(COALESCE(footer_bytes, bytes * {USUAL_RATIO})), 0) AS BIGINT) \
+             FROM pieces WHERE path IS NULL"
+        );
+        let rows = self.database.fetch(sql, Vec::new()).await?;
+        rows.first().map_or(Ok(0), |row| row.int(0))
+    }
+
+    /// The bytes of a piece of the tail, unless it is gone.
+    pub async fn tail_blob(&self, piece: PieceId) -> Result<Option<Vec<u8>>, CatalogError> {
+        let sql = "SELECT blob FROM blobs WHERE piece = $1".to_owned();
+        let rows = self.database.fetch(sql, vec![id(piece.0)]).await?;
+        rows.first().map(|row| row.bytes(0)).transpose()
     }
 
     /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something

@@ -26,7 +26,7 @@ impl Catalog {
         }
         let mut session = self.database.write().await?;
         let created = create_person(&mut session, person, name, self.clock.now()).await?;
-        session.commit().await?;
+        self.conclude(session).await?;
         Ok(created)
     }
 
@@ -75,7 +75,7 @@ impl Catalog {
             *value = text(preferences);
         }
         session.insert(&PEOPLE, vec![row], Existing::Replace).await?;
-        session.commit().await?;
+        self.conclude(session).await?;
         Ok(true)
     }
 

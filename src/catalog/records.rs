@@ -98,8 +98,15 @@ pub struct NewPiece {
 
 #[derive(Clone, Debug)]
 pub enum NewPlace {
-    Tail { blob: Bytes },
-    Object { path: String, footer: Footer },
+    Tail {
+        blob: Bytes,
+        /// Bytes that its rows take when they are read.
+        memory: u32,
+    },
+    Object {
+        path: String,
+        footer: Footer,
+    },
 }
 
 /// Everything one group commit does, for any number of people. All of it happens, or nothing.
@@ -184,6 +191,8 @@ pub struct TailBacklog {
     pub pieces: i64,
     pub rows: i64,
     pub bytes: i64,
+    /// Bytes that the rows take when they are read.
+    pub memory: i64,
     pub oldest: Instant,
 }
 

@@ -3,13 +3,14 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Catalog;
-use super::committing::{lock_people, refuse_abandoned, store_partitions};
+use super::committing::{Patience, lock_people, refuse_abandoned, store_partitions};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::reading::{Content, read_contents, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_values, text};
 use super::tables::{DEAD_ROWS, Existing, LEDGERS, PIECES, RETIRED_OBJECTS, one_of};
+use super::witness::is_repeated;
 use crate::model::ids::{PieceId, RecordId};
 use crate::model::time::Instant;
 
@@ -20,19 +21,33 @@ impl Catalog {
     /// Puts `output` in the place of `inputs`, if these all still exist. Their objects are retired, and rows
     /// of theirs that died after the output was read are dead in the output too.
     pub async fn replace(&self, replace: Replace) -> Result<CommitOutcome, CatalogError> {
+        let mut attempt = 0;
+        loop {
+            match self.try_replace(&replace).await {
+                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn try_replace(&self, replace: &Replace) -> Result<CommitOutcome, CatalogError> {
         let mut session = self.database.write().await?;
-        let witness = replace.output.first().map(|piece| piece.id);
         let outcome = apply(&mut session, replace, self.clock.now()).await?;
         match outcome {
-            CommitOutcome::Done => self.confirm(session, witness).await?,
+            CommitOutcome::Done => self.conclude(session).await?,
             CommitOutcome::Stale => session.rollback().await?,
         }
         Ok(outcome)
     }
 }
 
-async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<CommitOutcome, CatalogError> {
-    let mut ledgers = lock_people(session, &BTreeSet::from([replace.person]), now).await?;
+async fn apply(
+    session: &mut Session,
+    replace: &Replace,
+    now: Instant,
+) -> Result<CommitOutcome, CatalogError> {
+    let people = BTreeSet::from([replace.person]);
+    let mut ledgers = lock_people(session, &people, now, Patience::Waits).await?;
     let rows = read_rows(session, replace.person, std::slice::from_ref(&replace.data_type)).await?;
     let mut contents = read_contents(session, replace.person, rows).await?;
     let Some(content) = contents.remove(&replace.data_type) else {
@@ -67,7 +82,7 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
 
     retire_objects(session, &content, &inputs, now).await?;
     let mut row = without(&content, &inputs);
-    remove_pieces(session, &replace).await?;
+    remove_pieces(session, replace).await?;
 
     let mut blobs = Vec::new();
     let mut pieces = Vec::new();
@@ -80,7 +95,7 @@ async fn apply(session: &mut Session, replace: Replace, now: Instant) -> Result<
             sequence,
             now,
         ));
-        if let NewPlace::Tail { blob } = &piece.place {
+        if let NewPlace::Tail { blob, .. } = &piece.place {
             blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
         }
         // Which of several outputs holds the row is not known here. An id that is dead in a piece without it

@@ -229,7 +229,7 @@ pub(super) fn piece_of(record: &Record) -> Result<Piece, CatalogError> {
                 checksum: narrow(13)?,
             },
         },
-        (None, None, None) => Place::Tail { blob: None },
+        (None, _, None) => Place::Tail { blob: None },
         _ => {
             return Err(CatalogError::corrupt(
                 "a piece is neither of the tail nor an object",
@@ -262,7 +262,8 @@ pub(super) fn piece_values(
     now: Instant,
 ) -> Vec<Value> {
     let (path, footer_bytes, footer_checksum) = match &piece.place {
-        NewPlace::Tail { .. } => (Value::NullText, Value::NullInt, Value::NullInt),
+        // A piece of the tail has no footer; what stands there is what its rows take in memory.
+        NewPlace::Tail { memory, .. } => (Value::NullText, Value::Int(i64::from(*memory)), Value::NullInt),
         NewPlace::Object { path, footer } => (
             Value::Text(path.clone()),
             Value::Int(i64::from(footer.bytes)),

@@ -3,6 +3,7 @@
 
 mod bookkeeping;
 mod documents;
+mod witnesses;
 
 use std::sync::Arc;
 
@@ -95,6 +96,7 @@ fn tail(content: &'static [u8]) -> NewPiece {
         bytes: content.len() as i64,
         place: NewPlace::Tail {
             blob: Bytes::from_static(content),
+            memory: 100,
         },
     }
 }

@@ -1,6 +1,7 @@
 //! Puts the rooms together: everything that lives as long as the service, made once, in one place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
@@ -18,6 +19,8 @@ use crate::catalog::Catalog;
 use crate::ingest::assemble::Stores;
 use crate::ingest::compile::CompiledTypes;
 use crate::ingest::intake::IntakeStores;
+use crate::ingest::memory::BodyMemory;
+use crate::ingest::pressure::TailPressure;
 use crate::ingest::queue::{CommitQueue, Committer, GroupReport, QueueSettings};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
@@ -56,6 +59,10 @@ const FOOTER_MEMORY: u64 = 32 << 20;
 const FILTER_MEMORY: u64 = 48 << 20;
 /// Requests that one transaction takes.
 const GROUP_REQUESTS: usize = 1024;
+/// People whose requests are put together at the same time.
+const PEOPLE_AT_ONCE: usize = 4;
+/// How long a body waits for memory.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The service, ready to be served.
 pub struct Assembly {
@@ -106,17 +113,24 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let computing = compute_runtime(settings.queries.threads)?;
     let spill = SpillDirectory::open(&settings.data_dir.join("spill"), ids.next())?;
     let engine = Arc::new(engine(settings, &spill, &computing)?);
+    let intake = IntakeStores {
+        stores,
+        objects: objects.clone(),
+        ids: Arc::clone(&ids),
+    };
     let committer = Committer {
         catalog: catalog.clone(),
-        stores: stores.clone(),
-        ids: Arc::clone(&ids),
+        shared: intake.clone(),
+        tail: TailPressure::new(catalog.clone(), settings.writes.tail_limit),
         report: reporter(metrics.meters.commits.clone()),
     };
     let queue = QueueSettings {
         waiting: settings.writes.waiting,
+        waiting_bytes: settings.writes.body_memory,
         group: GROUP_REQUESTS,
         window: settings.writes.commit_window,
         size: settings.writes.commit_size,
+        at_once: PEOPLE_AT_ONCE,
     };
     let (commits, committing) = CommitQueue::start(queue, committer);
     let interface = settings.interface.clone();
@@ -173,11 +187,8 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         ),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),
-        intake: IntakeStores {
-            stores,
-            objects,
-            ids: Arc::clone(&ids),
-        },
+        intake,
+        bodies: BodyMemory::new(settings.writes.body_memory, BODY_PATIENCE),
         commits,
         archive: Archive::new(
             Arc::clone(&engine),
@@ -253,16 +264,20 @@ fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Runtime) -> R
         spill: spill.path().to_owned(),
         spill_limit: settings.queries.spill_limit,
         deadline: settings.interface.query_deadline,
+        longest: settings.upkeep.grace_period,
     };
     Engine::new(&engine, computing.handle().clone()).map_err(Failed::from_error)
 }
 
 fn reporter(meters: CommitMeters) -> Box<dyn Fn(GroupReport) + Send + Sync> {
     Box::new(move |report| {
+        meters.stale.inc_by(report.stale as u64);
+        if report.stale > 0 {
+            return;
+        }
         meters.requests.observe(report.requests as f64);
         meters.records.observe(report.rows as f64);
         meters.seconds.observe(report.elapsed.as_secs_f64());
-        meters.stale.inc_by(report.stale as u64);
         if !report.committed {
             meters.failures.inc();
         }

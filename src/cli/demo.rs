@@ -72,18 +72,24 @@ async fn record(
         now: app.clock.now(),
         ids: app.ids.clone(),
         source_prefix: app.settings.source_prefix.as_str().into(),
+        text_limit: app.settings.text_limit,
         definition: None,
     };
-    let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context)?;
+    let memory = app.bodies.allowance(PERSON);
+    let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context, memory)?;
     let limits = BodyLimits {
         body: app.settings.body_limit as u64,
         line: app.settings.body_limit,
     };
     let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Gzip, limits)?;
     acceptance.feed(&mut reader, body).await?;
-    let (work, sources) = match acceptance.finish(reader).await? {
-        Accepted::Rows { work, sources } => (work, sources),
-        Accepted::Deletions(_) => (Work::Small(Vec::new()), Vec::new()),
+    let (work, sources, memory) = match acceptance.finish(reader).await? {
+        Accepted::Rows {
+            work,
+            sources,
+            memory,
+        } => (work, sources, Some(memory)),
+        Accepted::Deletions(..) => (Work::Small(Vec::new()), Vec::new(), None),
     };
     app.commits
         .commit(Upload {
@@ -92,6 +98,7 @@ async fn record(
             key: None,
             work,
             sources,
+            memory,
         })
         .await?;
     Ok(())

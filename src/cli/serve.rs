@@ -81,7 +81,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         catalog,
         objects,
     };
-    let assembly = assemble(&settings, foundations)?;
+    let mut assembly = assemble(&settings, foundations)?;
     if demo {
         demo::load(&assembly.app).await?;
         let invitation = demo::invitation(
@@ -100,26 +100,43 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         clock: Arc::clone(&assembly.app.clock),
         ids: Arc::clone(&assembly.app.ids),
     };
-    let upkeep = Upkeep::start(
+    let mut upkeep = Upkeep::start(
         settings.upkeep,
         upkeep,
         assembly.app.metrics.meters.clone(),
         stop_upkeep.clone(),
+        assembly.computing.handle(),
     );
     let scanning = scanning(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
-    let ended = serve::serve(listener, router, &assembly.app.settings, stop).await;
+    let mut broken = None;
+    let told_or_broken = async {
+        broken = tokio::select! {
+            () = stop => None,
+            ended = &mut assembly.committing => Some(("the committing task", ended)),
+            ended = &mut upkeep => Some(("upkeep", ended)),
+        };
+    };
+    let ended = serve::serve(listener, router, &assembly.app.settings, told_or_broken).await;
     stop_upkeep.cancel();
-    if let Err(error) = upkeep.await {
-        tracing::error!(%error, "upkeep failed");
+    let limit = assembly.app.settings.shutdown_limit;
+    if let Some((part, outcome)) = broken {
+        // A service that cannot write, or lets its tail grow, must not stay and say that it is well.
+        let reason = outcome
+            .err()
+            .map_or_else(|| "it ended".to_owned(), |error| error.to_string());
+        tracing::error!(part, reason, "a part of the service broke; it stops");
+        assembly.computing.shutdown_background();
+        return Err(Failed::because(format!(
+            "{part} broke: {reason}; start the service again"
+        )));
     }
-    if let Some(scanning) = scanning
-        && let Err(error) = scanning.await
-    {
-        tracing::error!(%error, "the scanning of files failed");
+    if let Some(scanning) = scanning {
+        finished("the scanning of files", scanning, limit).await;
     }
-    close(assembly).await;
+    finished("upkeep", upkeep, limit).await;
+    close(assembly, limit).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
         Ended::Interrupted => {
@@ -138,17 +155,30 @@ fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) 
     Some(tokio::spawn(work))
 }
 
-/// Ends what works in the background, after the last request.
-async fn close(assembly: Assembly) {
-    // These tasks end when nobody can reach their queues any more.
+/// Waits for a task that was told to end, and no longer than `limit`.
+async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
+    match tokio::time::timeout(limit, &mut task).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "{what} failed"),
+        Err(_) => {
+            tracing::warn!("{what} did not end in time and is dropped");
+            task.abort();
+        }
+    }
+}
+
+/// Ends what works in the background, after the last request, and waits for none of it longer than `limit`.
+async fn close(assembly: Assembly, limit: Duration) {
+    // The committing task ends when nobody can reach its queue any more.
     drop(assembly.app);
-    if let Err(error) = assembly.committing.await {
-        tracing::error!(%error, "the committing task failed");
+    finished("the committing task", assembly.committing, limit).await;
+    finished("the access log", assembly.logging, limit).await;
+    if tokio::time::timeout(limit, assembly.catalog.close())
+        .await
+        .is_err()
+    {
+        tracing::warn!("the catalogue did not close in time");
     }
-    if let Err(error) = assembly.logging.await {
-        tracing::error!(%error, "the task of the access log failed");
-    }
-    assembly.catalog.close().await;
     assembly.computing.shutdown_background();
     drop(assembly.spill);
 }

@@ -84,6 +84,10 @@ pub struct WriteSettings {
     pub waiting: usize,
     pub commit_window: Duration,
     pub commit_size: usize,
+    /// Bytes of bodies that are being received or wait to be committed.
+    pub body_memory: usize,
+    /// Bytes of rows that wait to become objects.
+    pub tail_limit: usize,
 }
 
 /// How files come in.
@@ -132,6 +136,8 @@ impl Settings {
                 waiting: parse::count(said("waiting_writes")?, 1)?,
                 commit_window: parse::duration(said("commit_window")?)?,
                 commit_size: parse::size(said("commit_size")?)?,
+                body_memory: parse::size(said("body_memory")?)?,
+                tail_limit: parse::size(said("tail_limit")?)?,
             },
             upkeep: UpkeepSettings {
                 enabled: parse::flag(said("upkeep")?)?,
@@ -191,6 +197,7 @@ fn interface(sayings: &Sayings) -> Result<InterfaceSettings, SettingsError> {
         public_url: public_url.unwrap_or_else(|| own_url(listen)),
         cors_origins: parse::list(said("cors_origins")?),
         body_limit: parse::size(said("body_limit")?)?,
+        text_limit: parse::size(said("text_limit")?)?,
         query_deadline: parse::duration(said("query_deadline")?)?,
         concurrent_queries: parse::count(said("concurrent_queries")?, 1)?,
         waiting_queries: parse::count(said("waiting_queries")?, 0)?,

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant as Moment};
 
 use crate::catalog::records::SeenSource;
 use crate::model::faults::{Fault, LocPart};
@@ -17,6 +18,7 @@ use super::body::{BodyError, BodyReader, Place};
 use super::compile::CompiledType;
 use super::decode::{DecodeContext, DecodeError, DecodedRows, RecordDecoder};
 use super::intake::{CHUNK_ROWS, Intake, IntakeStores, Rows};
+use super::memory::{Allowance, NoRoom};
 use super::merge::Change;
 use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
 use super::upload::{PartitionChanges, Work};
@@ -25,6 +27,14 @@ use super::upload::{PartitionChanges, Work};
 const FAULTS: usize = 100;
 /// Bytes of JSON that may wait as rows before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
+/// A chunk of JSON takes so many times its size: as columns, as the batch made of them, and as what is written.
+const FACTOR: usize = 3;
+/// The steps in which a body asks for memory.
+const LEAST_MEMORY: usize = 8 << 10;
+/// Memory for what is known of one id that the caller chose.
+const ID_BYTES: usize = 64;
+/// A body that takes longer is held against its partition again.
+const FRESH: Duration = Duration::from_secs(20);
 
 /// Why a body is not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -39,13 +49,20 @@ pub enum AcceptError {
     Decode(#[from] DecodeError),
     #[error(transparent)]
     Assemble(#[from] AssembleError),
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
 }
 
 /// What a body comes to: rows to store, or records to delete.
 #[derive(Debug)]
 pub enum Accepted {
-    Rows { work: Work, sources: Vec<SeenSource> },
-    Deletions(Vec<Tombstone>),
+    Rows {
+        work: Work,
+        sources: Vec<SeenSource>,
+        /// What the rows hold of the memory for bodies.
+        memory: Allowance,
+    },
+    Deletions(Vec<Tombstone>, Allowance),
 }
 
 /// Takes one body whose records are all of one type.
@@ -54,6 +71,9 @@ pub struct Acceptance {
     receiver: Receiver,
     intake: Intake,
     sources: HashMap<String, SeenSource>,
+    memory: Allowance,
+    /// When the partition was looked at last.
+    looked_at: Moment,
 }
 
 /// What decodes the records, with the faults found so far.
@@ -101,6 +121,7 @@ impl Acceptance {
         person: PersonId,
         compiled: Arc<CompiledType>,
         context: DecodeContext,
+        memory: Allowance,
     ) -> Result<Self, AcceptError> {
         let data_type = Arc::clone(compiled.data_type());
         let decoder = if data_type.id.as_str() == TOMBSTONE_TYPE {
@@ -121,15 +142,46 @@ impl Acceptance {
             receiver,
             intake: Intake::new(shared, person, data_type),
             sources: HashMap::new(),
+            memory,
+            looked_at: Moment::now(),
         })
     }
 
     /// Takes the next bytes of the body.
     pub async fn feed(&mut self, reader: &mut BodyReader, chunk: &[u8]) -> Result<(), AcceptError> {
-        let receiver = &mut self.receiver;
-        let fed = reader.feed(chunk, |place, json| receiver.receive(place, json));
-        self.judge(fed)?;
-        let full = |decoder: &RecordDecoder| decoder.len() >= CHUNK_ROWS || decoder.bytes() >= CHUNK_BYTES;
+        for part in chunk.chunks(reader.step()) {
+            let receiver = &mut self.receiver;
+            let fed = reader.feed(part, |place, json| receiver.receive(place, json));
+            self.judge(fed)?;
+            self.make_room(reader).await?;
+            self.write_what_is_full().await?;
+        }
+        if self.looked_at.elapsed() > FRESH {
+            self.intake.look_again().await?;
+            self.looked_at = Moment::now();
+        }
+        Ok(())
+    }
+
+    /// Has the memory that the body takes now.
+    async fn make_room(&mut self, reader: &BodyReader) -> Result<(), AcceptError> {
+        let waiting = match &self.receiver.decoder {
+            Decoder::Records(decoder) => decoder.bytes().saturating_mul(FACTOR),
+            Decoder::Tombstones { found, .. } => found.len() * size_of::<Tombstone>() * 2,
+        };
+        let ids = self.intake.ids().saturating_mul(ID_BYTES);
+        let bytes = waiting + reader.waiting() + self.intake.bytes() + ids;
+        let wanted = bytes.next_multiple_of(LEAST_MEMORY);
+        // Given back where it is much: a body that wrote its rows makes room for others.
+        if wanted > self.memory.bytes() || wanted < self.memory.bytes() / 2 {
+            self.memory.resize(wanted).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_what_is_full(&mut self) -> Result<(), AcceptError> {
+        let most_bytes = CHUNK_BYTES.min(self.memory.share() / (2 * FACTOR));
+        let full = |decoder: &RecordDecoder| decoder.len() >= CHUNK_ROWS || decoder.bytes() >= most_bytes;
         if let Decoder::Records(decoder) = &mut self.receiver.decoder
             && self.receiver.faults.is_empty()
             && full(decoder)
@@ -151,14 +203,21 @@ impl Acceptance {
             return Err(judged.err().unwrap_or(AcceptError::Invalid(faults)));
         }
         match &mut self.receiver.decoder {
-            Decoder::Tombstones { found, .. } => Ok(Accepted::Deletions(std::mem::take(found))),
+            Decoder::Tombstones { found, .. } => Ok(Accepted::Deletions(std::mem::take(found), self.memory)),
             Decoder::Records(decoder) => {
                 let rows = decoder.take()?;
                 self.push(rows).await?;
                 let sources = self.sources.into_values().collect();
+                let ids = self.intake.ids().saturating_mul(ID_BYTES);
+                let work = self.intake.finish().await?;
+                let mut memory = self.memory;
+                // What it has is more than what is left: the rows in memory, or the ids of those written.
+                let left = memory.bytes().min(work.bytes() + ids);
+                memory.resize(left).await?;
                 Ok(Accepted::Rows {
-                    work: self.intake.finish().await?,
+                    work,
                     sources,
+                    memory,
                 })
             }
         }

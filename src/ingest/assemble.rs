@@ -2,14 +2,14 @@
 //!
 //! Knows snapshots and pieces; knows nothing of queues or requests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::catalog::records::PartitionChange;
+use crate::catalog::records::{NewPiece, PartitionChange};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
@@ -18,7 +18,9 @@ use crate::store::find::{Finder, Predecessor};
 use crate::store::snapshot::{Snapshot, Snapshots};
 use crate::store::tail;
 
-use super::merge::{self, Change, Stored};
+use super::forward::bring_forward;
+use super::intake::IntakeStores;
+use super::merge::{self, Change, Outcome, Stored};
 use super::upload::WrittenRows;
 
 /// Why changes could not be turned into a commit.
@@ -28,7 +30,13 @@ pub enum AssembleError {
     Store(#[from] StoreError),
     #[error("rows could not be put together: {0}")]
     Rows(#[from] ArrowError),
+    /// A thread that put rows together broke.
+    #[error("rows could not be put together: {0}")]
+    Broken(String),
 }
+
+/// Rows of more bytes are put together on a thread that answers nobody meanwhile.
+const HANDED_OVER: usize = 64 << 10;
 
 /// Where stored rows are looked up.
 #[derive(Clone)]
@@ -63,20 +71,56 @@ pub async fn small(
     person: PersonId,
     data_type: TypeId,
     layout: &Arc<Layout>,
-    changes: &[Change],
+    changes: Vec<Change>,
 ) -> Result<Option<Assembled>, AssembleError> {
-    let ids = merge::ids_to_look_up(changes);
-    let schema = &layout.storage;
-    let changes = in_schema(schema, changes)?;
+    let ids = merge::ids_to_look_up(&changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
-    let (expected_version, stored) = if ids.is_empty() {
+    let (expected_version, found) = if ids.is_empty() {
         (None, HashMap::new())
     } else {
         let snapshot = stores.snapshot(person, &data_type).await?;
         let found = stores.finder.predecessors(&snapshot, &ids).await?;
-        (Some(snapshot.version), stored_rows(schema, found)?)
+        (Some(snapshot.version), found)
     };
-    let outcome = merge::merge(schema, &changes, &stored)?;
+    let bytes: usize = changes.iter().map(Change::bytes).sum();
+    let layout = Arc::clone(layout);
+    let work = move || packed(piece, &layout, &changes, found);
+    let packed = if bytes < HANDED_OVER {
+        work()?
+    } else {
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| AssembleError::Broken(error.to_string()))??
+    };
+    Ok(packed.map(|Packed { add, rows, outcome }| {
+        let change = PartitionChange {
+            person,
+            data_type,
+            expected_version,
+            add,
+            dead: outcome.dead,
+            records_delta: outcome.records_delta,
+            updates: outcome.updates,
+        };
+        Assembled { change, rows }
+    }))
+}
+
+/// What changes come to, with the rows as a piece.
+struct Packed {
+    add: Vec<NewPiece>,
+    rows: Vec<Option<RecordBatch>>,
+    outcome: Outcome,
+}
+
+fn packed(
+    piece: PieceId,
+    layout: &Layout,
+    changes: &[Change],
+    found: HashMap<RecordId, Predecessor>,
+) -> Result<Option<Packed>, AssembleError> {
+    let schema = &layout.storage;
+    let outcome = merge::merge(schema, &in_schema(schema, changes)?, &stored_rows(schema, found)?)?;
     if outcome.add.is_none() && outcome.dead.is_empty() {
         return Ok(None);
     }
@@ -87,47 +131,23 @@ pub async fn small(
         add.push(tail::piece(piece, &sorted, layout.version)?);
         rows.push(Some(without_null_columns(&sorted)?));
     }
-    let change = PartitionChange {
-        person,
-        data_type,
-        expected_version,
-        add,
-        dead: outcome.dead,
-        records_delta: outcome.records_delta,
-        updates: outcome.updates,
-    };
-    Ok(Some(Assembled { change, rows }))
+    Ok(Some(Packed { add, rows, outcome }))
 }
 
 /// What rows that stand in objects do to their partition, as it is now.
 pub async fn written(
-    stores: &Stores,
+    shared: &IntakeStores,
     person: PersonId,
-    written: &WrittenRows,
+    written: &mut WrittenRows,
 ) -> Result<Assembled, AssembleError> {
-    let snapshot = stores.snapshot(person, &written.data_type).await?;
-    let mut dead = still_replaced(written, &snapshot);
-    if snapshot.version != written.base.version {
-        let known: HashSet<PieceId> = written.base.pieces.iter().map(|piece| piece.id).collect();
-        let ids: Vec<RecordId> = written.given.keys().copied().collect();
-        let since = Snapshot {
-            pieces: snapshot
-                .pieces
-                .iter()
-                .filter(|piece| !known.contains(&piece.id))
-                .cloned()
-                .collect(),
-            ..(*snapshot).clone()
-        };
-        let found = stores.finder.predecessors(&since, &ids).await?;
-        dead.extend(found.into_iter().map(|(id, predecessor)| (predecessor.piece, id)));
-    }
+    bring_forward(shared, person, written).await?;
+    let mut dead = written.replaced.clone();
     let replaced = dead.len() as i64;
     dead.extend_from_slice(&written.superseded);
     let change = PartitionChange {
         person,
         data_type: written.data_type.clone(),
-        expected_version: Some(snapshot.version),
+        expected_version: Some(written.base.version),
         add: written.pieces.clone(),
         dead,
         records_delta: written.live() - replaced,
@@ -137,20 +157,6 @@ pub async fn written(
         change,
         rows: Vec::new(),
     })
-}
-
-/// The rows found while the body was read that are alive where they were found.
-fn still_replaced(written: &WrittenRows, snapshot: &Snapshot) -> Vec<(PieceId, RecordId)> {
-    let dead: HashMap<PieceId, &[RecordId]> = snapshot
-        .pieces
-        .iter()
-        .map(|piece| (piece.id, piece.dead.as_ref()))
-        .collect();
-    let lives = |(piece, id): &(PieceId, RecordId)| {
-        dead.get(piece)
-            .is_some_and(|dead| dead.binary_search(id).is_err())
-    };
-    written.replaced.iter().copied().filter(lives).collect()
 }
 
 fn stored_rows(

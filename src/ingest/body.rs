@@ -128,6 +128,21 @@ impl BodyReader {
         })
     }
 
+    /// Bytes that wait for the rest of their record.
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        match &self.content {
+            Content::Object(bytes) => bytes.capacity(),
+            Content::Lines(lines) => lines.waiting(),
+        }
+    }
+
+    /// How much of a body is best fed at once: what it comes to should be no more than a few megabytes.
+    #[must_use]
+    pub const fn step(&self) -> usize {
+        self.decompressor.step()
+    }
+
     /// Takes the next chunk and hands the records it completes to `each`.
     ///
     /// # Errors

@@ -72,14 +72,15 @@ impl Column {
         if !is_fillable(data_type) {
             return Err(UnfillableColumn(data_type.clone()));
         }
+        // Without room made ahead: a body may have records of many types, and few of each.
         Ok(match data_type {
-            DataType::Float64 => Self::Float(Float64Builder::new()),
-            DataType::Int64 => Self::Int(Int64Builder::new()),
-            DataType::Boolean => Self::Bool(BooleanBuilder::new()),
+            DataType::Float64 => Self::Float(Float64Builder::with_capacity(0)),
+            DataType::Int64 => Self::Int(Int64Builder::with_capacity(0)),
+            DataType::Boolean => Self::Bool(BooleanBuilder::with_capacity(0)),
             DataType::Timestamp(..) => {
-                Self::Time(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone()))
+                Self::Time(TimestampMicrosecondBuilder::with_capacity(0).with_data_type(data_type.clone()))
             }
-            DataType::Utf8 => Self::Text(StringBuilder::new()),
+            DataType::Utf8 => Self::Text(StringBuilder::with_capacity(0, 0)),
             DataType::Dictionary(..) => Self::Words(Words::default()),
             _ => Self::Composite(Composite {
                 data_type: data_type.clone(),

@@ -40,6 +40,8 @@ pub struct DecodeContext {
     pub ids: Arc<dyn IdSource>,
     /// Sources of annotations begin with this: `<prefix>.annotation.<uuid>`.
     pub source_prefix: Arc<str>,
+    /// Bytes that one text may have.
+    pub text_limit: usize,
     /// The definition that all records belong to, as a source: they were sent to its address.
     pub definition: Option<Arc<str>>,
 }
@@ -184,6 +186,13 @@ impl RecordDecoder {
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The id of the record decoded last, if the caller chose it.
+    #[must_use]
+    pub fn last_given_id(&self) -> Option<RecordId> {
+        self.given.last().copied().filter(|given| *given)?;
+        RecordId::from_slice(self.ids.last_chunk::<16>()?)
     }
 
     /// The rows decoded since the last time; the decoder is empty afterwards.

@@ -101,6 +101,17 @@ impl Decompressor {
         })
     }
 
+    /// So many bytes come to a few megabytes at the most when they are decompressed.
+    #[must_use]
+    pub const fn step(&self) -> usize {
+        match self.inner {
+            Inner::Identity => 64 * 1024,
+            Inner::Gzip(_) => GZIP_STEP,
+            // A block of four bytes may stand for 128 KiB of the same byte.
+            Inner::Zstd { .. } => 128,
+        }
+    }
+
     /// Takes the next bytes of the request and hands what they decompress to to `each`, in pieces.
     ///
     /// # Errors

@@ -38,6 +38,7 @@ pub(super) fn decode<'a>(
     let cells = empty(std::mem::take(&mut memo.spare));
     let mut haste = Haste {
         compiled,
+        text_limit: context.text_limit,
         memo,
         scanner: Scanner::new(text),
         seen: 0,
@@ -66,6 +67,7 @@ pub(super) fn empty<'b>(mut cells: Vec<(usize, Cell<'_>)>) -> Vec<(usize, Cell<'
 
 struct Haste<'c, 'm, 'a> {
     compiled: &'c CompiledType,
+    text_limit: usize,
     memo: &'m mut Memo,
     scanner: Scanner<'a>,
     /// One bit for each known field.
@@ -183,7 +185,9 @@ impl<'a> Haste<'_, '_, 'a> {
     }
 
     fn text(&mut self, rule: &ScalarRule) -> Option<&'a str> {
-        self.scanner.string().filter(|_| rule.allows(Token::Text))
+        let limit = self.text_limit;
+        let text = self.scanner.string()?;
+        (rule.allows(Token::Text) && text.len() <= limit).then_some(text)
     }
 
     fn instant(&mut self, rule: &ScalarRule) -> Option<Instant> {

@@ -22,8 +22,12 @@ use super::plan::Role;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
 use crate::model::sources::{SourceFacts, source_key};
+use crate::model::text::{longest_text, may_hold_nul, way_to_nul};
 use crate::model::time::Instant;
 use crate::model::units::Conversion;
+
+/// What is said of U+0000.
+const NUL: &str = "U+0000 cannot be stored; leave it out";
 
 /// A valid record, and what can be learnt from it for the ones that follow.
 #[derive(Debug)]
@@ -59,7 +63,7 @@ pub(super) fn decode<'a>(
     place: Place,
     json: &'a [u8],
 ) -> Result<Complete<'a>, Vec<Fault>> {
-    let mut reading = Reading::of(compiled, place, json)?;
+    let mut reading = Reading::of(compiled, context, place, json)?;
     reading.convert_unit();
     reading.stop_at_faults()?;
     reading.validate()?;
@@ -68,6 +72,12 @@ pub(super) fn decode<'a>(
     let (cells, repeatable) = reading.cells();
     let source = reading.source(context);
     let extras = reading.extras.to_text();
+    if extras
+        .as_ref()
+        .is_some_and(|extras| extras.len() > context.text_limit)
+    {
+        reading.fault_too_long(super::plan::EXTRAS);
+    }
     reading.stop_at_faults()?;
     let Some((start, end)) = span else {
         return Err(reading.faults);
@@ -95,6 +105,8 @@ struct Given<'a> {
 
 struct Reading<'c, 'a> {
     compiled: &'c CompiledType,
+    /// Bytes that one text may have.
+    text_limit: usize,
     loc: Vec<LocPart>,
     /// What was given, by the number of the known field.
     given: Vec<Option<Given<'a>>>,
@@ -110,7 +122,12 @@ struct Reading<'c, 'a> {
 }
 
 impl<'c, 'a> Reading<'c, 'a> {
-    fn of(compiled: &'c CompiledType, place: Place, json: &'a [u8]) -> Result<Self, Vec<Fault>> {
+    fn of(
+        compiled: &'c CompiledType,
+        context: &DecodeContext,
+        place: Place,
+        json: &'a [u8],
+    ) -> Result<Self, Vec<Fault>> {
         let loc = place.loc();
         let fields = json::fields(json).map_err(|mistake| {
             let mut loc = loc.clone();
@@ -119,6 +136,7 @@ impl<'c, 'a> Reading<'c, 'a> {
         })?;
         let mut reading = Self {
             compiled,
+            text_limit: context.text_limit,
             loc,
             given: vec![None; compiled.plan.fields.len()],
             document: Map::new(),
@@ -131,6 +149,9 @@ impl<'c, 'a> Reading<'c, 'a> {
         };
         for field in fields {
             reading.take(field);
+            if reading.faults.len() >= MOST_FAULTS_OF_A_RECORD {
+                break;
+            }
         }
         reading.take_shown_in_extras();
         reading.stop_at_faults()?;
@@ -146,6 +167,9 @@ impl<'c, 'a> Reading<'c, 'a> {
                 return self.fault([name.as_ref()], "json", mistake.message);
             }
         };
+        if !self.is_storable(&name, raw, &value) {
+            return;
+        }
         let Some(position) = self.compiled.plan.field(&name) else {
             self.source_is_plain = false;
             if !self.extras.add(&name, raw) {
@@ -176,6 +200,28 @@ impl<'c, 'a> Reading<'c, 'a> {
             self.take_extras(&name, raw, &value);
         }
         self.document.insert(known.name.clone(), value);
+    }
+
+    /// Whether every text of a field may be stored.
+    fn is_storable(&mut self, name: &str, raw: &str, value: &Value) -> bool {
+        if name.contains('\0') {
+            self.fault([name.replace('\0', "").as_str()], "nul", NUL);
+            return false;
+        }
+        if may_hold_nul(raw)
+            && let Some(way) = way_to_nul(value)
+        {
+            let mut loc = self.loc.clone();
+            loc.push(name.into());
+            loc.extend(way);
+            self.faults.push(Fault::new(loc, "nul", NUL));
+            return false;
+        }
+        if raw.len() > self.text_limit && longest_text(value) > self.text_limit {
+            self.fault_too_long(name);
+            return false;
+        }
+        true
     }
 
     fn take_extras(&mut self, name: &str, raw: &'a str, value: &Value) {
@@ -471,6 +517,11 @@ impl<'c, 'a> Reading<'c, 'a> {
                 .map(LocPart::Name),
         );
         loc
+    }
+
+    fn fault_too_long(&mut self, name: &str) {
+        let message = format!("a text may have {} bytes", self.text_limit);
+        self.fault([name], "too_long", message);
     }
 
     fn fault_given_twice(&mut self, name: &str) {

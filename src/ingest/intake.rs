@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::SchemaRef;
 
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
@@ -20,11 +21,14 @@ use crate::store::piece::{Target, write_batch};
 
 use super::assemble::{AssembleError, Stores, adapt};
 use super::dating::KnownTimes;
+use super::forward;
 use super::merge::{Change, Content};
 use super::upload::{PartitionChanges, Work, WrittenRows};
 
 /// A body with more rows than this goes straight to the object store.
 pub const TAIL_ROWS: usize = 4096;
+/// And so does one with more bytes: what is in the tail is read whole by everybody who reads its partition.
+const TAIL_BYTES: usize = 2 << 20;
 /// So many rows are decoded before they are written, which bounds the memory of a body of any length.
 pub const CHUNK_ROWS: usize = 131_072;
 
@@ -66,6 +70,22 @@ impl Intake {
         }
     }
 
+    /// Bytes of rows in memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.first
+            .as_ref()
+            .map_or(0, |rows| rows.batch.get_array_memory_size())
+    }
+
+    /// How many ids it has to remember.
+    #[must_use]
+    pub fn ids(&self) -> usize {
+        self.written.as_ref().map_or(0, |written| {
+            written.given.len() + written.dropped.len() + written.replaced.len()
+        })
+    }
+
     /// Takes the next rows of the body.
     pub async fn push(&mut self, rows: Rows) -> Result<(), AssembleError> {
         match self.first.take() {
@@ -82,7 +102,9 @@ impl Intake {
     /// The work that the body comes to.
     pub async fn finish(mut self) -> Result<Work, AssembleError> {
         if let Some(first) = self.first.take() {
-            if self.written.is_none() && first.given.len() <= TAIL_ROWS {
+            let is_small =
+                first.given.len() <= TAIL_ROWS && first.batch.get_array_memory_size() <= TAIL_BYTES;
+            if self.written.is_none() && is_small {
                 let change = Change::Put {
                     rows: first.batch,
                     given: first.given.into(),
@@ -100,9 +122,10 @@ impl Intake {
                 return Err(error);
             }
         }
-        Ok(self
-            .written
-            .map_or_else(|| Work::Small(Vec::new()), Work::Written))
+        Ok(self.written.map_or_else(
+            || Work::Small(Vec::new()),
+            |written| Work::Written(Box::new(written)),
+        ))
     }
 
     /// Removes what was written, because the request failed. What cannot be removed now is collected as an
@@ -114,11 +137,25 @@ impl Intake {
     }
 
     async fn write(&mut self, rows: Rows) -> Result<(), AssembleError> {
-        let mut written = match self.written.take() {
-            Some(written) => written,
-            None => self.begin().await?,
+        if self.written.is_none() {
+            self.written = Some(self.begin().await?);
+        }
+        self.look_again().await?;
+        let Some(mut written) = self.written.take() else {
+            return Ok(());
         };
         let result = self.write_chunk(&mut written, rows).await;
+        self.written = Some(written);
+        result
+    }
+
+    /// Holds what was written so far against the partition as it is now. A body may take longer than what it
+    /// was first held against is kept.
+    pub async fn look_again(&mut self) -> Result<(), AssembleError> {
+        let Some(mut written) = self.written.take() else {
+            return Ok(());
+        };
+        let result = forward::bring_forward(&self.shared, self.person, &mut written).await;
         self.written = Some(written);
         result
     }
@@ -137,6 +174,7 @@ impl Intake {
                 .snapshot(self.person, &self.data_type.id)
                 .await?,
             replaced: Vec::new(),
+            dropped: HashMap::new(),
         })
     }
 
@@ -166,16 +204,8 @@ impl Intake {
             layout_version: written.layout.version,
         };
         let pieces = write_batch(&self.shared.objects, self.shared.ids.as_ref(), target, &batch).await?;
-        for (id, row) in last.into_iter().filter(|(_, row)| keep[*row]) {
-            let start = ids.starts.value(row);
-            let piece = pieces.iter().find(|piece| {
-                piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros()
-            });
-            if let Some(superseded) = piece.and_then(|piece| written.given.insert(id, piece.id)) {
-                written.superseded.push((superseded, id));
-            }
-        }
-        written.pieces.extend(pieces);
+        let last = last.into_iter().filter(|(_, row)| keep[*row]);
+        written.take_in(pieces, last.map(|(id, row)| (id, ids.starts.value(row))));
         Ok(())
     }
 
@@ -227,24 +257,57 @@ impl Intake {
         if found.is_empty() {
             return Ok(());
         }
-        let schema = &written.layout.storage;
-        let found: Vec<(RecordId, PieceId, RecordBatch)> = found
-            .into_iter()
-            .map(|(id, predecessor)| Ok((id, predecessor.piece, adapt(schema, &predecessor.row)?)))
-            .collect::<Result<_, AssembleError>>()?;
-        let stored = concat_batches(schema, found.iter().map(|(_, _, row)| row))?;
-        let content = Content::new(schema)?;
-        let (stored, sent) = (content.rows(&stored)?, content.rows(batch)?);
-        for (index, (id, piece, _)) in found.iter().enumerate() {
-            let Some(row) = last.get(id) else { continue };
-            if stored.row(index) == sent.row(*row) {
-                keep[*row] = false;
+        let mut places: Vec<(RecordId, PieceId, usize)> = Vec::with_capacity(found.len());
+        let mut stored = Vec::with_capacity(found.len());
+        for (id, predecessor) in found {
+            if let Some(row) = last.get(&id) {
+                places.push((id, predecessor.piece, *row));
+                stored.push(predecessor.row);
+            }
+        }
+        let rows: Vec<usize> = places.iter().map(|(.., row)| *row).collect();
+        let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
+        let equal = aside(move || are_equal(&layout.storage, &stored, &batch, &rows)).await?;
+        for ((id, piece, row), is_equal) in places.into_iter().zip(equal) {
+            if is_equal {
+                keep[row] = false;
+                written.dropped.insert(id, piece);
             } else {
-                written.replaced.push((*piece, *id));
+                written.replaced.push((piece, id));
             }
         }
         Ok(())
     }
+}
+
+/// Whether each of the stored rows is the row of `batch` that has the same place in `rows`.
+fn are_equal(
+    schema: &SchemaRef,
+    stored: &[RecordBatch],
+    batch: &RecordBatch,
+    rows: &[usize],
+) -> Result<Vec<bool>, AssembleError> {
+    let stored = stored
+        .iter()
+        .map(|row| adapt(schema, row))
+        .collect::<Result<Vec<_>, _>>()?;
+    let stored = concat_batches(schema, &stored)?;
+    let content = Content::new(schema)?;
+    let (stored, sent) = (content.rows(&stored)?, content.some(batch, rows)?);
+    Ok(stored
+        .iter()
+        .zip(sent.iter())
+        .map(|(one, other)| one == other)
+        .collect())
+}
+
+/// Does work that takes long on a thread that answers nobody meanwhile.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AssembleError> + Send + 'static,
+) -> Result<T, AssembleError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| AssembleError::Broken(error.to_string()))?
 }
 
 /// Removes objects that were written for a request that was then refused.

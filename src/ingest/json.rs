@@ -6,9 +6,10 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
+use std::ops::ControlFlow;
 
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// One field of an object: its name, and its value as it was written.
@@ -85,6 +86,49 @@ impl<'de> Visitor<'de> for NameSeed {
 pub(super) fn elements(raw: &str) -> Option<Vec<&str>> {
     let elements: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
     Some(elements.into_iter().map(RawValue::get).collect())
+}
+
+/// Hands the elements of the array that `raw` is to `each`, one by one, until it has enough. `Err`: it is no
+/// array, or not one to its end.
+pub(super) fn each_element<'a>(
+    raw: &'a str,
+    each: impl FnMut(usize, &'a str) -> ControlFlow<()>,
+) -> Result<(), serde_json::Error> {
+    let mut enough = false;
+    let mut deserializer = serde_json::Deserializer::from_str(raw);
+    let read = deserializer.deserialize_seq(ElementsVisitor {
+        each,
+        enough: &mut enough,
+    });
+    if enough {
+        return Ok(());
+    }
+    read.and_then(|()| deserializer.end())
+}
+
+struct ElementsVisitor<'e, F> {
+    each: F,
+    enough: &'e mut bool,
+}
+
+impl<'de, F: FnMut(usize, &'de str) -> ControlFlow<()>> Visitor<'de> for ElementsVisitor<'_, F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        while let Some(element) = elements.next_element::<&'de RawValue>()? {
+            if (self.each)(index, element.get()).is_break() {
+                *self.enough = true;
+                return Ok(());
+            }
+            index += 1;
+        }
+        Ok(())
+    }
 }
 
 /// The text that the JSON string `raw` stands for. `None`: it is no string.

@@ -4,15 +4,15 @@
 //! Unwrapping gives the record in today's form, to be decoded like any other; what the record says itself
 //! counts before what its wrapper says. Knows the wrapper; leaves the record's own rules to its type.
 
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
 use super::body::Place;
 use super::json::{self, Field};
 use super::lines::Lines;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::registry::{DataType, TimeFields};
 use crate::model::time::parse_instant;
-
-/// More faults of one body help nobody.
-const MOST_FAULTS: usize = 100;
 
 /// A record that came wrapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,51 +51,43 @@ pub fn unwrap_one(body: &[u8]) -> Result<LegacyRecord, Vec<Fault>> {
     unwrap(Place::Whole, body)
 }
 
-/// Unwraps a body that is an array of wrapped records, or has one on each line. All faults are found before
-/// any record is given out.
-pub fn unwrap_batch(body: &[u8]) -> Result<Vec<LegacyRecord>, Vec<Fault>> {
-    let mut records = Vec::new();
-    let mut faults = Vec::new();
-    let mut each = |place: Place, json: &[u8]| match unwrap(place, json) {
-        Ok(record) => records.push(record),
-        Err(found) => faults.extend(found),
-    };
-    let text = std::str::from_utf8(body).map_err(|_| {
-        vec![Fault::new(
-            Place::Whole.loc(),
-            "json",
-            "malformed JSON: not UTF-8",
-        )]
-    })?;
+/// Unwraps a body that is an array of wrapped records, or has one on each line, and hands them to `each` one
+/// by one until it has enough.
+pub fn unwrap_batch(
+    body: &[u8],
+    mut each: impl FnMut(Result<LegacyRecord, Vec<Fault>>) -> ControlFlow<()>,
+) -> Result<(), Vec<Fault>> {
+    let text = std::str::from_utf8(body).map_err(|_| malformed("not UTF-8"))?;
     let text = text.trim();
     if text.starts_with('[') {
-        let elements = json::elements(text).ok_or_else(|| {
-            vec![Fault::new(
-                Place::Whole.loc(),
-                "json",
-                "malformed JSON: the array is not closed or holds no JSON",
-            )]
-        })?;
-        for (index, element) in elements.into_iter().enumerate() {
-            each(Place::Line(index), element.as_bytes());
-        }
-    } else if json::fields(text.as_bytes()).is_ok() {
-        each(Place::Line(0), text.as_bytes());
-    } else {
-        let mut lines = Lines::new(body.len());
-        let mut receive = |index: usize, line: &[u8]| -> Result<(), std::convert::Infallible> {
-            each(Place::Line(index), line);
-            Ok(())
-        };
-        // No line is longer than the body, and no receiver refuses.
-        let _ = lines.feed(body, &mut receive);
+        return json::each_element(text, |index, element| {
+            each(unwrap(Place::Line(index), element.as_bytes()))
+        })
+        .map_err(|_| malformed("the array is not closed or holds no JSON"));
+    }
+    if json::fields(text.as_bytes()).is_ok() {
+        let _ = each(unwrap(Place::Line(0), text.as_bytes()));
+        return Ok(());
+    }
+    let mut lines = Lines::new(body.len());
+    let mut receive = |index: usize, line: &[u8]| match each(unwrap(Place::Line(index), line)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Enough),
+    };
+    // No line is longer than the body, so that only a receiver that has enough ends it.
+    let fed = lines.feed(body, &mut receive);
+    if fed.is_ok() {
         let _ = lines.finish(&mut receive);
     }
-    if faults.is_empty() {
-        return Ok(records);
-    }
-    faults.truncate(MOST_FAULTS);
-    Err(faults)
+    Ok(())
+}
+
+/// The receiver wants no more records.
+struct Enough;
+
+fn malformed(reason: &str) -> Vec<Fault> {
+    let message = format!("malformed JSON: {reason}");
+    vec![Fault::new(Place::Whole.loc(), "json", message)]
 }
 
 impl LegacyRecord {
@@ -142,12 +134,14 @@ impl LegacyRecord {
                 put(&mut members, name, raw);
             }
         }
-        for (name, raw) in &self.others {
-            if !members.iter().any(|(given, _)| given == name) {
-                put(&mut members, name, raw);
+        let mut names: HashSet<&str> = members.iter().map(|(given, _)| given.as_str()).collect();
+        let mut others: Vec<&(String, String)> = Vec::new();
+        for other in &self.others {
+            if names.insert(&other.0) {
+                others.push(other);
             }
         }
-        to_json(&members)
+        to_json(members.iter().chain(others))
     }
 }
 
@@ -187,7 +181,7 @@ fn put(members: &mut Vec<(String, String)>, name: &str, raw: &str) {
     members.push((name.to_owned(), raw.to_owned()));
 }
 
-fn to_json(members: &[(String, String)]) -> Vec<u8> {
+fn to_json<'a>(members: impl Iterator<Item = &'a (String, String)>) -> Vec<u8> {
     let mut text = String::from("{");
     for (name, raw) in members {
         if text.len() > 1 {

@@ -44,6 +44,12 @@ impl Lines {
         self.next_index
     }
 
+    /// Bytes of the line that is not whole yet.
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        self.unfinished.capacity()
+    }
+
     /// Takes the next bytes of the body and hands every line that they complete to `each`.
     ///
     /// # Errors

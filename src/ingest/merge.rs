@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray, FixedSizeBinaryArray, RecordBatch};
-use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::array::{Array, BooleanArray, FixedSizeBinaryArray, RecordBatch, UInt32Array};
+use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+use arrow::row::{Row, RowConverter, Rows, SortField};
 
 use super::dating::KnownTimes;
 use crate::model::ids::{PieceId, RecordId};
@@ -109,13 +109,14 @@ pub fn merge(
     let mut latest: HashMap<RecordId, Latest> = stored.keys().map(|id| (*id, Latest::Stored)).collect();
     let mut outcome = Outcome::default();
     let changes = dated(changes, stored)?;
-    let mut puts: Vec<(&RecordBatch, Vec<bool>)> = Vec::new();
+    let mut puts: Vec<Put<'_>> = Vec::new();
+    let mut before = StoredRows::new(schema, stored);
 
     for change in changes.iter() {
         match change {
             Change::Put { rows, given, .. } => {
                 let put = puts.len();
-                puts.push((rows, vec![true; rows.num_rows()]));
+                puts.push(Put::new(rows));
                 let Some(ids) = id_column(rows) else {
                     return Err(ArrowError::SchemaError(
                         "rows to store begin with a 16-byte id".to_owned(),
@@ -133,20 +134,24 @@ pub fn merge(
                     };
                     match latest.get(&id) {
                         Some(Latest::Pending {
-                            put: before,
-                            row: row_before,
+                            put: earlier,
+                            row: earlier_row,
                         }) => {
-                            let (before, row_before) = (*before, *row_before);
-                            if content.of(puts[before].0, row_before)? == content.of(rows, row)? {
-                                puts[put].1[row] = false;
+                            let (earlier, earlier_row) = (*earlier, *earlier_row);
+                            puts[earlier].encode(&content)?;
+                            puts[put].encode(&content)?;
+                            if puts[earlier].row(earlier_row) == puts[put].row(row) {
+                                puts[put].keep[row] = false;
                                 continue;
                             }
-                            puts[before].1[row_before] = false;
+                            puts[earlier].keep[earlier_row] = false;
                         }
                         Some(Latest::Stored) => {
                             if let Some(existing) = stored.get(&id) {
-                                if content.of(&existing.row, 0)? == content.of(rows, row)? {
-                                    puts[put].1[row] = false;
+                                before.encode(&content)?;
+                                puts[put].encode(&content)?;
+                                if before.row(id) == puts[put].row(row) {
+                                    puts[put].keep[row] = false;
                                     continue;
                                 }
                                 outcome.dead.push((existing.piece, id));
@@ -161,7 +166,7 @@ pub fn merge(
             Change::Delete { records } => {
                 for id in records {
                     match latest.get(id) {
-                        Some(Latest::Pending { put, row }) => puts[*put].1[*row] = false,
+                        Some(Latest::Pending { put, row }) => puts[*put].keep[*row] = false,
                         Some(Latest::Stored) => outcome
                             .dead
                             .extend(stored.get(id).map(|existing| (existing.piece, *id))),
@@ -210,9 +215,70 @@ fn dated<'a>(
     Ok(Cow::Owned(dated))
 }
 
-fn kept(schema: &SchemaRef, puts: &[(&RecordBatch, Vec<bool>)]) -> Result<Option<RecordBatch>, ArrowError> {
+/// Rows that were put. Their comparable form is made for all of them at once, and only when it is asked for:
+/// made row by row it would hold a whole dictionary each time.
+struct Put<'a> {
+    rows: &'a RecordBatch,
+    keep: Vec<bool>,
+    encoded: Option<Rows>,
+}
+
+impl<'a> Put<'a> {
+    fn new(rows: &'a RecordBatch) -> Self {
+        Self {
+            rows,
+            keep: vec![true; rows.num_rows()],
+            encoded: None,
+        }
+    }
+
+    fn encode(&mut self, content: &Content) -> Result<(), ArrowError> {
+        if self.encoded.is_none() {
+            self.encoded = Some(content.rows(self.rows)?);
+        }
+        Ok(())
+    }
+
+    /// The row as `encode` made it.
+    fn row(&self, row: usize) -> Option<Row<'_>> {
+        self.encoded.as_ref().map(|rows| rows.row(row))
+    }
+}
+
+/// The stored rows, in the same form.
+struct StoredRows<'a> {
+    schema: &'a SchemaRef,
+    stored: &'a HashMap<RecordId, Stored>,
+    encoded: Option<(HashMap<RecordId, usize>, Rows)>,
+}
+
+impl<'a> StoredRows<'a> {
+    const fn new(schema: &'a SchemaRef, stored: &'a HashMap<RecordId, Stored>) -> Self {
+        Self {
+            schema,
+            stored,
+            encoded: None,
+        }
+    }
+
+    fn encode(&mut self, content: &Content) -> Result<(), ArrowError> {
+        if self.encoded.is_none() {
+            let places = self.stored.keys().enumerate().map(|(place, id)| (*id, place));
+            let rows = concat_batches(self.schema, self.stored.values().map(|stored| &stored.row))?;
+            self.encoded = Some((places.collect(), content.rows(&rows)?));
+        }
+        Ok(())
+    }
+
+    fn row(&self, id: RecordId) -> Option<Row<'_>> {
+        let (places, rows) = self.encoded.as_ref()?;
+        Some(rows.row(*places.get(&id)?))
+    }
+}
+
+fn kept(schema: &SchemaRef, puts: &[Put<'_>]) -> Result<Option<RecordBatch>, ArrowError> {
     let mut batches = Vec::with_capacity(puts.len());
-    for (rows, keep) in puts {
+    for Put { rows, keep, .. } in puts {
         if keep.iter().all(|keep| *keep) {
             batches.push((*rows).clone());
         } else if keep.iter().any(|keep| *keep) {
@@ -253,7 +319,9 @@ impl Content {
         self.converter.convert_columns(rows.columns())
     }
 
-    fn of(&self, rows: &RecordBatch, row: usize) -> Result<OwnedRow, ArrowError> {
-        Ok(self.rows(&rows.slice(row, 1))?.row(0).owned())
+    /// The same of some of the rows, in the order given.
+    pub fn some(&self, rows: &RecordBatch, of: &[usize]) -> Result<Rows, ArrowError> {
+        let of = UInt32Array::from_iter_values(of.iter().map(|row| *row as u32));
+        self.rows(&take_record_batch(rows, &of)?)
     }
 }

@@ -12,6 +12,7 @@ use crate::model::registry::{Layout, TypeId};
 use crate::store::snapshot::Snapshot;
 
 use super::dating::KnownTimes;
+use super::memory::Allowance;
 use super::merge::Change;
 
 /// One accepted request.
@@ -23,6 +24,8 @@ pub struct Upload {
     pub key: Option<IdempotencyKey>,
     pub work: Work,
     pub sources: Vec<SeenSource>,
+    /// The memory that the rows were given, for as long as they are held.
+    pub memory: Option<Allowance>,
 }
 
 /// The caller's name for a request, and what the request was.
@@ -38,7 +41,7 @@ pub enum Work {
     /// Rows in memory, to be merged with whatever else waits.
     Small(Vec<PartitionChanges>),
     /// Rows that stand in objects already, which nobody can see yet.
-    Written(WrittenRows),
+    Written(Box<WrittenRows>),
 }
 
 impl Work {
@@ -53,6 +56,21 @@ impl Work {
                 .sum(),
             Self::Written(_) => 0,
         }
+    }
+}
+
+impl Work {
+    /// Bytes of the rows that it adds to the tail.
+    #[must_use]
+    pub fn bytes_put(&self) -> usize {
+        let Self::Small(partitions) = self else {
+            return 0;
+        };
+        let changes = partitions.iter().flat_map(|partition| &partition.changes);
+        changes
+            .filter(|change| matches!(change, Change::Put { .. }))
+            .map(Change::bytes)
+            .sum()
     }
 }
 
@@ -74,12 +92,14 @@ pub struct WrittenRows {
     pub given: HashMap<RecordId, PieceId>,
     /// Rows of `pieces` that a later line of the same body replaced.
     pub superseded: Vec<(PieceId, RecordId)>,
-    /// What was stored when the body was read.
+    /// The state of the partition that the rest of this was held against.
     pub base: Arc<Snapshot>,
     /// The times of the ids that the caller chose, where a record of the type may come without.
     pub times: KnownTimes,
     /// Rows of `base` that are replaced.
     pub replaced: Vec<(PieceId, RecordId)>,
+    /// Ids whose row was not written, because it stands in `base` just so; each with the piece it stands in.
+    pub dropped: HashMap<RecordId, PieceId>,
 }
 
 impl WrittenRows {
@@ -87,5 +107,22 @@ impl WrittenRows {
     #[must_use]
     pub fn live(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.rows).sum::<i64>() - self.superseded.len() as i64
+    }
+
+    /// Takes note of pieces that hold the newest rows of these ids, each with its start.
+    pub(super) fn take_in(&mut self, pieces: Vec<NewPiece>, rows: impl Iterator<Item = (RecordId, i64)>) {
+        for (id, start) in rows {
+            let holds = |piece: &&NewPiece| {
+                piece.bounds.min_start.micros() <= start && start <= piece.bounds.max_start.micros()
+            };
+            let Some(piece) = pieces.iter().find(holds) else {
+                continue;
+            };
+            if let Some(superseded) = self.given.insert(id, piece.id) {
+                self.superseded.push((superseded, id));
+            }
+            self.dropped.remove(&id);
+        }
+        self.pieces.extend(pieces);
     }
 }

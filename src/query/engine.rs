@@ -36,8 +36,11 @@ pub struct EngineSettings {
     pub spill: PathBuf,
     /// How many bytes they may spill.
     pub spill_limit: u64,
-    /// A question that runs longer is stopped.
+    /// A question that has no first row for so long is stopped, and so is an answer of which nothing new comes
+    /// for so long.
     pub deadline: Duration,
+    /// An answer that takes longer is stopped, however it goes on: what it reads is not kept for ever.
+    pub longest: Duration,
 }
 
 const SPILL_RESERVATION: usize = 1 << 20;
@@ -60,6 +63,16 @@ pub struct Engine {
     pool: Arc<dyn MemoryPool>,
     runtime: Handle,
     deadline: Duration,
+    longest: Duration,
+}
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// All of it: somebody waits for the end.
+    Whole,
+    /// Each part: somebody takes them as they come.
+    Parts,
 }
 
 impl Engine {
@@ -98,6 +111,7 @@ impl Engine {
             pool,
             runtime,
             deadline: settings.deadline,
+            longest: settings.longest.max(settings.deadline),
         })
     }
 
@@ -122,17 +136,45 @@ impl Engine {
     }
 
     /// Polls `stream` on the engine's runtime. It stops when the returned stream is dropped, and ends with
-    /// what `late` makes when the deadline passes.
+    /// what `late` makes when the deadline passes before its end.
     pub fn drive<S, T>(&self, stream: S, late: fn() -> T) -> impl Stream<Item = T> + Send + use<S, T>
     where
         S: Stream<Item = T> + Send + 'static,
         T: Send + 'static,
     {
+        self.driven(stream, late, Bound::Whole)
+    }
+
+    /// The same for an answer that is sent as it comes: the deadline holds for the first part of it and again
+    /// for each further one, and does not run while the reader takes their time.
+    pub fn drive_answer<S, T>(&self, stream: S, late: fn() -> T) -> impl Stream<Item = T> + Send + use<S, T>
+    where
+        S: Stream<Item = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.driven(stream, late, Bound::Parts)
+    }
+
+    fn driven<S, T>(
+        &self,
+        stream: S,
+        late: fn() -> T,
+        bound: Bound,
+    ) -> impl Stream<Item = T> + Send + use<S, T>
+    where
+        S: Stream<Item = T> + Send + 'static,
+        T: Send + 'static,
+    {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
-        let deadline = tokio::time::Instant::now() + self.deadline;
+        let begun = tokio::time::Instant::now();
+        let (each, end) = (self.deadline, begun + self.longest);
         self.runtime.spawn(async move {
             let mut stream = std::pin::pin!(stream.ready_chunks(BURST));
             loop {
+                let deadline = match bound {
+                    Bound::Whole => begun + each,
+                    Bound::Parts => end.min(tokio::time::Instant::now() + each),
+                };
                 let next = tokio::select! {
                     next = tokio::time::timeout_at(deadline, stream.next()) => next,
                     () = sender.closed() => return,

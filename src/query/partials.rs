@@ -22,6 +22,7 @@ use datafusion::arrow::array::RecordBatch;
 use moka::future::Cache;
 
 use crate::model::ids::PieceId;
+use crate::people::preferences::SourceOrder;
 
 use super::series::Counting;
 
@@ -48,19 +49,19 @@ impl Step {
 }
 
 /// What the cells of a piece say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::query) enum Kind {
     /// Count, sum, least and greatest of the points in a cell, for each source or for all together.
     Points(Counting),
     /// The same of all samples that start in a cell, however long they last.
     Starts,
-    /// What falls to a cell of the amounts that count there. The number stands for the order of sources by
-    /// which that was decided.
-    Amounts(Counting, u64),
+    /// What falls to a cell of the amounts that count there, with the order of sources by which that was
+    /// decided, where one source is chosen.
+    Amounts(Counting, Option<Arc<SourceOrder>>),
 }
 
 /// What cells are kept by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     piece: PieceId,
     /// Months since year 0.
@@ -86,9 +87,16 @@ pub(in crate::query) struct Partials {
 impl Partials {
     /// `memory`: how many bytes of cells to keep. None at all: every answer is computed from rows.
     pub(in crate::query) fn new(memory: u64) -> Self {
-        let weigh = |_: &Key, held: &Held| match held {
-            Held::Cells(cells) => u32::try_from(cells.get_array_memory_size()).unwrap_or(u32::MAX),
-            Held::Unfit => 64,
+        let weigh = |key: &Key, held: &Held| {
+            let order = match &key.kind {
+                Kind::Amounts(_, Some(order)) => order.memory(),
+                _ => 0,
+            };
+            let cells = match held {
+                Held::Cells(cells) => cells.get_array_memory_size(),
+                Held::Unfit => 64,
+            };
+            u32::try_from(order.saturating_add(cells)).unwrap_or(u32::MAX)
         };
         Self {
             held: Cache::builder().max_capacity(memory).weigher(weigh).build(),

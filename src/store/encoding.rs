@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use arrow::array::{AsArray as _, RecordBatch};
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriter;
@@ -27,6 +27,9 @@ use crate::model::registry::TypeId;
 
 /// Rows of a row group: what one reader decodes in one go, and what one bloom filter covers.
 pub const ROW_GROUP_ROWS: usize = 131_072;
+/// Bytes of a row group, as they are in memory: a reader may have to hold all of them. Rows of a usual type
+/// stay far below.
+const ROW_GROUP_BYTES: usize = 32 << 20;
 /// Rows of a page: the least that a selective read decodes.
 const PAGE_ROWS: usize = 8_192;
 /// One false alarm in a hundred thousand, so that a batch of ten thousand new ids rarely reads a page.
@@ -51,6 +54,8 @@ pub struct Target {
 pub(super) struct Encoder {
     writer: ArrowWriter<Vec<u8>>,
     summing: Summing,
+    /// Bytes in memory of the rows in the open row group.
+    in_group: usize,
 }
 
 /// What is known of an object when it is whole.
@@ -74,13 +79,33 @@ impl Encoder {
         Ok(Self {
             writer,
             summing: Summing::default(),
+            in_group: 0,
         })
     }
 
     /// Encodes rows; returns what became ready to be stored, which is nothing until a row group is full.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
-        self.writer.write(batch).map_err(StoreError::rows)?;
+        self.add(batch)?;
         self.ready()
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+        let bytes = bytes_of(batch)?;
+        let rows = batch.num_rows();
+        if bytes > ROW_GROUP_BYTES && rows > 1 {
+            let half = rows / 2;
+            self.add(&batch.slice(0, half))?;
+            return self.add(&batch.slice(half, rows - half));
+        }
+        if self.writer.in_progress_rows() == 0 {
+            self.in_group = 0;
+        } else if self.in_group + bytes > ROW_GROUP_BYTES {
+            self.writer.flush().map_err(StoreError::rows)?;
+            self.in_group = 0;
+        }
+        self.writer.write(batch).map_err(StoreError::rows)?;
+        self.in_group += bytes;
+        Ok(())
     }
 
     /// Ends the object; returns its last bytes.
@@ -182,6 +207,15 @@ fn properties(
         }
     }
     Ok(builder.build())
+}
+
+/// Bytes of exactly these rows in memory, whatever they are a part of.
+pub fn bytes_of(batch: &RecordBatch) -> Result<usize, StoreError> {
+    let mut bytes: usize = 0;
+    for column in batch.columns() {
+        bytes = bytes.saturating_add(column.to_data().get_slice_memory_size()?);
+    }
+    Ok(bytes)
 }
 
 fn delta(builder: WriterPropertiesBuilder, column: ColumnPath) -> WriterPropertiesBuilder {

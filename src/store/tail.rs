@@ -29,6 +29,7 @@ pub fn piece(id: PieceId, rows: &RecordBatch, layout_version: u32) -> Result<New
         .bounds()
         .ok_or_else(|| StoreError::rows("a piece needs at least one row"))?;
     let (blob, checksum) = encode(&rows)?;
+    let memory = memory_of(&blob);
     Ok(NewPiece {
         id,
         rows: rows.num_rows() as i64,
@@ -36,7 +37,7 @@ pub fn piece(id: PieceId, rows: &RecordBatch, layout_version: u32) -> Result<New
         layout_version,
         checksum,
         bytes: blob.len() as i64,
-        place: NewPlace::Tail { blob },
+        place: NewPlace::Tail { blob, memory },
     })
 }
 
@@ -59,6 +60,12 @@ pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
     blob.shrink_to_fit();
     let checksum = crc32fast::hash(&blob);
     Ok((blob.into(), checksum))
+}
+
+/// Bytes that the rows of a blob take when they are decoded, as its header says.
+fn memory_of(blob: &[u8]) -> u32 {
+    let header = blob.first_chunk::<HEADER_BYTES>();
+    header.map_or(0, |[_, length @ ..]| u32::from_le_bytes(*length))
 }
 
 /// The batch that `encode` made into `blob`, without the columns that were null in all its rows.

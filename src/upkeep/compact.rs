@@ -36,6 +36,8 @@ pub struct Limits {
     /// An object does not grow beyond these, so that no compaction takes longer than minutes.
     pub bytes: i64,
     pub rows: i64,
+    /// Bytes that what is read at once may come to.
+    pub memory: usize,
 }
 
 impl Default for Limits {
@@ -44,6 +46,7 @@ impl Default for Limits {
             inputs: 32,
             bytes: 512 << 20,
             rows: 16_000_000,
+            memory: 96 << 20,
         }
     }
 }
@@ -59,10 +62,16 @@ pub async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits)
     let Some(partition) = partitions.pop() else {
         return Ok(false);
     };
-    let Some(group) = next_group(&partition.pieces, limits) else {
+    let Some(mut group) = next_group(&partition.pieces, limits) else {
         return Ok(false);
     };
-    let output = rewrite(stores, key, &group).await?;
+    let is_one = group.len() == 1;
+    let sources = opened(stores, &mut group, limits).await?;
+    if group.is_empty() || (group.len() == 1 && !is_one) {
+        // Rows so long that no two of them can be held at once are better left as they are.
+        return Ok(false);
+    }
+    let output = rewrite(stores, key, &group, sources).await?;
     let inputs: Vec<Input> = group
         .iter()
         .map(|object| Input {
@@ -81,17 +90,34 @@ struct Object<'p> {
     footer: Footer,
 }
 
+/// The rows of a group, of which as many stay as fit into memory side by side.
+async fn opened(
+    stores: &UpkeepStores,
+    group: &mut Vec<Object<'_>>,
+    limits: &Limits,
+) -> Result<Vec<Sorted>, StoreError> {
+    let mut sources = Vec::with_capacity(group.len());
+    let mut memory: usize = 0;
+    for object in group.iter() {
+        let place = ObjectPlace::new(object.path, object.piece.bytes, object.footer);
+        let source = Sorted::of_object(&stores.files, &place, Arc::clone(&object.piece.dead)).await?;
+        memory = memory.saturating_add(source.memory);
+        if memory > limits.memory {
+            break;
+        }
+        sources.push(source);
+    }
+    group.truncate(sources.len());
+    Ok(sources)
+}
+
 /// Writes the living rows of some objects as one.
 async fn rewrite(
     stores: &UpkeepStores,
     key: &PartitionKey,
     group: &[Object<'_>],
+    sources: Vec<Sorted>,
 ) -> Result<Vec<NewPiece>, StoreError> {
-    let mut sources = Vec::with_capacity(group.len());
-    for object in group {
-        let place = ObjectPlace::new(object.path, object.piece.bytes, object.footer);
-        sources.push(Sorted::of_object(&stores.files, &place, Arc::clone(&object.piece.dead)).await?);
-    }
     let mut merge = Merge::begin(sources).await?;
     let target = Target {
         person: key.person,

@@ -8,15 +8,20 @@ use arrow::compute::concat_batches;
 use super::merge::{living, united};
 use super::settings::UpkeepSettings;
 use super::stores::{Input, PartitionKey, UpkeepStores};
-use crate::catalog::records::{CommitOutcome, TailBacklog};
+use crate::catalog::records::{CommitOutcome, Piece, Place, TailBacklog};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::with_columns;
 use crate::store::piece::{Target, write_batch};
-use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+use crate::store::tail;
 
 /// A tail of more pieces than this slows down every read of its partition.
 const MOST_PIECES: i64 = 256;
+/// A tail whose rows take so many times the size at which it is flushed is flushed however well it is
+/// compressed.
+const MOST_EXPANDED: i64 = 4;
+/// Bytes of rows in memory that are flushed at once. More go in several steps.
+const AT_ONCE: usize = 16 << 20;
 /// Looks at a partition that others keep changing.
 const ATTEMPTS: usize = 5;
 
@@ -27,25 +32,40 @@ pub fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) ->
     let size = i64::try_from(settings.flush_size).unwrap_or(i64::MAX);
     backlog.pieces >= MOST_PIECES
         || backlog.bytes >= size
+        || backlog.memory >= size.saturating_mul(MOST_EXPANDED)
         || now.micros().saturating_sub(backlog.oldest.micros()) >= age
 }
 
-/// Makes objects of the tail that a partition has now. Returns how many pieces of the tail are gone; none
-/// when there was none, or when others kept changing it.
+/// Makes objects of the tail that a partition has now, in steps that fit into memory. Returns how many pieces
+/// of the tail are gone; none when there was none, or when others kept changing it.
 pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, StoreError> {
-    for _ in 0..ATTEMPTS {
-        let mut snapshots = stores
-            .snapshots
-            .get(key.person, std::slice::from_ref(&key.data_type))
+    let mut overtaken = 0;
+    let mut flushed = 0;
+    let mut waiting: Option<usize> = None;
+    while overtaken < ATTEMPTS {
+        // No bytes of the tail are wanted yet, so all of them count as held.
+        let mut partitions = stores
+            .catalog
+            .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
             .await?;
-        let Some(snapshot) = snapshots.pop() else {
-            return Ok(0);
-        };
-        let tail: Vec<(&SnapshotPiece, &RecordBatch)> = tail_of(&snapshot).collect();
-        if tail.is_empty() {
-            return Ok(0);
+        let pieces = partitions
+            .pop()
+            .map(|partition| partition.pieces)
+            .unwrap_or_default();
+        let tail: Vec<&Piece> = pieces
+            .iter()
+            .filter(|piece| matches!(piece.place, Place::Tail { .. }))
+            .collect();
+        // What comes in while this works is left for the next round.
+        let waiting = waiting.get_or_insert(tail.len());
+        if tail.is_empty() || flushed >= *waiting {
+            break;
         }
-        let inputs: Vec<Input> = tail
+        let Some(part) = read_part(stores, &tail).await? else {
+            overtaken += 1;
+            continue;
+        };
+        let inputs: Vec<Input> = part
             .iter()
             .map(|(piece, _)| Input {
                 piece: piece.id,
@@ -55,37 +75,71 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
         let target = Target {
             person: key.person,
             data_type: key.data_type.clone(),
-            layout_version: tail
+            layout_version: part
                 .iter()
                 .map(|(piece, _)| piece.layout_version)
                 .max()
                 .unwrap_or(0),
         };
-        let rows = living_rows(&tail)?;
+        let rows = aside(move || living_rows(&part)).await?;
         let output = if rows.num_rows() == 0 {
             Vec::new()
         } else {
             write_batch(stores.objects(), stores.ids.as_ref(), target, &rows).await?
         };
         if stores.replace(key, &inputs, output).await? == CommitOutcome::Done {
-            return Ok(inputs.len());
+            flushed += inputs.len();
+        } else {
+            overtaken += 1;
         }
     }
-    Ok(0)
+    Ok(flushed)
 }
 
-fn tail_of(snapshot: &Snapshot) -> impl Iterator<Item = (&SnapshotPiece, &RecordBatch)> {
-    snapshot.pieces.iter().filter_map(|piece| match &piece.content {
-        Content::Tail(rows) => Some((piece, rows.batch())),
-        Content::Object(_) => None,
-    })
+/// As many pieces as fit into memory, at least one, with their rows. `None`: one of them is gone.
+async fn read_part(
+    stores: &UpkeepStores,
+    tail: &[&Piece],
+) -> Result<Option<Vec<(Piece, RecordBatch)>>, StoreError> {
+    let mut part = Vec::new();
+    let mut bytes = 0;
+    for piece in tail {
+        if bytes >= AT_ONCE {
+            break;
+        }
+        let Some(blob) = stores.catalog.tail_blob(piece.id).await? else {
+            return Ok(None);
+        };
+        let checksum = piece.checksum;
+        let rows = aside(move || tail::decode(&blob, checksum)).await?;
+        if rows.num_rows() as i64 != piece.rows {
+            return Err(StoreError::corrupt(format!(
+                "tail piece {} has another number of rows than was written",
+                piece.id
+            )));
+        }
+        bytes += rows.get_array_memory_size();
+        part.push(((*piece).clone(), rows));
+    }
+    Ok(Some(part))
 }
 
-fn living_rows(tail: &[(&SnapshotPiece, &RecordBatch)]) -> Result<RecordBatch, StoreError> {
+fn living_rows(tail: &[(Piece, RecordBatch)]) -> Result<RecordBatch, StoreError> {
     let schema = united(tail.iter().map(|(_, rows)| rows.schema_ref()))?;
     let batches = tail
         .iter()
         .map(|(piece, rows)| living(&with_columns(rows, &schema)?, &piece.dead))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(concat_batches(&schema, &batches)?)
+}
+
+/// Does work that takes long on a thread that answers nobody meanwhile.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| StoreError::Unavailable {
+            detail: error.to_string(),
+        })?
 }

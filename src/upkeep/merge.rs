@@ -11,6 +11,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
+use parquet::file::metadata::ParquetMetaData;
 
 use crate::model::ids::RecordId;
 use crate::store::StoreError;
@@ -19,11 +20,20 @@ use crate::store::files::{ObjectPlace, PieceFiles};
 
 /// Rows of a batch, read and made.
 const BATCH_ROWS: usize = 8_192;
+/// Bytes of a batch that is read, where its rows are about equally long; fewer rows are read where they are
+/// long.
+const BATCH_BYTES: usize = 1 << 20;
+/// Bytes of batches that are used up and held only for the rows that are about to be given out.
+const SPENT_BYTES: usize = 16 << 20;
+/// Bytes for a column whose values are all equally long, on the generous side.
+const FIXED_BYTES: usize = 16;
 
 /// The rows of one piece, in order.
 pub struct Sorted {
     pub schema: SchemaRef,
     pub batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
+    /// The most bytes that one batch may come to.
+    pub memory: usize,
     /// Ids whose rows in this piece are left out. Sorted.
     pub dead: Arc<[RecordId]>,
 }
@@ -38,9 +48,10 @@ impl Sorted {
         let file = files.open(place).await?;
         let path = Arc::clone(&place.path);
         let schema = Arc::clone(file.schema());
+        let (rows, memory) = batch_size(file.metadata());
         let stream =
             ParquetRecordBatchStreamBuilder::new_with_metadata(files.reader(place), file.parquet().clone())
-                .with_batch_size(BATCH_ROWS)
+                .with_batch_size(rows)
                 .build()
                 .map_err(|error| StoreError::reading(&path, &error))?;
         let batches = stream
@@ -49,9 +60,32 @@ impl Sorted {
         Ok(Self {
             schema,
             batches,
+            memory,
             dead,
         })
     }
+}
+
+/// How many rows of an object to read at once, and how many bytes these come to at the most: a row group may
+/// have all its long texts in a few neighbouring rows.
+fn batch_size(metadata: &ParquetMetaData) -> (usize, usize) {
+    let (mut rows, mut text, mut longest) = (0, 0, 0);
+    for group in metadata.row_groups() {
+        let texts = group.columns().iter().map(|column| {
+            column
+                .unencoded_byte_array_data_bytes()
+                .map_or(0, |bytes| usize::try_from(bytes).unwrap_or(0))
+        });
+        let texts: usize = texts.sum();
+        rows += usize::try_from(group.num_rows()).unwrap_or(0);
+        text += texts;
+        longest = longest.max(texts);
+    }
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    let fixed = columns * FIXED_BYTES;
+    let width = fixed + text / rows.max(1);
+    let batch = (BATCH_BYTES / width.max(1)).clamp(64, BATCH_ROWS);
+    (batch, batch * fixed + longest)
 }
 
 /// Inputs being merged.
@@ -60,6 +94,8 @@ pub struct Merge {
     inputs: Vec<Cursor>,
     /// Batches that rows are taken from.
     held: Vec<RecordBatch>,
+    /// Bytes of those of them that no input is in any more.
+    spent: usize,
     /// Rows of the next output: which of `held`, which row.
     taken: Vec<(usize, usize)>,
     read: i64,
@@ -81,6 +117,7 @@ impl Merge {
             schema,
             inputs: Vec::new(),
             held: Vec::new(),
+            spent: 0,
             taken: Vec::with_capacity(BATCH_ROWS),
             read: 0,
         };
@@ -115,7 +152,7 @@ impl Merge {
 
     /// The next rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
-        while self.taken.len() < BATCH_ROWS {
+        while self.taken.len() < BATCH_ROWS && self.spent < SPENT_BYTES {
             let Some(least) = self.take_run() else { break };
             let exhausted = self
                 .inputs
@@ -155,8 +192,13 @@ impl Merge {
     /// Moves an input whose batch is used up to its next one, or drops it.
     async fn advance(&mut self, index: usize) -> Result<(), StoreError> {
         let Cursor {
-            mut batches, dead, ..
+            mut batches,
+            dead,
+            batch,
+            ..
         } = self.inputs.swap_remove(index);
+        let spent = self.held.get(batch).map_or(0, RecordBatch::get_array_memory_size);
+        self.spent = self.spent.saturating_add(spent);
         if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
             self.inputs.push(Cursor {
                 batches,
@@ -224,6 +266,7 @@ impl Merge {
             kept.push(batch);
             place += 1;
         }
+        self.spent = 0;
         self.held = kept;
     }
 }

@@ -4,8 +4,11 @@
 //! Lives as long as the process. A job that fails is logged, counted, and tried again in the next round.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -58,17 +61,18 @@ impl Upkeep {
         }
     }
 
-    /// Works until `stop` is called, then ends what can be dropped without loss, which is everything, and
-    /// gives its leases back.
+    /// Works on `runtime`, which should answer nobody, until `stop` is called, then ends what can be dropped
+    /// without loss, which is everything, and gives its leases back.
     #[must_use]
     pub fn start(
         settings: UpkeepSettings,
         stores: UpkeepStores,
         meters: Meters,
         stop: CancellationToken,
+        runtime: &Handle,
     ) -> JoinHandle<()> {
         let upkeep = Self::new(settings, stores, meters, stop);
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             if upkeep.settings.enabled {
                 tokio::join!(
                     upkeep.flushing(),
@@ -78,6 +82,8 @@ impl Upkeep {
                     upkeep.scrubbing(),
                     upkeep.counting()
                 );
+            } else {
+                upkeep.stop.cancelled().await;
             }
         })
     }
@@ -266,9 +272,17 @@ impl Upkeep {
 
     async fn attempt(&self, job: &'static str, work: impl Future<Output = Result<(), StoreError>>) {
         self.meters.upkeep.running.inc();
-        if let Err(error) = work.await {
-            self.meters.upkeep.failures.inc();
-            tracing::warn!(job, %error, "background work failed and will be tried again");
+        // What a job holds across a panic is dropped with it; what it shares with others is the catalogue.
+        match AssertUnwindSafe(work).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                self.meters.upkeep.failures.inc();
+                tracing::warn!(job, %error, "background work failed and will be tried again");
+            }
+            Err(_) => {
+                self.meters.upkeep.failures.inc();
+                tracing::error!(job, "background work panicked and will be tried again");
+            }
         }
         self.meters.upkeep.running.dec();
     }

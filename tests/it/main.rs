@@ -31,6 +31,7 @@ mod data_v1alpha1;
 mod failing_backends;
 mod files;
 mod full_disk;
+mod ground;
 mod ingest;
 mod input;
 mod insight;

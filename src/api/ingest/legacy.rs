@@ -1,5 +1,9 @@
 //! The older wrapped forms: `POST /ingest/v1/record` and `/ingest/v1/record/batch`.
 
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -16,17 +20,20 @@ use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::catalog::records::SeenSource;
 use crate::ingest::body::BodyForm;
-use crate::ingest::decode::RecordDecoder;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
-use crate::ingest::merge::Change;
+use crate::ingest::several::{NotTaken, Several};
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
+use crate::model::registry::{Layout, TypeId};
 
-use super::{
-    Recordable, Submission, Uploaded, commit, content_length, deleting, idempotency_key, recordable,
-};
+use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
+
+/// More faults of one body help nobody.
+const MOST_FAULTS: usize = 100;
+/// A body takes so many times its size: as it came, unwrapped, and as rows.
+const FACTOR: usize = 3;
 
 /// One wrapped record.
 #[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest",
@@ -41,9 +48,7 @@ pub async fn wrapped_record(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let bytes = announced(&app, &headers, body).await?;
-    let record = unwrap_one(&bytes)?;
-    store(&app, reader.person(), &headers, &bytes, vec![record]).await
+    store(&app, reader.person(), &headers, body, Form::One).await
 }
 
 /// Several wrapped records: a JSON array, or a line for each.
@@ -61,9 +66,7 @@ pub async fn wrapped_batch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let bytes = announced(&app, &headers, body).await?;
-    let records = unwrap_batch(&bytes)?;
-    store(&app, reader.person(), &headers, &bytes, records).await
+    store(&app, reader.person(), &headers, body, Form::Several).await
 }
 
 /// The whole body, whose length was announced.
@@ -77,109 +80,160 @@ async fn announced(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, 
     whole(app.settings.body_limit, headers, body).await
 }
 
+/// How many records a body has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    One,
+    Several,
+}
+
 async fn store(
     app: &App,
     person: PersonId,
     headers: &HeaderMap,
-    bytes: &[u8],
-    records: Vec<LegacyRecord>,
+    body: Body,
+    form: Form,
 ) -> Result<Response, ApiError> {
+    let length = usize::try_from(content_length(app, headers)?).unwrap_or(usize::MAX);
+    let mut memory = app.bodies.allowance(person);
+    memory.resize(length).await?;
+    let bytes = announced(app, headers, body).await?;
+    memory.resize(bytes.len().saturating_mul(FACTOR)).await?;
     let key = idempotency_key(headers)?;
     let key = key.map(|key| IdempotencyKey {
         key,
-        fingerprint: Sha256::digest(bytes).into(),
+        fingerprint: Sha256::digest(&bytes).into(),
     });
-    let mut partitions: Vec<PartitionChanges> = Vec::new();
-    let mut sources = Vec::new();
-    let mut faults = Vec::new();
-    // Neighbours of one type go together; the order between types does not matter, but within a type it does.
-    for run in records.chunk_by(|one, next| one.data_type == next.data_type) {
-        let Some(first) = run.first() else { continue };
-        let changes = if first.data_type == TOMBSTONE_TYPE {
-            delete(app, person, run, &mut faults).await?
-        } else {
-            vec![put(app, person, run, &mut sources, &mut faults).await?]
-        };
-        for change in changes {
-            match partitions
-                .iter_mut()
-                .find(|partition| partition.data_type == change.data_type)
-            {
-                Some(partition) => partition.changes.extend(change.changes),
-                None => partitions.push(change),
-            }
+
+    let unread = bytes.clone();
+    let names = aside(move || names_in(form, &unread)).await??;
+    let mut types = Types {
+        recordable: HashMap::with_capacity(names.len()),
+        deleter: None,
+    };
+    for name in names {
+        if name == TOMBSTONE_TYPE {
+            types.deleter = Some(Deleter::of(app, person).await?);
         }
+        let recordable = recordable(app, person, &name).await?;
+        types.recordable.insert(name, recordable);
     }
-    if !faults.is_empty() {
-        return Err(ApiError::invalid_all(faults));
-    }
+    let (changes, sources) = aside(move || decode(form, &bytes, &types, Several::new(person))).await??;
+    let work = Work::Small(changes);
+    memory.resize(work.bytes()).await?;
     commit(
         app,
         Submission {
             person,
             key,
-            work: Work::Small(partitions),
+            work,
             sources,
+            memory,
         },
     )
     .await
 }
 
-async fn put(
-    app: &App,
-    person: PersonId,
-    records: &[LegacyRecord],
-    sources: &mut Vec<SeenSource>,
-    faults: &mut Vec<Fault>,
-) -> Result<PartitionChanges, ApiError> {
-    let name = records
-        .first()
-        .map(|record| record.data_type.as_str())
-        .unwrap_or_default();
-    let Recordable { compiled, context } = recordable(app, person, name).await?;
-    let data_type = std::sync::Arc::clone(compiled.data_type());
-    let mut decoder = RecordDecoder::new(compiled, context).map_err(ApiError::internal)?;
-    for record in records {
-        if let Err(found) = decoder.push(record.place, &record.json_for(&data_type)) {
-            faults.extend(found);
-        }
-    }
-    let decoded = decoder.take().map_err(ApiError::internal)?;
-    sources.extend(decoded.sources.into_iter().map(|source| SeenSource {
-        person,
-        key: source.key,
-        name: source.name,
-    }));
-    let change = Change::Put {
-        rows: decoded.rows,
-        given: decoded.given.into(),
-        undated: decoded.undated.into(),
-    };
-    Ok(PartitionChanges {
-        data_type: data_type.id.clone(),
-        layout: std::sync::Arc::clone(&data_type.layout),
-        changes: vec![change],
-    })
-}
-
-async fn delete(
-    app: &App,
-    person: PersonId,
-    records: &[LegacyRecord],
-    faults: &mut Vec<Fault>,
-) -> Result<Vec<PartitionChanges>, ApiError> {
-    let Recordable { compiled, context } = recordable(app, person, TOMBSTONE_TYPE).await?;
-    let mut tombstones = Vec::new();
-    for record in records {
-        match decode_tombstone(
-            &compiled,
-            &context,
-            record.place,
-            &record.json_for(compiled.data_type()),
-        ) {
-            Ok(tombstone) => tombstones.push(tombstone),
+/// The types that the records of a body name, when every wrapping is sound.
+fn names_in(form: Form, bytes: &[u8]) -> Result<BTreeSet<String>, Vec<Fault>> {
+    let mut names = BTreeSet::new();
+    let mut faults = Vec::new();
+    unwrap(form, bytes, |record| {
+        match record {
+            Ok(record) => {
+                names.insert(record.data_type);
+            }
             Err(found) => faults.extend(found),
         }
+        go_on(&faults)
+    })?;
+    if faults.is_empty() {
+        return Ok(names);
     }
-    deleting(app, person, &tombstones).await
+    faults.truncate(MOST_FAULTS);
+    Err(faults)
+}
+
+/// What is known of the types that a body names.
+struct Types {
+    recordable: HashMap<String, Recordable>,
+    deleter: Option<Deleter>,
+}
+
+fn decode(
+    form: Form,
+    bytes: &[u8],
+    types: &Types,
+    mut several: Several,
+) -> Result<(Vec<PartitionChanges>, Vec<SeenSource>), ApiError> {
+    let mut faults = Vec::new();
+    let mut broken = None;
+    let mut partitions: HashMap<String, Vec<(TypeId, Arc<Layout>)>> = HashMap::new();
+    unwrap(form, bytes, |record| {
+        let taken = record.map_err(NotTaken::Invalid).and_then(|record| {
+            let Some(Recordable { compiled, context }) = types.recordable.get(&record.data_type) else {
+                return Ok(());
+            };
+            let json = record.json_for(compiled.data_type());
+            let Some(deleter) = types
+                .deleter
+                .as_ref()
+                .filter(|_| record.data_type == TOMBSTONE_TYPE)
+            else {
+                return several.put(compiled, context, record.place, &json);
+            };
+            let tombstone =
+                decode_tombstone(compiled, context, record.place, &json).map_err(NotTaken::Invalid)?;
+            let from = partitions
+                .entry(tombstone.data_type)
+                .or_insert_with_key(|name| deleter.partitions_of(name));
+            several.delete(from, record.place, tombstone.record)
+        });
+        match taken {
+            Ok(()) => {}
+            Err(NotTaken::Invalid(found)) => faults.extend(found),
+            Err(NotTaken::Decode(error)) => {
+                broken = Some(error);
+                return ControlFlow::Break(());
+            }
+        }
+        go_on(&faults)
+    })?;
+    if let Some(error) = broken {
+        return Err(ApiError::internal(error));
+    }
+    if !faults.is_empty() {
+        faults.truncate(MOST_FAULTS);
+        return Err(ApiError::invalid_all(faults));
+    }
+    several.finish().map_err(ApiError::internal)
+}
+
+fn unwrap(
+    form: Form,
+    bytes: &[u8],
+    mut each: impl FnMut(Result<LegacyRecord, Vec<Fault>>) -> ControlFlow<()>,
+) -> Result<(), Vec<Fault>> {
+    match form {
+        Form::One => {
+            let _ = each(unwrap_one(bytes));
+            Ok(())
+        }
+        Form::Several => unwrap_batch(bytes, each),
+    }
+}
+
+fn go_on(faults: &[Fault]) -> ControlFlow<()> {
+    if faults.len() < MOST_FAULTS {
+        ControlFlow::Continue(())
+    } else {
+        ControlFlow::Break(())
+    }
+}
+
+/// Does work that takes long on a thread that answers nobody meanwhile.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(ApiError::internal)
 }

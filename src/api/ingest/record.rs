@@ -13,13 +13,11 @@ use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
-use crate::ingest::accept::{Acceptance, Accepted};
+use crate::ingest::accept::{Acceptance, Accepted, deletions};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::upload::{IdempotencyKey, Work};
 
-use super::{
-    Recordable, Submission, Uploaded, commit, content_length, deleting, idempotency_key, recordable,
-};
+use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
 
 /// Which version of the type is meant.
 #[derive(Debug)]
@@ -65,7 +63,8 @@ pub async fn record(
     let key = idempotency_key(&headers)?;
     let mut fingerprint = Sha256::new_with_prefix(data_type.as_bytes());
 
-    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, context)?;
+    let memory = app.bodies.allowance(person);
+    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory)?;
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let fed = match chunk {
@@ -85,12 +84,17 @@ pub async fn record(
             return Err(error);
         }
     }
-    let (work, sources) = match acceptance.finish(reading).await? {
-        Accepted::Rows { work, sources } => (work, sources),
-        Accepted::Deletions(tombstones) => (
-            Work::Small(deleting(&app, person, &tombstones).await?),
-            Vec::new(),
-        ),
+    let (work, sources, memory) = match acceptance.finish(reading).await? {
+        Accepted::Rows {
+            work,
+            sources,
+            memory,
+        } => (work, sources, memory),
+        Accepted::Deletions(tombstones, memory) => {
+            let deleter = Deleter::of(&app, person).await?;
+            let changes = deletions(&tombstones, |name| deleter.partitions_of(name));
+            (Work::Small(changes), Vec::new(), memory)
+        }
     };
     let key = key.map(|key| IdempotencyKey {
         key,
@@ -103,6 +107,7 @@ pub async fn record(
             key,
             work,
             sources,
+            memory,
         },
     )
     .await

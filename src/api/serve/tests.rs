@@ -15,6 +15,7 @@ fn settings() -> InterfaceSettings {
         public_url: "http://127.0.0.1".to_owned(),
         cors_origins: Vec::new(),
         body_limit: 1024,
+        text_limit: 1024,
         query_deadline: std::time::Duration::from_secs(1),
         concurrent_queries: 1,
         waiting_queries: 0,

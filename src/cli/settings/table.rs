@@ -202,6 +202,20 @@ pub const SETTINGS: &[Entry] = &[
         "Largest body of a request, before and after decompression",
     ),
     entry(
+        "body_memory",
+        "body-memory",
+        "ALMANAC_BODY_MEMORY",
+        "64MiB",
+        "Memory of all bodies of records that are being received; who does not fit waits, then gets 429",
+    ),
+    entry(
+        "text_limit",
+        "text-limit",
+        "ALMANAC_TEXT_LIMIT",
+        "1MiB",
+        "Largest text of a record, and largest of what a record has beyond its type",
+    ),
+    entry(
         "connection_limit",
         "connection-limit",
         "ALMANAC_CONNECTION_LIMIT",
@@ -227,7 +241,7 @@ pub const SETTINGS: &[Entry] = &[
         "query-deadline",
         "ALMANAC_QUERY_DEADLINE",
         "60s",
-        "How long a question may take until its first row",
+        "How long a question may take until its first row, and then until each further part of its answer",
     ),
     entry(
         "concurrent_queries",
@@ -347,6 +361,13 @@ pub const SETTINGS: &[Entry] = &[
         "ALMANAC_FLUSH_SIZE",
         "4MiB",
         "Size at which the tail of a partition becomes an object",
+    ),
+    entry(
+        "tail_limit",
+        "tail-limit",
+        "ALMANAC_TAIL_LIMIT",
+        "256MiB",
+        "Size of everything that waits to become an object; from half of it on writes are slowed, then get 503",
     ),
     entry(
         "grace_period",

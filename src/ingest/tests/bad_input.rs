@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ingest::legacy::{unwrap_batch, unwrap_one};
+use crate::ingest::legacy::unwrap_one;
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 
 #[test]
@@ -204,7 +204,7 @@ fn nesting_10_000_deep_is_refused() {
                 .is_err()
         );
         assert!(unwrap_one(deep.as_bytes()).is_err());
-        assert!(unwrap_batch(deep.as_bytes()).is_err());
+        assert!(wrapped::batch(deep.as_bytes()).is_err());
     }
 }
 
@@ -353,7 +353,7 @@ fn feed_everything(json: &[u8]) {
     if let Ok(record) = unwrap_one(json) {
         assert!(record.json_for(&data_type("HeartRate")).starts_with(b"{"));
     }
-    let _ = unwrap_batch(json);
+    let _ = wrapped::batch(json);
 }
 
 proptest! {

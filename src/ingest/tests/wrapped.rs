@@ -1,7 +1,25 @@
 use serde_json::json;
 
 use super::*;
-use crate::ingest::legacy::{unwrap_batch, unwrap_one};
+use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
+use std::ops::ControlFlow;
+
+/// All records of a body, or all faults.
+pub(super) fn batch(body: &[u8]) -> Result<Vec<LegacyRecord>, Vec<Fault>> {
+    let (mut records, mut faults) = (Vec::new(), Vec::new());
+    unwrap_batch(body, |record| {
+        match record {
+            Ok(record) => records.push(record),
+            Err(found) => faults.extend(found),
+        }
+        ControlFlow::Continue(())
+    })?;
+    if faults.is_empty() {
+        Ok(records)
+    } else {
+        Err(faults)
+    }
+}
 
 /// The record inside, as today's form has it.
 fn unwrapped(wrapped: &serde_json::Value) -> serde_json::Value {
@@ -63,25 +81,25 @@ fn a_batch_is_an_array_or_lines() {
         (json!([wrapped, wrapped]).to_string(), [0, 1]),
         (format!("{wrapped}\n\n{wrapped}\n"), [0, 2]),
     ] {
-        let found = unwrap_batch(body.as_bytes()).unwrap();
+        let found = batch(body.as_bytes()).unwrap();
         assert_eq!(
             found.iter().map(|record| record.place).collect::<Vec<_>>(),
             places.map(Place::Line)
         );
     }
     assert_eq!(
-        unwrap_batch(serde_json::to_string_pretty(&wrapped).unwrap().as_bytes())
+        batch(serde_json::to_string_pretty(&wrapped).unwrap().as_bytes())
             .unwrap()
             .len(),
         1
     );
-    assert!(unwrap_batch(b"[").is_err());
+    assert!(batch(b"[").is_err());
 }
 
 #[test]
 fn faults_of_a_wrapper_carry_their_place() {
     let places = |body: &str| {
-        let faults = unwrap_batch(body.as_bytes()).expect_err(body);
+        let faults = batch(body.as_bytes()).expect_err(body);
         faults
             .iter()
             .map(|fault| (place(fault), fault.kind))

@@ -64,6 +64,13 @@ impl SourceOrder {
         Self(places.collect())
     }
 
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let entry = |key: &String| key.len() + size_of::<(String, SourcePlace)>();
+        self.0.keys().map(entry).sum()
+    }
+
     /// The place of the source that rows call `key`; the last place if nobody knows it.
     #[must_use]
     pub fn place(&self, key: &str) -> SourcePlace {

@@ -177,7 +177,7 @@ impl<Authority> Archive<Authority> {
             piece: piece.id,
             month: number,
             step: asked.step,
-            kind: asked.kind,
+            kind: asked.kind.clone(),
         };
         let whole = month.start.max(extent.time.start)..month.end.min(extent.time.end);
         let held = match self.partials.held.get(&key).await {
@@ -215,7 +215,8 @@ impl<Authority> Archive<Authority> {
         };
         let rows = self.stored_rows(asked, &alone, &time)?;
         let step = asked.step.micros();
-        if let Kind::Amounts(counting, _) = asked.kind {
+        if let Kind::Amounts(counting, _) = &asked.kind {
+            let counting = *counting;
             let Some(range) = range(&time) else {
                 return Ok(Held::Unfit);
             };
@@ -302,9 +303,9 @@ fn scan<'a, Authority>(
 }
 
 impl Kind {
-    const fn counting(self) -> Counting {
+    const fn counting(&self) -> Counting {
         match self {
-            Self::Points(counting) | Self::Amounts(counting, _) => counting,
+            Self::Points(counting) | Self::Amounts(counting, _) => *counting,
             Self::Starts => Counting::Everything,
         }
     }

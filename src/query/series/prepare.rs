@@ -194,7 +194,7 @@ impl<Authority> Archive<Authority> {
         if asked.stages.is_some() || !asked.conditions.is_empty() {
             return Ok(None);
         }
-        let Some((step, kind)) = asked.spec.cells_that_serve(|| ranking.fingerprint()) else {
+        let Some((step, kind)) = asked.spec.cells_that_serve(|| ranking.order()) else {
             return Ok(None);
         };
         let patchwork = Patchwork {

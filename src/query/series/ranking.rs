@@ -4,7 +4,7 @@
 //! with each row. The same sources and the same order give the same ranks, whatever order rows come in.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use crate::model::sources::SourceClass;
 use crate::people::preferences::{SourceOrder, SourcePlace};
@@ -21,7 +21,7 @@ pub(super) struct Standing {
 /// The preference of sources.
 #[derive(Clone, Debug, Default)]
 pub struct Ranking {
-    order: SourceOrder,
+    order: Arc<SourceOrder>,
     /// Sources by key, numbered as they are met.
     numbers: HashMap<String, u32>,
     /// Where they stand, by number.
@@ -37,16 +37,14 @@ impl Ranking {
     #[must_use]
     pub fn new(order: SourceOrder) -> Self {
         Self {
-            order,
+            order: Arc::new(order),
             ..Self::default()
         }
     }
 
-    /// Equal for equal orders.
-    pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.order.hash(&mut hasher);
-        hasher.finish()
+    /// The order that it follows.
+    pub(super) fn order(&self) -> Arc<SourceOrder> {
+        Arc::clone(&self.order)
     }
 
     /// The number of a source.

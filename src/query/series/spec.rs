@@ -10,6 +10,7 @@ use crate::model::grid::Grid;
 use crate::model::registry::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 use crate::model::zone::Zone;
 
+use crate::people::preferences::SourceOrder;
 use crate::query::partials::{Kind, Step};
 
 use super::calculation::{Calculation, Form};
@@ -128,19 +129,14 @@ impl SeriesSpec {
     }
 
     /// The cells that can stand for rows in this series, as far as the question goes.
-    pub(super) fn cells_that_serve(&self, ranking: impl Fn() -> u64) -> Option<(Step, Kind)> {
+    pub(super) fn cells_that_serve(&self, order: impl FnOnce() -> Arc<SourceOrder>) -> Option<(Step, Kind)> {
         let step = Step::COARSE_FIRST
             .into_iter()
             .find(|step| self.grid.begins_at_multiples_of(step.micros()))?;
         let kind = match self.measure {
-            Measure::Amounts(counting) if self.calculations.is_empty() => Kind::Amounts(
-                counting,
-                if counting == Counting::BestSource {
-                    ranking()
-                } else {
-                    0
-                },
-            ),
+            Measure::Amounts(counting) if self.calculations.is_empty() => {
+                Kind::Amounts(counting, (counting == Counting::BestSource).then(order))
+            }
             Measure::Levels {
                 base: Base::Mean,
                 counting,

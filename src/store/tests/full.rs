@@ -29,7 +29,7 @@ fn bulky() -> NewPiece {
         layout_version: 1,
         checksum: crc32fast::hash(&blob),
         bytes: blob.len() as i64,
-        place: NewPlace::Tail { blob },
+        place: NewPlace::Tail { blob, memory: 1 },
     }
 }
 

@@ -279,7 +279,8 @@ async fn the_runner_flushes_what_is_due_and_compacts_what_is_many() {
     );
     assert_eq!(bench.visible().await, before);
 
-    let running = Upkeep::start(settings(), bench.stores.clone(), meters, stop.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let running = Upkeep::start(settings(), bench.stores.clone(), meters, stop.clone(), &runtime);
     stop.cancel();
     running.await.unwrap();
 }

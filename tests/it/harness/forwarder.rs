@@ -1,10 +1,14 @@
 //! A wire that can be cut: it stands between a server and one of its backends.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+/// How long a backend may take to answer a commit.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Forwards connections for as long as the runtime of the test lives.
 #[derive(Debug)]
@@ -18,8 +22,19 @@ struct Wire {
     open: AtomicBool,
     /// Answers of the backend are swallowed: what was asked may have happened, and nobody is told.
     mute: AtomicBool,
+    /// What happens to the next commit of PostgreSQL that changes something.
+    next_commit: AtomicU8,
     connections: AtomicU64,
 }
+
+/// It goes through.
+const PASSES: u8 = 0;
+/// It happens, and the connection breaks in place of the answer.
+const UNHEARD: u8 = 1;
+/// The connection breaks in place of the commit.
+const LOST: u8 = 2;
+/// It happens, the connection breaks, and no new one can be made.
+const LAST: u8 = 3;
 
 impl Forwarder {
     /// A wire to `target`, `host:port`.
@@ -29,6 +44,7 @@ impl Forwarder {
         let wire = Arc::new(Wire {
             open: AtomicBool::new(true),
             mute: AtomicBool::new(false),
+            next_commit: AtomicU8::new(PASSES),
             connections: AtomicU64::new(0),
         });
         tokio::spawn(accept(listener, target.to_owned(), Arc::clone(&wire)));
@@ -53,7 +69,23 @@ impl Forwarder {
         self.wire.mute.store(true, Ordering::SeqCst);
     }
 
+    /// Lets the next commit through that changes something, and breaks its connection in place of the answer.
+    pub fn lose_answer_to_commit(&self) {
+        self.wire.next_commit.store(UNHEARD, Ordering::SeqCst);
+    }
+
+    /// Breaks the connection of the next commit that changes something before the commit arrives.
+    pub fn lose_commit(&self) {
+        self.wire.next_commit.store(LOST, Ordering::SeqCst);
+    }
+
+    /// Lets the next commit through that changes something, and nothing after it.
+    pub fn cut_after_commit(&self) {
+        self.wire.next_commit.store(LAST, Ordering::SeqCst);
+    }
+
     pub fn mend(&self) {
+        self.wire.next_commit.store(PASSES, Ordering::SeqCst);
         self.wire.open.store(true, Ordering::SeqCst);
         self.wire.mute.store(false, Ordering::SeqCst);
     }
@@ -71,13 +103,33 @@ async fn accept(listener: TcpListener, target: String, wire: Arc<Wire>) {
 async fn forward(mut near: TcpStream, target: String, wire: Arc<Wire>) -> std::io::Result<()> {
     let mut far = TcpStream::connect(target).await?;
     let (mut asked, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    let mut is_changing = false;
     loop {
         let cut = || !wire.open.load(Ordering::SeqCst);
         tokio::select! {
             read = near.read(&mut asked) => {
                 let read = read?;
                 if read == 0 || cut() { return Ok(()) }
-                far.write_all(&asked[..read]).await?;
+                let request = &asked[..read];
+                is_changing |= says(request, b"BEGIN\0");
+                if is_changing && says(request, b"COMMIT\0") {
+                    is_changing = false;
+                    let fate = wire.next_commit.swap(PASSES, Ordering::SeqCst);
+                    if fate != LOST {
+                        far.write_all(request).await?;
+                    }
+                    if fate == LAST {
+                        wire.open.store(false, Ordering::SeqCst);
+                    }
+                    if fate != PASSES {
+                        // Closed only once the backend has done what it was told.
+                        let _ = tokio::time::timeout(PATIENCE, far.read(&mut answered)).await;
+                        return Ok(());
+                    }
+                } else {
+                    far.write_all(request).await?;
+                }
+                is_changing &= !says(request, b"ROLLBACK\0");
             }
             read = far.read(&mut answered) => {
                 let read = read?;
@@ -86,4 +138,8 @@ async fn forward(mut near: TcpStream, target: String, wire: Arc<Wire>) -> std::i
             }
         }
     }
+}
+
+fn says(request: &[u8], word: &[u8]) -> bool {
+    request.windows(word.len()).any(|part| part == word)
 }

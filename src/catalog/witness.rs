@@ -1,0 +1,136 @@
+//! Finding out what became of a transaction when the database's answer to COMMIT is lost.
+//!
+//! Each transaction leaves a row of its own, its witness. Whoever did not hear the answer puts the same row
+//! in from a fresh connection: the database lets them wait for a transaction that is still on its way, then
+//! either the row is there, and the transaction happened, or theirs is the first, and it never can. So the
+//! answer is certain, and only a database that stays away leaves it open.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant as Moment};
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::rows::id;
+use super::tables::one_of;
+use crate::model::ids::{IdSource, SystemIds};
+
+/// How long the database is asked. A caller waits for this answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A transaction that finds so many spent witnesses of its process removes them.
+const SPENT_AT_ONCE: usize = 64;
+/// How often a transaction is repeated that the database undid for the sake of another one.
+const REPETITIONS: u32 = 6;
+
+/// The witnesses of a process: where new ones come from, and those that nobody will ask for any more.
+#[derive(Clone, Default)]
+pub(super) struct Witnesses {
+    ids: SystemIds,
+    spent: Arc<Mutex<Vec<Uuid>>>,
+}
+
+impl Witnesses {
+    fn spend(&self, witness: Uuid) {
+        self.spent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(witness);
+    }
+
+    /// Those to be removed now, if there are enough of them.
+    fn take_spent(&self) -> Vec<Uuid> {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if spent.len() < SPENT_AT_ONCE {
+            return Vec::new();
+        }
+        let kept = spent.len() - SPENT_AT_ONCE;
+        spent.split_off(kept)
+    }
+}
+
+impl Catalog {
+    /// Commits, and finds out what happened if the database does not say. Every change that must not happen
+    /// twice, or that somebody is told of, ends here.
+    pub(super) async fn conclude(&self, mut session: Session) -> Result<(), CatalogError> {
+        let witness = self.witnesses.ids.next();
+        testify(&mut session, witness, true).await?;
+        let spent = self.witnesses.take_spent();
+        if !spent.is_empty() {
+            let (list, values) = one_of(1, spent.into_iter().map(id).collect());
+            let forgetting = format!("DELETE FROM commits WHERE witness IN {list}");
+            session.execute(forgetting, values).await?;
+        }
+        match session.commit().await {
+            // The database itself says no in every other way.
+            Err(lost @ CatalogError::Unavailable { .. }) => self.find_out(witness, lost).await?,
+            outcome => outcome?,
+        }
+        self.witnesses.spend(witness);
+        Ok(())
+    }
+
+    /// `lost` if the transaction with this witness did not happen.
+    async fn find_out(&self, witness: Uuid, lost: CatalogError) -> Result<(), CatalogError> {
+        let asked_until = Moment::now() + PATIENCE;
+        loop {
+            match self.ask(witness).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(lost),
+                Err(error) if Moment::now() >= asked_until => {
+                    return Err(CatalogError::Unknown {
+                        detail: format!("{lost}; asked again: {error}"),
+                    });
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Whether the transaction with this witness happened. When this says no, it never will.
+    pub(super) async fn ask(&self, witness: Uuid) -> Result<bool, CatalogError> {
+        let mut session = self.database.write().await?;
+        testify(&mut session, witness, false).await?;
+        let found = session
+            .fetch(
+                "SELECT happened FROM commits WHERE witness = $1".to_owned(),
+                vec![id(witness)],
+            )
+            .await?;
+        let happened = match found.first() {
+            Some(row) => row.int(0)? != 0,
+            None => return Err(CatalogError::corrupt("a row that was just written is not there")),
+        };
+        session.commit().await?;
+        Ok(happened)
+    }
+}
+
+pub(super) async fn testify(
+    session: &mut Session,
+    witness: Uuid,
+    happened: bool,
+) -> Result<(), CatalogError> {
+    let written = session
+        .execute(
+            "INSERT INTO commits (witness, happened) VALUES ($1, $2) ON CONFLICT DO NOTHING".to_owned(),
+            vec![id(witness), Value::Int(i64::from(happened))],
+        )
+        .await?;
+    if happened && written != 1 {
+        return Err(CatalogError::corrupt("an id was given out twice"));
+    }
+    Ok(())
+}
+
+/// Whether to repeat what ended with `error` in its `attempt`th try, after the pause that is due.
+pub(super) async fn is_repeated(error: &CatalogError, attempt: u32) -> bool {
+    if !matches!(error, CatalogError::Contended { .. }) || attempt >= REPETITIONS {
+        return false;
+    }
+    tokio::time::sleep(Duration::from_millis(5 << attempt)).await;
+    true
+}

@@ -1,0 +1,227 @@
+//! How much memory the bodies that are on their way may take, all of them and those of one person.
+//!
+//! One budget lives as long as the process. A body takes from it what it comes to while it is read, waits for
+//! more within a bound, and gives it back when its rows are committed or given up. So however many bodies
+//! come, and however they are compressed, their rows fit. Knows bytes; knows nothing of what they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant as Moment;
+
+use crate::model::ids::PersonId;
+
+/// One person's bodies get no more than this share of it: one in so many.
+const SHARE: usize = 2;
+/// Bodies that come to no more than this need not wait behind large ones,
+const SMALL: usize = 64 << 10;
+/// for them there is a reserve of this part of the budget beside it: one in so many.
+const RESERVE: usize = 4;
+
+/// There was no room in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("bodies that are being received take all the memory there is for them; try again in a moment")]
+pub struct NoRoom;
+
+/// The budget. Cheap to clone; all clones share it.
+#[derive(Clone, Debug)]
+pub struct BodyMemory {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limit: usize,
+    patience: Duration,
+    taken: Mutex<Taken>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: usize,
+    of: HashMap<PersonId, usize>,
+}
+
+/// What one body has of the budget, until it is dropped.
+#[derive(Debug)]
+pub struct Allowance {
+    memory: BodyMemory,
+    person: PersonId,
+    bytes: usize,
+}
+
+impl BodyMemory {
+    /// `limit` bytes for all; who needs more than there is waits for `patience`.
+    #[must_use]
+    pub fn new(limit: usize, patience: Duration) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                limit,
+                patience,
+                taken: Mutex::default(),
+                freed: Notify::new(),
+            }),
+        }
+    }
+
+    /// The most that one body may hold at once; what needs more goes on in smaller steps.
+    #[must_use]
+    pub fn share(&self) -> usize {
+        self.shared.limit / SHARE
+    }
+
+    /// An allowance that has nothing yet.
+    #[must_use]
+    pub fn allowance(&self, person: PersonId) -> Allowance {
+        Allowance {
+            memory: self.clone(),
+            person,
+            bytes: 0,
+        }
+    }
+
+    /// Bytes given out now.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.lock().bytes
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Taken> {
+        self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes `more` for a body of `person` that has `mine` already, if there is room. A body may exceed the
+    /// person's share while it is their only one, and the budget while it is the only one at all: it must not
+    /// wait for ever.
+    fn take(&self, person: PersonId, mine: usize, more: usize) -> bool {
+        let mut taken = self.lock();
+        let own = taken.of.get(&person).copied().unwrap_or(0);
+        let all = taken.bytes.saturating_add(more);
+        if mine.saturating_add(more) <= SMALL && all <= self.shared.limit + self.shared.limit / RESERVE {
+            taken.bytes = all;
+            *taken.of.entry(person).or_default() += more;
+            return true;
+        }
+        let fits = taken.bytes == mine || all <= self.shared.limit;
+        let is_fair = own == mine || own.saturating_add(more) <= self.share();
+        if fits && is_fair {
+            taken.bytes = all;
+            *taken.of.entry(person).or_default() += more;
+        }
+        fits && is_fair
+    }
+
+    fn give_back(&self, person: PersonId, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let mut taken = self.lock();
+        taken.bytes = taken.bytes.saturating_sub(bytes);
+        if let Some(own) = taken.of.get_mut(&person) {
+            *own = own.saturating_sub(bytes);
+            if *own == 0 {
+                taken.of.remove(&person);
+            }
+        }
+        drop(taken);
+        self.shared.freed.notify_waiters();
+    }
+}
+
+impl Allowance {
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What one person's bodies may hold.
+    #[must_use]
+    pub fn share(&self) -> usize {
+        self.memory.share()
+    }
+
+    /// Makes the allowance `bytes` large. Smaller is done at once; larger may have to wait.
+    pub async fn resize(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        if bytes <= self.bytes {
+            self.shrink(bytes);
+            return Ok(());
+        }
+        let more = bytes - self.bytes;
+        let until = Moment::now() + self.memory.shared.patience;
+        loop {
+            let memory = self.memory.clone();
+            let freed = memory.shared.freed.notified();
+            let mut freed = std::pin::pin!(freed);
+            // Before looking, so that what is freed in between is not missed.
+            freed.as_mut().enable();
+            if memory.take(self.person, self.bytes, more) {
+                self.bytes = bytes;
+                return Ok(());
+            }
+            if tokio::time::timeout_at(until, freed).await.is_err() {
+                return Err(NoRoom);
+            }
+        }
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        self.memory.give_back(self.person, self.bytes - bytes);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Allowance {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn person(number: u128) -> PersonId {
+        PersonId(uuid::Uuid::from_u128(number))
+    }
+
+    #[tokio::test]
+    async fn who_does_not_fit_waits_and_then_hears_so() {
+        let memory = BodyMemory::new(100 * MIB, Duration::from_millis(50));
+        let (mut first, mut second) = (memory.allowance(person(1)), memory.allowance(person(2)));
+        first.resize(50 * MIB).await.unwrap();
+        second.resize(40 * MIB).await.unwrap();
+        let mut third = memory.allowance(person(3));
+        assert_eq!(third.resize(20 * MIB).await, Err(NoRoom));
+        assert_eq!(memory.taken(), 90 * MIB);
+        let (waited, ()) = tokio::join!(third.resize(20 * MIB), async { drop(first) });
+        assert_eq!((waited, memory.taken()), (Ok(()), 60 * MIB));
+    }
+
+    #[tokio::test]
+    async fn small_bodies_do_not_wait_behind_large_ones() {
+        let memory = BodyMemory::new(100 * MIB, Duration::from_millis(50));
+        let mut large = memory.allowance(person(1));
+        large.resize(100 * MIB).await.unwrap();
+        memory.allowance(person(1)).resize(SMALL).await.unwrap();
+        assert_eq!(memory.allowance(person(2)).resize(SMALL + 1).await, Err(NoRoom));
+    }
+
+    #[tokio::test]
+    async fn one_person_gets_no_more_than_their_share() {
+        let memory = BodyMemory::new(100 * MIB, Duration::from_millis(50));
+        let (mut one, mut other) = (memory.allowance(person(1)), memory.allowance(person(1)));
+        one.resize(50 * MIB).await.unwrap();
+        assert_eq!(other.resize(MIB).await, Err(NoRoom));
+        memory.allowance(person(2)).resize(50 * MIB).await.unwrap();
+        drop(one);
+        other.resize(1000 * MIB).await.unwrap();
+        assert_eq!(memory.allowance(person(2)).resize(MIB).await, Err(NoRoom));
+        drop(other);
+        assert_eq!(memory.taken(), 0);
+    }
+}

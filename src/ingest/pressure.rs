@@ -1,0 +1,105 @@
+//! How much waits in the tail, and what that means for whoever would add to it.
+//!
+//! Flush keeps the tail small. When it cannot keep up, or keeps failing, writes are slowed first and refused
+//! then: an acknowledged row must stay, so that it is better not to take more. Lives as long as the process.
+//! Knows the catalogue's count; knows nothing of rows.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant as Moment};
+
+use crate::catalog::Catalog;
+
+/// The count is made anew so often; what this node adds in between is added to it.
+const FRESH: Duration = Duration::from_secs(1);
+/// The longest that a write is slowed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The tail is as large as it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many rows wait to become objects")]
+pub struct Backlog;
+
+/// Watches the tail. Cheap to clone; all clones share what is known.
+#[derive(Clone)]
+pub struct TailPressure {
+    catalog: Catalog,
+    limit: usize,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    counted_at: Option<Moment>,
+    bytes: usize,
+}
+
+impl TailPressure {
+    /// `limit`: bytes of rows, as they are in memory.
+    #[must_use]
+    pub fn new(catalog: Catalog, limit: usize) -> Self {
+        Self {
+            catalog,
+            limit,
+            seen: Arc::default(),
+        }
+    }
+
+    /// Returns when `bytes` more may come.
+    pub async fn admit(&self, bytes: usize) -> Result<(), Backlog> {
+        if self.is_due() {
+            match self.catalog.tail_memory().await {
+                Ok(counted) => self.lock().bytes = usize::try_from(counted).unwrap_or(0),
+                Err(error) => tracing::debug!(%error, "the tail was not counted"),
+            }
+        }
+        let waiting = {
+            let mut seen = self.lock();
+            if seen.bytes >= self.limit {
+                return Err(Backlog);
+            }
+            seen.bytes = seen.bytes.saturating_add(bytes);
+            seen.bytes
+        };
+        let pause = pause(waiting, self.limit);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        Ok(())
+    }
+
+    /// Whether to count now. Only one of those who ask at the same time does.
+    fn is_due(&self) -> bool {
+        let mut seen = self.lock();
+        let is_due = seen.counted_at.is_none_or(|counted| counted.elapsed() > FRESH);
+        if is_due {
+            seen.counted_at = Some(Moment::now());
+        }
+        is_due
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// None up to half of the limit, and then the longer the nearer it is.
+fn pause(waiting: usize, limit: usize) -> Duration {
+    let half = limit / 2;
+    if waiting <= half {
+        return Duration::ZERO;
+    }
+    let share = (waiting - half) as f64 / half.max(1) as f64;
+    LONGEST_PAUSE.mul_f64(share.min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_slowed_from_half_of_the_limit_on() {
+        assert_eq!(pause(50, 100), Duration::ZERO);
+        assert_eq!(pause(75, 100), LONGEST_PAUSE / 2);
+        assert_eq!(pause(1000, 100), LONGEST_PAUSE);
+    }
+}

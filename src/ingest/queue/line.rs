@@ -1,0 +1,331 @@
+//! Whose turn it is. People wait in a line, and whoever was served goes to its end, however much they bring;
+//! their requests are worked on in the order in which they came, a few people at a time, and committed
+//! together.
+//!
+//! One task per process, which itself does nothing that takes long or can fail: what does is spawned, and
+//! when it panics the requests it had are answered so. Knows jobs; knows nothing of what is in them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant as Moment;
+
+use crate::model::ids::PersonId;
+
+use super::settle::Left;
+use super::work::{Job, Prepared};
+use super::{CommitError, Committer, QueueSettings, Reply, Seat, Waiting};
+use crate::ingest::upload::Work;
+
+/// A job that was overtaken so often is prepared with everybody else kept out.
+const OVERTAKEN: usize = 3;
+/// Jobs committed by themselves at the same time.
+const ALONE_AT_ONCE: usize = 8;
+
+pub(super) struct Line {
+    settings: QueueSettings,
+    committer: Arc<Committer>,
+    /// What each person wants, in order.
+    wanted: HashMap<PersonId, VecDeque<Waiting>>,
+    /// People with something waiting for whom nothing is at work.
+    turns: VecDeque<PersonId>,
+    /// Whom to answer when the job of a person is done.
+    answers: HashMap<PersonId, Vec<Answer>>,
+    steps: JoinSet<Vec<Left>>,
+    /// Who is in a step, and whether it could have committed something.
+    at_work: HashMap<Id, Step>,
+    preparing: usize,
+    is_committing: bool,
+    alone: usize,
+    /// Jobs that are ready to be committed together, and since when the first of them is.
+    ready: VecDeque<(Job, Prepared)>,
+    ready_since: Option<Moment>,
+    /// Jobs that go by themselves, and those that have to keep everybody else out.
+    apart: VecDeque<(Job, Option<Prepared>)>,
+}
+
+struct Answer {
+    reply: Reply,
+    seat: Seat,
+}
+
+struct Step {
+    kind: Kind,
+    people: Vec<PersonId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Preparing,
+    Together,
+    Alone,
+}
+
+impl Line {
+    pub fn new(settings: QueueSettings, committer: Committer) -> Self {
+        Self {
+            settings,
+            committer: Arc::new(committer),
+            wanted: HashMap::new(),
+            turns: VecDeque::new(),
+            answers: HashMap::new(),
+            steps: JoinSet::new(),
+            at_work: HashMap::new(),
+            preparing: 0,
+            is_committing: false,
+            alone: 0,
+            ready: VecDeque::new(),
+            ready_since: None,
+            apart: VecDeque::new(),
+        }
+    }
+
+    pub async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Waiting>) {
+        let mut is_open = true;
+        while is_open || !self.is_idle() {
+            let gathered = self.gathering_ends();
+            tokio::select! {
+                arrived = receiver.recv(), if is_open => match arrived {
+                    Some(waiting) => {
+                        self.arrive(waiting);
+                        while let Ok(waiting) = receiver.try_recv() {
+                            self.arrive(waiting);
+                        }
+                    }
+                    None => is_open = false,
+                },
+                Some(ended) = self.steps.join_next_with_id(), if !self.steps.is_empty() => {
+                    self.step_ended(ended);
+                }
+                () = sleep_until(gathered), if gathered.is_some() => {}
+                else => {}
+            }
+            self.go_on();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.wanted.is_empty() && self.answers.is_empty() && self.steps.is_empty()
+    }
+
+    fn arrive(&mut self, waiting: Waiting) {
+        let person = waiting.upload.person;
+        let is_new = !self.wanted.contains_key(&person);
+        self.wanted.entry(person).or_default().push_back(waiting);
+        if is_new && !self.answers.contains_key(&person) {
+            self.turns.push_back(person);
+        }
+    }
+
+    /// When the group that gathers has gathered long enough, if one does.
+    fn gathering_ends(&self) -> Option<Moment> {
+        let since = self.ready_since.filter(|_| !self.is_committing)?;
+        (!self.settings.window.is_zero()).then(|| since + self.settings.window)
+    }
+
+    fn go_on(&mut self) {
+        while self.preparing < self.settings.at_once.max(1) {
+            let Some(person) = self.turns.pop_front() else {
+                break;
+            };
+            self.begin(person);
+        }
+        while self.alone < ALONE_AT_ONCE {
+            let Some((job, prepared)) = self.apart.pop_front() else {
+                break;
+            };
+            self.alone += 1;
+            let committer = Arc::clone(&self.committer);
+            self.step(Kind::Alone, vec![job.person], async move {
+                vec![match prepared {
+                    Some(prepared) => committer.commit_alone(job, prepared).await,
+                    None => committer.commit_held(job).await,
+                }]
+            });
+        }
+        let is_gathered = self.gathering_ends().is_none_or(|end| end <= Moment::now())
+            || self.ready.len() >= self.settings.group;
+        if !self.is_committing && !self.ready.is_empty() && is_gathered {
+            self.commit();
+        }
+    }
+
+    /// Begins to work on what a person wants: as much of it as goes together.
+    fn begin(&mut self, person: PersonId) {
+        let Some(wanted) = self.wanted.get_mut(&person) else {
+            return;
+        };
+        let mut uploads = Vec::new();
+        let mut answers = Vec::new();
+        let mut bytes = 0;
+        while let Some(next) = wanted.front() {
+            let goes_alone = next.alone || matches!(next.upload.work, Work::Written(_));
+            let is_full = uploads.len() >= self.settings.group.max(1) || bytes > self.settings.size;
+            if !uploads.is_empty() && (goes_alone || is_full) {
+                break;
+            }
+            let Some(Waiting {
+                upload, reply, seat, ..
+            }) = wanted.pop_front()
+            else {
+                break;
+            };
+            bytes += upload.work.bytes();
+            uploads.push(upload);
+            answers.push(Answer { reply, seat });
+            if goes_alone {
+                break;
+            }
+        }
+        if wanted.is_empty() {
+            self.wanted.remove(&person);
+        }
+        self.answers.insert(person, answers);
+        self.prepare(Job::new(person, uploads));
+    }
+
+    fn prepare(&mut self, job: Job) {
+        self.preparing += 1;
+        let committer = Arc::clone(&self.committer);
+        self.step(Kind::Preparing, vec![job.person], async move {
+            vec![committer.prepare_job(job).await]
+        });
+    }
+
+    /// Commits what is ready, up to a group.
+    fn commit(&mut self) {
+        let mut group = Vec::new();
+        let (mut requests, mut bytes) = (0, 0);
+        while let Some((job, _)) = self.ready.front() {
+            let is_full = requests >= self.settings.group.max(1) || bytes > self.settings.size;
+            if !group.is_empty() && is_full {
+                break;
+            }
+            requests += job.uploads.len();
+            bytes += job.bytes;
+            group.extend(self.ready.pop_front());
+        }
+        self.ready_since = (!self.ready.is_empty()).then(Moment::now);
+        self.is_committing = true;
+        let people = group.iter().map(|(job, _)| job.person).collect();
+        let committer = Arc::clone(&self.committer);
+        self.step(Kind::Together, people, async move {
+            committer.commit_together(group).await
+        });
+    }
+
+    fn step(
+        &mut self,
+        kind: Kind,
+        people: Vec<PersonId>,
+        work: impl Future<Output = Vec<Left>> + Send + 'static,
+    ) {
+        let id = self.steps.spawn(work).id();
+        self.at_work.insert(id, Step { kind, people });
+    }
+
+    fn step_ended(&mut self, ended: Result<(Id, Vec<Left>), JoinError>) {
+        let id = match &ended {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let Some(Step { kind, people }) = self.at_work.remove(&id) else {
+            return;
+        };
+        match kind {
+            Kind::Preparing => self.preparing -= 1,
+            Kind::Together => self.is_committing = false,
+            Kind::Alone => self.alone -= 1,
+        }
+        match ended {
+            Ok((_, left)) => {
+                for left in left {
+                    self.leave(kind, left);
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "work for a commit panicked");
+                let outcome = match kind {
+                    Kind::Preparing => CommitError::Broken(error.to_string()),
+                    Kind::Together | Kind::Alone => CommitError::Unknown(error.to_string()),
+                };
+                for person in people {
+                    let answers = self.answers.remove(&person).unwrap_or_default();
+                    let results = answers.iter().map(|_| Err(outcome.clone())).collect();
+                    self.answer(person, answers, results);
+                }
+            }
+        }
+    }
+
+    fn leave(&mut self, kind: Kind, left: Left) {
+        match left {
+            Left::Done(job) => {
+                let person = job.person;
+                let answers = self.answers.remove(&person).unwrap_or_default();
+                self.answer(person, answers, job.answers());
+            }
+            Left::Prepared(job, prepared)
+                if kind == Kind::Preparing && !job.is_written && job.overtaken == 0 =>
+            {
+                self.ready.push_back((job, prepared));
+                self.ready_since.get_or_insert_with(Moment::now);
+            }
+            // What did not go together goes apart; and who was overtaken once, or took long already, does not
+            // make others wait.
+            Left::Prepared(job, prepared) => self.apart.push_back((job, Some(prepared))),
+            Left::Overtaken(job) if job.overtaken < OVERTAKEN => self.prepare(job),
+            Left::Overtaken(job) => self.apart.push_back((job, None)),
+            Left::Failed(job, error) => self.take_apart(job, error),
+        }
+    }
+
+    /// One of the requests is to blame: each is tried by itself.
+    fn take_apart(&mut self, mut job: Job, error: CommitError) {
+        let person = job.person;
+        let answers = self.answers.remove(&person).unwrap_or_default();
+        if job.uploads.len() <= 1 {
+            job.conclude(&Err(error));
+            return self.answer(person, answers, job.answers());
+        }
+        let again = job
+            .uploads
+            .into_iter()
+            .zip(answers)
+            .map(|(upload, answer)| Waiting {
+                upload,
+                reply: answer.reply,
+                seat: answer.seat,
+                alone: true,
+            });
+        let wanted = self.wanted.entry(person).or_default();
+        for waiting in again.rev() {
+            wanted.push_front(waiting);
+        }
+        self.turns.push_back(person);
+    }
+
+    fn answer(
+        &mut self,
+        person: PersonId,
+        answers: Vec<Answer>,
+        results: Vec<Result<super::Receipt, CommitError>>,
+    ) {
+        for (Answer { reply, seat }, result) in answers.into_iter().zip(results) {
+            drop(seat);
+            // A caller that went away has its records all the same.
+            let _ = reply.send(result);
+        }
+        if self.wanted.contains_key(&person) {
+            self.turns.push_back(person);
+        }
+    }
+}
+
+async fn sleep_until(moment: Option<Moment>) {
+    if let Some(moment) = moment {
+        tokio::time::sleep_until(moment).await;
+    }
+}

@@ -1,0 +1,171 @@
+//! Committing what was prepared: several people together, one by themselves, or one with everybody else kept
+//! out.
+
+use std::time::Instant as Moment;
+
+use crate::catalog::CatalogError;
+use crate::catalog::records::{Commit, CommitOutcome};
+
+use super::work::{Job, Prepared};
+use super::{CommitError, Committer, GroupReport};
+
+/// How a job left a step.
+pub(super) enum Left {
+    /// Everything in it is known.
+    Done(Job),
+    /// To be committed together with others.
+    Prepared(Job, Prepared),
+    /// Somebody else came first; to be prepared again.
+    Overtaken(Job),
+    /// It failed; some of it may not be to blame.
+    Failed(Job, CommitError),
+}
+
+impl Committer {
+    pub(super) async fn prepare_job(&self, mut job: Job) -> Left {
+        match self.prepare(&mut job).await {
+            Ok(Some(prepared)) => Left::Prepared(job, prepared),
+            Ok(None) => Left::Done(job),
+            Err(error) => failed(job, error),
+        }
+    }
+
+    /// Commits several jobs in one transaction. If that does not work, they come back as they were.
+    pub(super) async fn commit_together(&self, jobs: Vec<(Job, Prepared)>) -> Vec<Left> {
+        let begun = Moment::now();
+        let mut commit = Commit::default();
+        for (_, prepared) in &jobs {
+            commit.changes.extend(prepared.commit.changes.iter().cloned());
+            commit.uploads.extend(prepared.commit.uploads.iter().cloned());
+            commit.sources.extend(prepared.commit.sources.iter().cloned());
+        }
+        let outcome = self.catalog.commit_together(&commit).await;
+        match outcome {
+            Ok(CommitOutcome::Done) => {
+                self.count(begun, &commit, jobs.len(), true, 0);
+                jobs.into_iter()
+                    .map(|(job, prepared)| self.done(job, prepared))
+                    .collect()
+            }
+            // Nobody in it is to blame, and each by themselves would fail the same way.
+            Err(
+                error @ (CatalogError::Unknown { .. }
+                | CatalogError::Unavailable { .. }
+                | CatalogError::Full { .. }),
+            ) => {
+                self.count(begun, &commit, jobs.len(), false, 0);
+                let error = CommitError::from(error);
+                jobs.into_iter()
+                    .map(|(mut job, _)| {
+                        job.conclude(&Err(error.clone()));
+                        Left::Done(job)
+                    })
+                    .collect()
+            }
+            outcome => match <[(Job, Prepared); 1]>::try_from(jobs) {
+                Ok([(job, prepared)]) => vec![self.alone_anyway(job, prepared, outcome)],
+                Err(jobs) => jobs
+                    .into_iter()
+                    .map(|(job, prepared)| Left::Prepared(job, prepared))
+                    .collect(),
+            },
+        }
+    }
+
+    /// What became of a group of one that did not go through. For a lock it waits where nobody waits for it.
+    fn alone_anyway(
+        &self,
+        mut job: Job,
+        prepared: Prepared,
+        outcome: Result<CommitOutcome, CatalogError>,
+    ) -> Left {
+        match outcome {
+            Ok(CommitOutcome::Done) => self.done(job, prepared),
+            Ok(CommitOutcome::Stale) => {
+                job.overtaken += 1;
+                Left::Overtaken(job)
+            }
+            Err(CatalogError::Contended { .. }) => Left::Prepared(job, prepared),
+            Err(error) => failed(job, error.into()),
+        }
+    }
+
+    /// Commits one job.
+    pub(super) async fn commit_alone(&self, mut job: Job, prepared: Prepared) -> Left {
+        let begun = Moment::now();
+        let outcome = self.catalog.commit(prepared.commit.clone()).await;
+        let done = matches!(outcome, Ok(CommitOutcome::Done));
+        let stale = usize::from(matches!(outcome, Ok(CommitOutcome::Stale)));
+        self.count(begun, &prepared.commit, 1, done, stale);
+        match outcome {
+            Ok(CommitOutcome::Done) => self.done(job, prepared),
+            Ok(CommitOutcome::Stale) => {
+                job.overtaken += 1;
+                Left::Overtaken(job)
+            }
+            Err(error) => failed(job, error.into()),
+        }
+    }
+
+    /// Prepares and commits one job while nobody else can change what is the person's.
+    pub(super) async fn commit_held(&self, mut job: Job) -> Left {
+        let begun = Moment::now();
+        let hold = match self.catalog.hold(job.person).await {
+            Ok(hold) => hold,
+            Err(error) => return failed(job, error.into()),
+        };
+        let prepared = match self.prepare(&mut job).await {
+            Ok(Some(prepared)) => prepared,
+            outcome => {
+                if let Err(error) = hold.give_back().await {
+                    tracing::debug!(%error, "a person who was held is let go when the connection ends");
+                }
+                return match outcome {
+                    Err(error) => failed(job, error),
+                    Ok(_) => Left::Done(job),
+                };
+            }
+        };
+        let outcome = self.catalog.commit_held(hold, &prepared.commit).await;
+        let done = matches!(outcome, Ok(CommitOutcome::Done));
+        self.count(begun, &prepared.commit, 1, done, 0);
+        match outcome {
+            Ok(CommitOutcome::Done) => self.done(job, prepared),
+            Ok(CommitOutcome::Stale) => {
+                let reason = "other writers keep changing the same records".to_owned();
+                failed(job, CommitError::Unavailable(reason))
+            }
+            Err(error) => failed(job, error.into()),
+        }
+    }
+
+    fn done(&self, mut job: Job, prepared: Prepared) -> Left {
+        for added in prepared.added {
+            self.shared.stores.snapshots.committed(&added.change, added.rows);
+        }
+        job.conclude(&Ok(()));
+        Left::Done(job)
+    }
+
+    fn count(&self, begun: Moment, commit: &Commit, jobs: usize, committed: bool, stale: usize) {
+        let pieces = || commit.changes.iter().flat_map(|change| &change.add);
+        (self.report)(GroupReport {
+            requests: commit.uploads.len().max(jobs),
+            rows: pieces().map(|piece| piece.rows).sum(),
+            bytes: pieces().map(|piece| piece.bytes).sum(),
+            elapsed: begun.elapsed(),
+            committed,
+            stale,
+        });
+    }
+}
+
+/// What is unknown must not be tried again, because it may have happened; and where the store fails, trying
+/// each request by itself helps nobody.
+fn failed(mut job: Job, error: CommitError) -> Left {
+    if matches!(error, CommitError::Corrupt(_) | CommitError::Broken(_)) {
+        return Left::Failed(job, error);
+    }
+    job.conclude(&Err(error));
+    Left::Done(job)
+}

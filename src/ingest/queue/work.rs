@@ -1,0 +1,195 @@
+//! What is done for one person before a commit: their requests, in the order in which they came, become one
+//! change of the catalogue.
+//!
+//! Lives from the moment the requests are taken out of the line until they are answered.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use crate::catalog::records::{Commit, UploadReceipt};
+use crate::model::ids::{PersonId, PieceId};
+use crate::model::registry::{Layout, TypeId};
+
+use super::super::assemble::{self, Assembled};
+use super::super::merge::Change;
+use super::super::upload::{Upload, Work};
+use super::{CommitError, Committer, Receipt};
+
+/// One person's requests on their way to a commit.
+pub(super) struct Job {
+    pub person: PersonId,
+    pub uploads: Vec<Upload>,
+    /// What is known already, by the place of the request.
+    pub results: Vec<Option<Result<Receipt, CommitError>>>,
+    /// For each request the earlier one that came with the same key, whose fate it shares.
+    follows: Vec<Option<usize>>,
+    /// How often somebody else came first.
+    pub overtaken: usize,
+    /// Rows that stand in objects already.
+    pub is_written: bool,
+    /// Bytes of rows in memory.
+    pub bytes: usize,
+}
+
+/// What a job comes to.
+#[derive(Default)]
+pub(super) struct Prepared {
+    pub commit: Commit,
+    pub added: Vec<Assembled>,
+}
+
+impl Job {
+    pub fn new(person: PersonId, uploads: Vec<Upload>) -> Self {
+        Self {
+            person,
+            results: uploads.iter().map(|_| None).collect(),
+            follows: repetitions(&uploads),
+            overtaken: 0,
+            is_written: uploads
+                .iter()
+                .any(|upload| matches!(upload.work, Work::Written(_))),
+            bytes: uploads.iter().map(|upload| upload.work.bytes()).sum(),
+            uploads,
+        }
+    }
+
+    /// The requests that nothing is known of yet.
+    pub fn open(&self) -> Vec<usize> {
+        (0..self.uploads.len())
+            .filter(|index| self.results[*index].is_none() && self.follows[*index].is_none())
+            .collect()
+    }
+
+    /// All that were open have this outcome.
+    pub fn conclude(&mut self, outcome: &Result<(), CommitError>) {
+        for index in self.open() {
+            let upload = self.uploads[index].upload;
+            self.results[index] = Some(outcome.clone().map(|()| Receipt {
+                upload,
+                repeated: false,
+            }));
+        }
+    }
+
+    /// One result for each request, in order.
+    pub fn answers(mut self) -> Vec<Result<Receipt, CommitError>> {
+        let fingerprint = |upload: &Upload| upload.key.as_ref().map(|key| key.fingerprint);
+        for (index, first) in self.follows.iter().enumerate() {
+            let Some(first) = *first else { continue };
+            self.results[index] = if fingerprint(&self.uploads[index]) == fingerprint(&self.uploads[first]) {
+                self.results[first].clone().map(|result| {
+                    result.map(|receipt| Receipt {
+                        repeated: true,
+                        ..receipt
+                    })
+                })
+            } else {
+                Some(Err(CommitError::KeyReused))
+            };
+        }
+        let unsettled = || Err(CommitError::Broken("a request was forgotten".to_owned()));
+        self.results
+            .into_iter()
+            .map(|result| result.unwrap_or_else(unsettled))
+            .collect()
+    }
+}
+
+impl Committer {
+    /// Works out what a job does to the catalogue as it is now. `None`: everything in it is answered already.
+    pub(super) async fn prepare(&self, job: &mut Job) -> Result<Option<Prepared>, CommitError> {
+        self.answer_repeated(job).await;
+        let open = job.open();
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let mut prepared = Prepared::default();
+        let mut small: Vec<(TypeId, Arc<Layout>, Vec<Change>)> = Vec::new();
+        for index in open {
+            let upload = &mut job.uploads[index];
+            prepared.commit.uploads.push(UploadReceipt {
+                person: upload.person,
+                upload: upload.upload,
+                key: upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint)),
+            });
+            prepared.commit.sources.extend(upload.sources.iter().cloned());
+            match &mut upload.work {
+                Work::Small(partitions) => {
+                    for partition in partitions {
+                        let known = small.iter_mut().find(|(id, ..)| *id == partition.data_type);
+                        let changes = partition.changes.iter().cloned();
+                        match known {
+                            Some((_, layout, all)) => {
+                                if partition.layout.version > layout.version {
+                                    *layout = Arc::clone(&partition.layout);
+                                }
+                                all.extend(changes);
+                            }
+                            None => small.push((
+                                partition.data_type.clone(),
+                                Arc::clone(&partition.layout),
+                                changes.collect(),
+                            )),
+                        }
+                    }
+                }
+                Work::Written(written) => {
+                    let added = assemble::written(&self.shared, upload.person, written).await?;
+                    prepared.added.push(added);
+                }
+            }
+        }
+        for (data_type, layout, changes) in small {
+            let piece = PieceId(self.shared.ids.next());
+            let stores = &self.shared.stores;
+            let added = assemble::small(stores, piece, job.person, data_type, &layout, changes).await?;
+            prepared.added.extend(added);
+        }
+        let mut known = std::collections::HashSet::new();
+        prepared
+            .commit
+            .sources
+            .retain(|source| known.insert(source.clone()));
+        prepared.commit.changes = prepared.added.iter().map(|added| added.change.clone()).collect();
+        Ok(Some(prepared))
+    }
+
+    /// Answers those whose key was accepted before, by this node or another.
+    async fn answer_repeated(&self, job: &mut Job) {
+        for (index, upload) in job.uploads.iter().enumerate() {
+            let Some(key) = upload.key.as_ref().filter(|_| job.results[index].is_none()) else {
+                continue;
+            };
+            match self.catalog.upload_for_key(upload.person, &key.key).await {
+                Ok(Some((accepted, fingerprint))) if fingerprint == key.fingerprint => {
+                    job.results[index] = Some(Ok(Receipt {
+                        upload: accepted,
+                        repeated: true,
+                    }));
+                }
+                Ok(Some(_)) => job.results[index] = Some(Err(CommitError::KeyReused)),
+                Ok(None) => {}
+                Err(error) => job.results[index] = Some(Err(error.into())),
+            }
+        }
+    }
+}
+
+fn repetitions(uploads: &[Upload]) -> Vec<Option<usize>> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    uploads
+        .iter()
+        .enumerate()
+        .map(|(index, upload)| {
+            let key = upload.key.as_ref()?;
+            match first.entry(key.key.as_str()) {
+                Entry::Occupied(earlier) => Some(*earlier.get()),
+                Entry::Vacant(slot) => {
+                    slot.insert(index);
+                    None
+                }
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,200 @@
+//! One body with records of several types on its way to an upload.
+//!
+//! Lives as long as one request, and has one decoder for each type however often types alternate. Between
+//! types the order does not matter; within one, what a tombstone deletes is what came before it. Knows
+//! decoders and changes; knows nothing of HTTP or of what is stored.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::catalog::records::SeenSource;
+use crate::model::faults::Fault;
+use crate::model::ids::{PersonId, RecordId};
+use crate::model::registry::{Layout, TypeId};
+
+use super::body::Place;
+use super::compile::CompiledType;
+use super::decode::{DecodeContext, DecodeError, RecordDecoder};
+use super::merge::Change;
+use super::upload::PartitionChanges;
+
+/// So often one body may delete what it itself recorded before, or name another definition of one type; each time
+/// takes memory of its own.
+const MOST_TURNS: usize = 4096;
+
+/// Why a record is not taken.
+#[derive(Debug)]
+pub enum NotTaken {
+    Invalid(Vec<Fault>),
+    Decode(DecodeError),
+}
+
+/// Takes the records of one body.
+pub struct Several {
+    person: PersonId,
+    partitions: HashMap<TypeId, Partition>,
+    /// The order in which they were met.
+    met: Vec<TypeId>,
+    sources: HashMap<String, SeenSource>,
+    turns: usize,
+}
+
+struct Partition {
+    layout: Arc<Layout>,
+    decoder: Option<RecordDecoder>,
+    /// What all records of the decoder belong to.
+    definition: Option<Arc<str>>,
+    done: Vec<Change>,
+    /// Deletions that come before everything the decoder holds.
+    deleted: Vec<RecordId>,
+    /// The ids of what the decoder holds.
+    put: HashSet<RecordId>,
+}
+
+impl Several {
+    #[must_use]
+    pub fn new(person: PersonId) -> Self {
+        Self {
+            person,
+            partitions: HashMap::new(),
+            met: Vec::new(),
+            sources: HashMap::new(),
+            turns: 0,
+        }
+    }
+
+    /// Takes a record of a type.
+    pub fn put(
+        &mut self,
+        compiled: &Arc<CompiledType>,
+        context: &DecodeContext,
+        place: Place,
+        json: &[u8],
+    ) -> Result<(), NotTaken> {
+        let data_type = compiled.data_type();
+        let partition = partition(
+            &mut self.partitions,
+            &mut self.met,
+            &data_type.id,
+            &data_type.layout,
+        );
+        if partition.decoder.is_some() && partition.definition != context.definition {
+            turn(&mut self.turns, place)?;
+            partition
+                .seal(self.person, &mut self.sources)
+                .map_err(NotTaken::Decode)?;
+            partition.decoder = None;
+        }
+        let decoder = match &mut partition.decoder {
+            Some(decoder) => decoder,
+            none => {
+                partition.definition.clone_from(&context.definition);
+                let decoder = RecordDecoder::new(Arc::clone(compiled), context.clone());
+                none.insert(decoder.map_err(NotTaken::Decode)?)
+            }
+        };
+        decoder.push(place, json).map_err(NotTaken::Invalid)?;
+        partition.put.extend(decoder.last_given_id());
+        Ok(())
+    }
+
+    /// Takes a deletion from some partitions.
+    pub fn delete(
+        &mut self,
+        from: &[(TypeId, Arc<Layout>)],
+        place: Place,
+        record: RecordId,
+    ) -> Result<(), NotTaken> {
+        for (data_type, layout) in from {
+            let partition = partition(&mut self.partitions, &mut self.met, data_type, layout);
+            if partition.put.contains(&record) {
+                turn(&mut self.turns, place)?;
+                partition
+                    .seal(self.person, &mut self.sources)
+                    .map_err(NotTaken::Decode)?;
+            }
+            partition.deleted.push(record);
+        }
+        Ok(())
+    }
+
+    /// What the body comes to.
+    pub fn finish(mut self) -> Result<(Vec<PartitionChanges>, Vec<SeenSource>), DecodeError> {
+        let mut changes = Vec::with_capacity(self.met.len());
+        for data_type in self.met {
+            let Some(mut partition) = self.partitions.remove(&data_type) else {
+                continue;
+            };
+            partition.seal(self.person, &mut self.sources)?;
+            changes.push(PartitionChanges {
+                data_type,
+                layout: partition.layout,
+                changes: partition.done,
+            });
+        }
+        Ok((changes, self.sources.into_values().collect()))
+    }
+}
+
+/// Counts that what comes next has to be kept apart from what came before.
+fn turn(turns: &mut usize, place: Place) -> Result<(), NotTaken> {
+    *turns += 1;
+    if *turns <= MOST_TURNS {
+        return Ok(());
+    }
+    let message = "records and deletions of them, or definitions, alternate too often; send them apart";
+    let fault = Fault::new(place.loc(), "value_error", message);
+    Err(NotTaken::Invalid(vec![fault]))
+}
+
+fn partition<'p>(
+    partitions: &'p mut HashMap<TypeId, Partition>,
+    met: &mut Vec<TypeId>,
+    data_type: &TypeId,
+    layout: &Arc<Layout>,
+) -> &'p mut Partition {
+    partitions.entry(data_type.clone()).or_insert_with(|| {
+        met.push(data_type.clone());
+        Partition {
+            layout: Arc::clone(layout),
+            decoder: None,
+            definition: None,
+            done: Vec::new(),
+            deleted: Vec::new(),
+            put: HashSet::new(),
+        }
+    })
+}
+
+impl Partition {
+    /// What comes from now on comes after everything so far.
+    fn seal(
+        &mut self,
+        person: PersonId,
+        sources: &mut HashMap<String, SeenSource>,
+    ) -> Result<(), DecodeError> {
+        if !self.deleted.is_empty() {
+            let records = std::mem::take(&mut self.deleted);
+            self.done.push(Change::Delete { records });
+        }
+        self.put.clear();
+        let Some(decoder) = self.decoder.as_mut().filter(|decoder| !decoder.is_empty()) else {
+            return Ok(());
+        };
+        let decoded = decoder.take()?;
+        for source in decoded.sources {
+            let seen = SeenSource {
+                person,
+                key: source.key.clone(),
+                name: source.name,
+            };
+            sources.entry(source.key).or_insert(seen);
+        }
+        self.done.push(Change::Put {
+            rows: decoded.rows,
+            given: decoded.given.into(),
+            undated: decoded.undated.into(),
+        });
+        Ok(())
+    }
+}
