@@ -313,6 +313,7 @@ async fn granted(
         source: Source {
             data_type: named.data_type,
             partition,
+            definitions: None,
         },
     })
 }
