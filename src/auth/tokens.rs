@@ -94,7 +94,7 @@ impl Reader {
     /// The session that the token belongs to. A verified token says nothing about whether it is still open.
     #[must_use]
     pub const fn session(&self) -> Option<Uuid> {
-        self.session
+        self.identity.session
     }
 
     #[cfg(test)]

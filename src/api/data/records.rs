@@ -16,7 +16,7 @@ use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{Form, FromParams, Need, Params};
+use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, TypeId};
