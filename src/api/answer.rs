@@ -28,7 +28,7 @@ use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
-use crate::query::records::{Prepared, QueryError};
+use crate::query::records::{Prepared, QueryError, Scope};
 use crate::query::sleep::TooManyCells;
 use crate::store::StoreError;
 
@@ -62,7 +62,7 @@ pub async fn answer(
     prepared: Prepared,
     method: OutputMethod,
 ) -> Result<Response, ApiError> {
-    let tag = entity_tag(&prepared.versions, request.question, method);
+    let tag = entity_tag(&prepared.versions, &prepared.scope, request.question, method);
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
@@ -131,16 +131,18 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Equal when the same was asked and nothing that was read has changed. Weak: the bytes of two equal answers
+/// Equal when the same was asked, by a reader who may see the same, and nothing that was read has changed. Weak: the bytes of two equal answers
 /// may differ in the last digit of a sum.
 #[must_use]
-pub fn entity_tag(versions: &[(TypeId, i64)], question: &str, method: OutputMethod) -> String {
+pub fn entity_tag(versions: &[(TypeId, i64)], scope: &Scope, question: &str, method: OutputMethod) -> String {
     let mut hasher = DefaultHasher::new();
-    (versions, question, method).hash(&mut hasher);
+    (versions, scope, question, method).hash(&mut hasher);
     format!("W/\"{:016x}\"", hasher.finish())
 }
 
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+/// Whether the caller has what `tag` stands for already.
+#[must_use]
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     headers
         .get_all(IF_NONE_MATCH)
@@ -150,7 +152,7 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
         .any(|known| known.trim() == "*" || bare(known) == bare(tag))
 }
 
-fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
+pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text).map_err(ApiError::internal)
 }
 

@@ -315,7 +315,6 @@ impl Question<'_> {
             measure: self.measure.clone(),
             group: query.group.clone(),
             order: query.selection.order,
-            clipped: !permit.is_own(),
             chosen_sources: chosen_sources.clone(),
         };
         let prepared = app.archive.aggregate(permit, &sources, &spec).await?;

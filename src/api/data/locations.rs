@@ -127,7 +127,11 @@ pub async fn platform_location_visits(
             .stays(&updates, query.range, &prepared.schema, spec.ids)
             .await?;
         let versions = prepared.versions.into_iter().chain(stays.versions).collect();
-        prepared = Prepared { versions, ..stays };
+        prepared = Prepared {
+            versions,
+            scope: prepared.scope.and(stays.scope),
+            ..stays
+        };
     }
     asking.answer(&app, ticket, prepared, query.output, "").await
 }

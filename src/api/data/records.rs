@@ -330,16 +330,12 @@ pub async fn sources_of(
         );
     }
     if let Some(annotation) = named.annotation {
-        // Between itself and itself: an equality would be an alternative to the caller's own conditions on
-        // the same field.
         let id = app.annotations.source_id(annotation);
-        for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
-            conditions.push(Condition {
-                field: "source_id".to_owned(),
-                operator,
-                value: Comparand::Text(id.clone()),
-            });
-        }
+        conditions.push(Condition {
+            field: "source_id".to_owned(),
+            operator: Comparison::Belongs,
+            value: Comparand::Text(id),
+        });
     }
     Ok((sources, conditions))
 }
