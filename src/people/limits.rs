@@ -23,6 +23,22 @@ pub struct PersonLimits {
     pub all_file_bytes: u64,
 }
 
+#[cfg(test)]
+impl PersonLimits {
+    /// More of everything than any test makes.
+    pub const GENEROUS: Self = Self {
+        annotations: 1_000,
+        tags: 1_000,
+        reflections: 1_000,
+        shares: 1_000,
+        groups: 1_000,
+        sessions: 1_000,
+        files: 1_000,
+        file_bytes: 1 << 30,
+        all_file_bytes: 1 << 30,
+    };
+}
+
 /// Somebody has as many of something as they may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(

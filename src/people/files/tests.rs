@@ -27,6 +27,7 @@ const LIMITS: PersonLimits = PersonLimits {
     files: 50,
     file_bytes: 1000,
     all_file_bytes: 2000,
+    ..PersonLimits::GENEROUS
 };
 const LIFETIME: Duration = Duration::from_hours(24);
 

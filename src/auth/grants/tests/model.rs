@@ -122,14 +122,7 @@ impl World {
         let catalog = Catalog::open(&address, Arc::clone(&clock)).await.unwrap();
         let registry = Arc::new(Registry::builtin().unwrap());
         let (log, _task) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
-        let limits = PersonLimits {
-            annotations: 0,
-            tags: 0,
-            reflections: 0,
-            shares: 1_000,
-            groups: 1_000,
-            sessions: 1,
-        };
+        let limits = PersonLimits::GENEROUS;
         let sharing = Sharing::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids), log, limits);
         let mut groups = Vec::new();
         for _ in 0..GROUPS {
