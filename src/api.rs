@@ -21,4 +21,5 @@ pub mod query_params;
 pub mod routes;
 pub mod serve;
 pub mod settings;
+mod spellings;
 pub mod user;

@@ -6,6 +6,7 @@
 //! wrong answer. Knows neither Parquet nor Arrow, and nothing of what a record means. Lives as long as the
 //! process.
 
+pub mod access_log;
 mod checking;
 mod committing;
 mod database;
@@ -13,6 +14,7 @@ mod definitions;
 pub mod documents;
 mod errors;
 mod export;
+pub mod granting;
 mod jobs;
 mod migrations;
 mod people;

@@ -23,6 +23,7 @@ pub mod scan;
 pub mod selector;
 pub mod series;
 pub mod shape;
+mod shared;
 pub mod sleep;
 mod stored;
 pub mod sweep;

@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod collect;
+pub mod collect_files;
 pub mod compact;
 pub mod copy;
 pub mod examine;

@@ -7,16 +7,19 @@ use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant as Moment;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
 use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::api::admission::Ticket;
 use crate::api::app::App;
+use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
@@ -25,7 +28,7 @@ use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
-use crate::query::records::{Prepared, QueryError};
+use crate::query::records::{Prepared, QueryError, Scope};
 use crate::query::sleep::TooManyCells;
 use crate::store::StoreError;
 
@@ -61,7 +64,7 @@ pub async fn answer(
     prepared: Prepared,
     method: OutputMethod,
 ) -> Result<Response, ApiError> {
-    let tag = entity_tag(&prepared.versions, request.question, method);
+    let tag = entity_tag(&prepared.versions, &prepared.scope, request.question, method);
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
@@ -71,11 +74,13 @@ pub async fn answer(
         .engine
         .start(prepared.plan)
         .map_err(|error| failed(app, Broken::Plan(error)))?;
-    let encoded = encode(
-        method,
-        prepared.schema,
-        rows.map(|batch| batch.map_err(Broken::from)),
-    );
+    let count = RowCount::default();
+    let counting = count.clone();
+    let counted = rows.map(move |batch| {
+        counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+        batch.map_err(Broken::from)
+    });
+    let encoded = encode(method, prepared.schema, counted);
     let mut chunks = Box::pin(app.engine.drive_answer(encoded, || Err(Broken::Late)));
     let first: Option<Bytes> = chunks
         .next()
@@ -108,7 +113,7 @@ pub async fn answer(
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
-    Ok((headers, body).into_response())
+    Ok((Extension(count), headers, body).into_response())
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
@@ -128,16 +133,18 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Equal when the same was asked and nothing that was read has changed. Weak: the bytes of two equal answers
+/// Equal when the same was asked, by a reader who may see the same, and nothing that was read has changed. Weak: the bytes of two equal answers
 /// may differ in the last digit of a sum.
 #[must_use]
-pub fn entity_tag(versions: &[(TypeId, i64)], question: &str, method: OutputMethod) -> String {
+pub fn entity_tag(versions: &[(TypeId, i64)], scope: &Scope, question: &str, method: OutputMethod) -> String {
     let mut hasher = DefaultHasher::new();
-    (versions, question, method).hash(&mut hasher);
+    (versions, scope, question, method).hash(&mut hasher);
     format!("W/\"{:016x}\"", hasher.finish())
 }
 
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+/// Whether the caller has what `tag` stands for already.
+#[must_use]
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     headers
         .get_all(IF_NONE_MATCH)
@@ -147,7 +154,7 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
         .any(|known| known.trim() == "*" || bare(known) == bare(tag))
 }
 
-fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
+pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text).map_err(ApiError::internal)
 }
 

@@ -12,6 +12,7 @@ pub mod records;
 pub mod samples;
 pub mod selector;
 pub mod series;
+mod shared_types;
 pub mod sleep;
 pub mod whereabouts;
 pub mod workouts;
@@ -22,6 +23,7 @@ use utoipa_axum::routes;
 
 use crate::api::app::Shared;
 use crate::api::docs::common::also_answering;
+use crate::api::spellings::also_of_participants;
 
 /// Every route that reads.
 #[must_use]
@@ -34,7 +36,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
 fn catalogues() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics_catalog::metrics_catalog))
-        .routes(routes!(sleep::sleep_stage_metadata))
+        .merge(also_of_participants(routes!(sleep::sleep_stage_metadata)))
         .routes(routes!(catalog::catalog))
         .routes(routes!(catalog::catalog_entry))
         .routes(routes!(catalog::catalog_schema))
@@ -48,23 +50,27 @@ fn catalogues() -> OpenApiRouter<Shared> {
 #[expect(deprecated, reason = "the interface keeps its older routes")]
 fn questions() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
-        .routes(routes!(samples::metric_samples))
-        .routes(routes!(series::metric_time_series))
-        .routes(routes!(series::time_series_grouped))
-        .routes(routes!(locations::platform_location_updates))
-        .routes(routes!(locations::platform_location_visits))
-        .routes(routes!(locations::maps_location_updates))
-        .routes(routes!(locations::maps_location_bounds))
-        .routes(routes!(locations::location_updates))
-        .routes(routes!(whereabouts::location_at_time))
-        .routes(routes!(whereabouts::location_time_series))
-        .routes(routes!(workouts::platform_workouts))
+        .merge(also_of_participants(routes!(samples::metric_samples)))
+        .merge(also_of_participants(routes!(series::metric_time_series)))
+        .merge(also_of_participants(routes!(series::time_series_grouped)))
+        .merge(also_of_participants(routes!(
+            locations::platform_location_updates
+        )))
+        .merge(also_of_participants(routes!(locations::platform_location_visits)))
+        .merge(also_of_participants(routes!(locations::maps_location_updates)))
+        .merge(also_of_participants(routes!(locations::maps_location_bounds)))
+        .merge(also_of_participants(routes!(locations::location_updates)))
+        .merge(also_of_participants(routes!(whereabouts::location_at_time)))
+        .merge(also_of_participants(routes!(whereabouts::location_time_series)))
+        .merge(also_of_participants(routes!(workouts::platform_workouts)))
         .routes(routes!(calendars::calendars))
         .routes(routes!(calendars::calendar_events))
-        .routes(routes!(sleep::sleep_stages))
-        .routes(routes!(sleep::sleep_cycles))
-        .routes(routes!(sleep::sleep_agg))
-        .routes(routes!(sleep::extended::sleep_cycles_extended))
+        .merge(also_of_participants(routes!(sleep::sleep_stages)))
+        .merge(also_of_participants(routes!(sleep::sleep_cycles)))
+        .merge(also_of_participants(routes!(sleep::sleep_agg)))
+        .merge(also_of_participants(routes!(
+            sleep::extended::sleep_cycles_extended
+        )))
         .routes(routes!(records::event))
         .routes(routes!(records::latest_event))
         .routes(routes!(records::event_summary))

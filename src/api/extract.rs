@@ -105,7 +105,7 @@ fn unreadable(rejection: &PathRejection) -> ApiError {
     ApiError::internal(rejection)
 }
 
-/// The person in a path `/…/{svc_userid}/…` whose data is asked for.
+/// The person in a path `/…/{svc_userid}/…` whose data is asked for, or the one behind a participant's id.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner(pub PersonId);
 
@@ -113,6 +113,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Owner {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        if let Some(reader) = parts.extensions.get::<Reader>()
+            && let Some(participant) = reader.disclosures().subject_of(None)
+        {
+            return Ok(Self(participant));
+        }
         let Path(names) = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
         let text = names
             .into_iter()

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::api::admission::Busy;
-use crate::auth::grants::Refused;
+use crate::auth::grants::{Denied, Refused};
 use crate::catalog::CatalogError;
 use crate::model::faults::Fault;
 use crate::store::StoreError;
@@ -205,6 +205,24 @@ impl ApiError {
         Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
+    /// 413, for what is not a matter of the body limit.
+    pub fn content_too_large(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 416, for something that has `length` bytes.
+    #[must_use]
+    pub fn out_of_range(length: u64) -> Self {
+        let error = Self::refusal(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            format!("the file has {length} bytes, none of them in that range"),
+        );
+        match HeaderValue::from_str(&format!("bytes */{length}")) {
+            Ok(size) => error.with_header(CONTENT_RANGE, size),
+            Err(_) => error,
+        }
+    }
+
     pub fn unsupported_media_type(detail: impl Into<String>) -> Self {
         Self::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     }
@@ -289,7 +307,16 @@ impl From<Vec<Fault>> for ApiError {
 
 impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
-        Self::forbidden(refused.to_string())
+        Denied::from(refused).into()
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Refused(_) | Denied::BeyondGroup(_) => Self::forbidden(denied.to_string()),
+            Denied::Catalog(error) => error.into(),
+        }
     }
 }
 

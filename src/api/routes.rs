@@ -10,17 +10,19 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::Shared;
-use crate::api::layers::{arrival, compression, cors, frame, wall};
+use crate::api::layers::{arrival, compression, cors, disclosure, frame, participants, wall};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, health, ingest, input, metrics, user};
 
-/// The routes that need no token: for the machines that run the service.
+/// The routes that need no token: for the machines that run the service, and for those whose address is one.
 fn open_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(input::files::upload::upload))
+        .merge(user::open_routes())
 }
 
 /// The interface's own routes, one list per prefix.
@@ -50,6 +52,8 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
     let interface = interface
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(app.clone(), participants::participants))
+        .layer(from_fn_with_state(app.clone(), disclosure::disclosure))
         .layer(from_fn_with_state(app.clone(), wall::wall));
     let open = open
         .merge(docs::routes(&document)?)

@@ -1,6 +1,10 @@
-//! People about themselves: `/user/v1alpha1`.
+//! People about themselves: `/user/v1alpha1`, and what they share: `/user/v1`.
 
+pub mod access_log;
 pub mod annotations;
+pub mod datasets;
+pub mod datashares;
+pub mod groups;
 pub mod info;
 pub mod preferences;
 pub mod reflections;
@@ -14,6 +18,7 @@ use uuid::Uuid;
 
 use crate::api::app::Shared;
 use crate::api::problem::ApiError;
+use crate::api::spellings::also_at;
 use crate::model::faults::Fault;
 use crate::people::documents::DocumentError;
 
@@ -43,6 +48,42 @@ pub fn routes() -> OpenApiRouter<Shared> {
             reflections::replace,
             reflections::delete
         ))
+        .routes(routes!(access_log::access_log))
+        .merge(sharing_routes())
+        .merge(group_routes())
+}
+
+/// The routes of groups that need no token.
+pub fn open_routes() -> OpenApiRouter<Shared> {
+    also_at(routes!(groups::keys), "/user/v1/", &["/user/v1alpha1/"])
+}
+
+fn sharing_routes() -> OpenApiRouter<Shared> {
+    const SHARES: [&str; 2] = ["/user/v1alpha1/datashare", "/user/v1alpha1/datashares"];
+    const DATASETS: [&str; 2] = ["/user/v1alpha1/dataset", "/user/v1alpha1/datasets"];
+    let all = routes!(datashares::create, datashares::list);
+    let one = routes!(datashares::one, datashares::change, datashares::remove);
+    OpenApiRouter::new()
+        .merge(also_at(all, "/user/v1/datashare", &SHARES))
+        .merge(also_at(one, "/user/v1/datashare", &SHARES))
+        .merge(also_at(routes!(datasets::list), "/user/v1/dataset", &DATASETS))
+        .merge(also_at(routes!(datasets::leave), "/user/v1/dataset", &DATASETS))
+        .routes(routes!(datasets::allowed_types))
+        .routes(routes!(datasets::accessible_types))
+}
+
+fn group_routes() -> OpenApiRouter<Shared> {
+    [
+        routes!(groups::create, groups::list),
+        routes!(groups::one, groups::change, groups::remove),
+        routes!(groups::join, groups::quit),
+        routes!(groups::participants),
+        routes!(groups::metadata, groups::replace_metadata, groups::merge_metadata),
+    ]
+    .into_iter()
+    .fold(OpenApiRouter::new(), |router, routes| {
+        router.merge(also_at(routes, "/user/v1/", &["/user/v1alpha1/"]))
+    })
 }
 
 /// The id that a path names, of a thing of this kind.

@@ -1,17 +1,32 @@
-//! The one decision about reading: (reader, owner, type, range) is refused, or becomes the windows that may
+//! The one decision about reading: (reader, owner, type or file, range) is refused, or becomes the windows that may
 //! be read.
 //!
 //! Every read takes its permit from [`Grants`], because nothing that reads rows accepts anything else and
-//! nobody else can make one: a permit is bound to [`Warden`], and the only warden is locked up in here. Until
-//! people can share, a person reads everything of their own and nothing of anybody else's; whether that
-//! somebody exists makes no difference.
+//! nobody else can make one: a permit is bound to [`Warden`], and the only warden is locked up in here. People
+//! read everything of their own, and of others what is shared with them or with a group of theirs. Nothing is
+//! remembered beyond a request, and one statement finds all there is to know about reader and owner: it costs the
+//! same whether the owner shares nothing or does not exist.
 
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::catalog::documents::DocumentKind;
+use crate::catalog::granting::{Grant, MEMBER_OF, PARTICIPATES_AS};
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
-use crate::model::permit::{ListPermit, ReadPermit, Visible, Windows};
-use crate::model::registry::TypeId;
-use crate::model::time::TimeRange;
+use crate::model::permit::{ListPermit, Opening, ReadPermit, Visible, Windows};
+use crate::model::registry::{Registry, TypeId};
+use crate::model::time::{Instant, TimeRange};
+use crate::people::sharing::groups::{Group, Membership};
+use crate::people::sharing::terms::{FileAge, Terms};
+use crate::people::sharing::{Grantee, grant_id};
 
+use super::disclosures::{Disclosure, Participation, Subject};
 use super::tokens::Reader;
+
+#[cfg(test)]
+mod tests;
 
 /// The authority that permits are bound to. It can be named anywhere and held only by [`Grants`].
 #[derive(Debug)]
@@ -28,123 +43,457 @@ pub type ReadableTypes = ListPermit<Warden>;
 #[error("this data is not shared with you")]
 pub struct Refused;
 
-/// Who may read what.
+/// Why there is no permit.
+#[derive(Debug, thiserror::Error)]
+pub enum Denied {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The owner of a group asked for more time than its members agreed to.
+    #[error(
+        "participants of this group are read from {} to {}; ask for a range inside",
+        .0.start(),
+        .0.end()
+    )]
+    BeyondGroup(TimeRange),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// The moments that a request names, which a group's owner is held to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    pub start: Option<Instant>,
+    pub end: Option<Instant>,
+}
+
+impl Stated {
+    fn lies_inside(self, window: TimeRange) -> bool {
+        let inside = |moment: Option<Instant>| {
+            moment.is_none_or(|moment| window.start() <= moment && moment <= window.end())
+        };
+        inside(self.start) && inside(self.end)
+    }
+}
+
+/// Which files of one person may be read. Made only here.
 #[derive(Debug)]
+pub struct ReadableFiles {
+    owner: PersonId,
+    /// `None`: the owner asks.
+    shared: Option<Vec<Terms>>,
+}
+
+/// Who may read what.
 pub struct Grants {
     warden: Warden,
+    catalog: Catalog,
+    registry: Arc<Registry>,
+}
+
+/// What one grant gives, and its id.
+struct Given {
+    id: Uuid,
+    terms: Terms,
 }
 
 impl Grants {
-    /// The rule of a service in which nobody shares: each to their own.
     #[must_use]
-    pub const fn each_to_their_own() -> Self {
-        Self { warden: Warden(()) }
+    pub const fn new(catalog: Catalog, registry: Arc<Registry>) -> Self {
+        Self {
+            warden: Warden(()),
+            catalog,
+            registry,
+        }
     }
 
-    /// The windows of `range` in which `reader` may read `owner`'s rows of `data_type`.
-    // Asking for shares will wait for the catalogue; callers already await the answer.
-    #[expect(
-        clippy::unused_async,
-        reason = "a decision that looks up shares is asynchronous, and callers are not to change for it"
-    )]
+    /// The windows of `range` in which `reader` may read `owner`'s rows of `data_type`. There may be none of
+    /// them: the type is shared, but not for that time.
     pub async fn windows(
         &self,
         reader: &Reader,
         owner: PersonId,
         data_type: &TypeId,
         range: TimeRange,
-    ) -> Result<Readable, Refused> {
-        if reader.person() != owner {
-            return Err(Refused);
-        }
-        Ok(ReadPermit::given(
+    ) -> Result<Readable, Denied> {
+        let named = self.canonical(data_type);
+        let (windows, grants) = if let Some(participation) = participation(reader, owner) {
+            (participation.windows_of(&named, range), Vec::new())
+        } else if reader.owns(owner) {
+            let windows = Windows::new([range]);
+            return Ok(ReadPermit::given(&self.warden, owner, data_type.clone(), windows));
+        } else {
+            let given = self.given(reader, owner).await?;
+            windows_of(&given, &named, range)
+        };
+        let windows = windows.ok_or(Refused)?;
+        reader.disclosures().note(Disclosure {
+            owner,
+            subject: Subject::Type(named),
+            requested: range,
+            windows: windows.clone(),
+            grants,
+            group: group_of(reader, owner),
+        });
+        let person = reader.person();
+        Ok(ReadPermit::shared(
             &self.warden,
+            person,
             owner,
             data_type.clone(),
-            Windows::new([range]),
+            windows,
         ))
     }
 
     /// What of `owner` a listing over `range` may show to `reader`.
-    #[expect(
-        clippy::unused_async,
-        reason = "a decision that looks up shares is asynchronous, and callers are not to change for it"
-    )]
     pub async fn readable_types(
         &self,
         reader: &Reader,
         owner: PersonId,
         range: TimeRange,
-    ) -> Result<ReadableTypes, Refused> {
-        if reader.person() != owner {
-            return Err(Refused);
+    ) -> Result<ReadableTypes, Denied> {
+        let (openings, grants) = if let Some(participation) = participation(reader, owner) {
+            (vec![participation.opening(range)], Vec::new())
+        } else if reader.owns(owner) {
+            let visible = Visible::EveryType(Windows::new([range]));
+            return Ok(ListPermit::given(&self.warden, owner, visible));
+        } else {
+            let given = self.given(reader, owner).await?;
+            let openings = given.iter().map(|given| given.terms.opening(range)).collect();
+            (openings, given.iter().map(|given| given.id).collect())
+        };
+        if openings.is_empty() {
+            return Err(Refused.into());
         }
-        Ok(ListPermit::given(
+        reader.disclosures().note(Disclosure {
+            owner,
+            windows: Windows::new(
+                openings
+                    .iter()
+                    .flat_map(|opening| opening.windows.as_slice().to_vec()),
+            ),
+            subject: Subject::Listing(openings.clone()),
+            requested: range,
+            grants,
+            group: group_of(reader, owner),
+        });
+        Ok(ListPermit::shared(
             &self.warden,
             owner,
-            Visible::EveryType(Windows::new([range])),
+            Visible::Granted(openings),
         ))
+    }
+
+    /// Whether `reader` may read a version of `owner`'s file at `path` that was uploaded at `moment`: where the share
+    /// has a window of time, a version belongs to it by that moment.
+    pub async fn file(
+        &self,
+        reader: &Reader,
+        owner: PersonId,
+        path: &str,
+        age: FileAge,
+        moment: Instant,
+    ) -> Result<(), Denied> {
+        if reader.owns(owner) {
+            return Ok(());
+        }
+        let given = self.given(reader, owner).await?;
+        let grants: Vec<Uuid> = given
+            .iter()
+            .filter(|given| shares_file(&given.terms, path, age, moment))
+            .map(|given| given.id)
+            .collect();
+        if grants.is_empty() {
+            return Err(Refused.into());
+        }
+        let requested = at(moment);
+        reader.disclosures().note(Disclosure {
+            owner,
+            subject: Subject::File(path.to_owned(), age),
+            requested,
+            windows: Windows::new([requested]),
+            grants,
+            group: None,
+        });
+        Ok(())
+    }
+
+    /// Which of `owner`'s files `reader` may read, for listing those in `folder`.
+    pub async fn files(
+        &self,
+        reader: &Reader,
+        owner: PersonId,
+        folder: &str,
+    ) -> Result<ReadableFiles, Denied> {
+        if reader.owns(owner) {
+            return Ok(ReadableFiles { owner, shared: None });
+        }
+        let mut given = self.given(reader, owner).await?;
+        given.retain(|given| given.terms.leads_through(folder));
+        if given.is_empty() {
+            return Err(Refused.into());
+        }
+        reader.disclosures().note(Disclosure {
+            owner,
+            subject: Subject::Folder(folder.to_owned()),
+            requested: TimeRange::ALWAYS,
+            windows: Windows::new(given.iter().map(|given| given.terms.window())),
+            grants: given.iter().map(|given| given.id).collect(),
+            group: None,
+        });
+        Ok(ReadableFiles {
+            owner,
+            shared: Some(given.into_iter().map(|given| given.terms).collect()),
+        })
+    }
+
+    /// The person whom `reader`'s group knows as `participant`. What is asked of them from now on in this request is
+    /// asked as the owner of the group. What the request states must lie inside the group's time.
+    pub async fn participant(
+        &self,
+        reader: &Reader,
+        group: Uuid,
+        participant: Uuid,
+        stated: Stated,
+    ) -> Result<PersonId, Denied> {
+        let found = self.participation(reader.person(), group, participant).await?;
+        let participation = reader.disclosures().participate(found.ok_or(Refused)?);
+        if (participation.group, participation.participant) != (group, participant) {
+            return Err(Refused.into());
+        }
+        if !stated.lies_inside(participation.window) {
+            return Err(Denied::BeyondGroup(participation.window));
+        }
+        Ok(participation.person)
+    }
+
+    /// The permits for `data_type` of all members of a group that `reader` owns, for one question over all of them.
+    /// `range` must lie inside the group's time.
+    pub async fn members(
+        &self,
+        reader: &Reader,
+        group: Uuid,
+        data_type: &TypeId,
+        range: TimeRange,
+    ) -> Result<Vec<Readable>, Denied> {
+        let found = self.catalog.document(DocumentKind::Group, group).await?;
+        let members = self.catalog.documents_linked(MEMBER_OF, &[group]).await?;
+        let found = found
+            .filter(|found| found.person == reader.person())
+            .ok_or(Refused)?;
+        let terms = Group::of(&found)?;
+        let named = self.canonical(data_type);
+        let opening = Opening {
+            types: Some(terms.types()),
+            windows: Windows::new([terms.window()]).within(range),
+        };
+        if !opening.shows(&named) {
+            return Err(Refused.into());
+        }
+        let stated = Stated {
+            start: Some(range.start()),
+            end: Some(range.end()),
+        };
+        if !stated.lies_inside(terms.window()) {
+            return Err(Denied::BeyondGroup(terms.window()));
+        }
+        let mut permits = Vec::with_capacity(members.len());
+        for owner in members.iter().map(|member| member.person) {
+            let windows = opening.windows.clone();
+            reader.disclosures().note(Disclosure {
+                owner,
+                subject: Subject::Type(named.clone()),
+                requested: range,
+                windows: windows.clone(),
+                grants: Vec::new(),
+                group: Some(group),
+            });
+            let person = reader.person();
+            permits.push(ReadPermit::shared(
+                &self.warden,
+                person,
+                owner,
+                data_type.clone(),
+                windows,
+            ));
+        }
+        Ok(permits)
+    }
+
+    /// Whether all that a request was given of others may still be read.
+    pub async fn still_given(&self, reader: &Reader) -> Result<bool, CatalogError> {
+        let now = match reader.disclosures().participation() {
+            None => None,
+            Some(before) => {
+                let found = self
+                    .participation(reader.person(), before.group, before.participant)
+                    .await?;
+                match found.filter(|found| found.person == before.person) {
+                    Some(found) => Some(found),
+                    None => return Ok(false),
+                }
+            }
+        };
+        for disclosure in reader.disclosures().given() {
+            let holds = match now.as_ref().filter(|now| now.person == disclosure.owner) {
+                Some(now) => now.holds(&disclosure),
+                None => holds(&self.given(reader, disclosure.owner).await?, &disclosure),
+            };
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn given(&self, reader: &Reader, owner: PersonId) -> Result<Vec<Given>, CatalogError> {
+        let given = |grant: Grant| {
+            let grantee = grant
+                .group
+                .map_or(Grantee::Person(reader.person()), Grantee::Group);
+            Ok(Given {
+                id: grant_id(grant.share.id, grantee),
+                terms: Terms::of(&grant.share)?,
+            })
+        };
+        let found = self.catalog.grants_between(owner, reader.person()).await?;
+        found.into_iter().map(given).collect()
+    }
+
+    async fn participation(
+        &self,
+        group_owner: PersonId,
+        group: Uuid,
+        participant: Uuid,
+    ) -> Result<Option<Participation>, CatalogError> {
+        let members = self
+            .catalog
+            .documents_linked(PARTICIPATES_AS, &[participant])
+            .await?;
+        let found = self.catalog.document(DocumentKind::Group, group).await?;
+        let (Some(member), Some(found)) =
+            (members.first(), found.filter(|found| found.person == group_owner))
+        else {
+            return Ok(None);
+        };
+        if Membership::of(member)?.group != group {
+            return Ok(None);
+        }
+        let terms = Group::of(&found)?;
+        Ok(Some(Participation {
+            group,
+            participant,
+            person: member.person,
+            types: terms.types(),
+            window: terms.window(),
+        }))
+    }
+
+    /// The id under which a type is shared: a built-in type may have other names.
+    fn canonical(&self, data_type: &TypeId) -> TypeId {
+        if let Some(known) = self.registry.get(data_type.as_str()) {
+            return known.id.clone();
+        }
+        TypeId::parse(data_type.as_str()).unwrap_or_else(|| data_type.clone())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::model::time::Instant;
-
-    fn range() -> TimeRange {
-        TimeRange::new(Instant::from_micros(0), Instant::from_micros(1_000)).unwrap()
+impl ReadableFiles {
+    #[must_use]
+    pub const fn owner(&self) -> PersonId {
+        self.owner
     }
 
-    fn heart_rate() -> TypeId {
-        TypeId(Arc::from("HeartRate"))
+    /// Whether a version of the file at `path` that was uploaded at `moment` may be read.
+    #[must_use]
+    pub fn include(&self, path: &str, age: FileAge, moment: Instant) -> bool {
+        self.shared
+            .as_ref()
+            .is_none_or(|shared| shared.iter().any(|terms| shares_file(terms, path, age, moment)))
     }
 
-    #[tokio::test]
-    async fn a_person_reads_the_whole_range_of_their_own() {
-        let person = PersonId(Uuid::from_u128(1));
-        let reader = Reader::for_tests(person);
-        let permit = Grants::each_to_their_own()
-            .windows(&reader, person, &heart_rate(), range())
-            .await
-            .unwrap();
-        assert_eq!(permit.owner(), person);
-        assert_eq!(permit.data_type(), &heart_rate());
-        assert_eq!(permit.windows().as_slice(), [range()]);
+    /// Whether `folder` may be told of: something shared is in it, or it is in something shared.
+    #[must_use]
+    pub fn lead_through(&self, folder: &str) -> bool {
+        self.shared
+            .as_ref()
+            .is_none_or(|shared| shared.iter().any(|terms| terms.leads_through(folder)))
+    }
+}
+
+impl Participation {
+    fn windows_of(&self, data_type: &TypeId, range: TimeRange) -> Option<Windows> {
+        let opening = self.opening(range);
+        opening.shows(data_type).then_some(opening.windows)
     }
 
-    #[tokio::test]
-    async fn another_person_is_refused_for_rows_and_for_listings() {
-        let reader = Reader::for_tests(PersonId(Uuid::from_u128(1)));
-        let other = PersonId(Uuid::from_u128(2));
-        let grants = Grants::each_to_their_own();
-        assert_eq!(
-            grants
-                .windows(&reader, other, &heart_rate(), range())
-                .await
-                .unwrap_err(),
-            Refused
-        );
-        assert_eq!(
-            grants.readable_types(&reader, other, range()).await.unwrap_err(),
-            Refused
-        );
+    fn opening(&self, range: TimeRange) -> Opening {
+        Opening {
+            types: Some(self.types.clone()),
+            windows: Windows::new([self.window]).within(range),
+        }
     }
 
-    #[tokio::test]
-    async fn a_listing_of_ones_own_shows_every_type() {
-        let person = PersonId(Uuid::from_u128(1));
-        let permit = Grants::each_to_their_own()
-            .readable_types(&Reader::for_tests(person), person, range())
-            .await
-            .unwrap();
-        assert_eq!(
-            permit.windows_of(&heart_rate()).map(Windows::as_slice),
-            Some([range()].as_slice())
-        );
+    fn holds(&self, disclosure: &Disclosure) -> bool {
+        match &disclosure.subject {
+            Subject::Type(data_type) => self
+                .windows_of(data_type, disclosure.requested)
+                .is_some_and(|windows| windows.cover_all(&disclosure.windows)),
+            Subject::Listing(_) => true,
+            Subject::File(..) | Subject::Folder(_) => false,
+        }
     }
+}
+
+/// What the reader knows the owner by, where that is not the owner's id.
+fn participation(reader: &Reader, owner: PersonId) -> Option<&Participation> {
+    let participation = reader.disclosures().participation();
+    participation.filter(|participation| participation.person == owner)
+}
+
+fn group_of(reader: &Reader, owner: PersonId) -> Option<Uuid> {
+    participation(reader, owner).map(|participation| participation.group)
+}
+
+/// The union of the grants' windows inside `range`, and the grants that have a part in it; `None` when none is for
+/// the type.
+fn windows_of(given: &[Given], data_type: &TypeId, range: TimeRange) -> (Option<Windows>, Vec<Uuid>) {
+    let mut covering = given
+        .iter()
+        .filter(|given| given.terms.covers(data_type))
+        .peekable();
+    if covering.peek().is_none() {
+        return (None, Vec::new());
+    }
+    let (mut parts, mut grants) = (Vec::new(), Vec::new());
+    for given in covering {
+        let part = Windows::new([given.terms.window()]).within(range);
+        if !part.is_empty() {
+            parts.extend_from_slice(part.as_slice());
+            grants.push(given.id);
+        }
+    }
+    (Some(Windows::new(parts)), grants)
+}
+
+/// Whether what was disclosed is still given.
+fn holds(given: &[Given], disclosure: &Disclosure) -> bool {
+    match &disclosure.subject {
+        Subject::Type(data_type) => windows_of(given, data_type, disclosure.requested)
+            .0
+            .is_some_and(|windows| windows.cover_all(&disclosure.windows)),
+        Subject::Listing(_) => !given.is_empty(),
+        Subject::File(path, age) => given
+            .iter()
+            .any(|given| shares_file(&given.terms, path, *age, disclosure.requested.start())),
+        Subject::Folder(folder) => given.iter().any(|given| given.terms.leads_through(folder)),
+    }
+}
+
+fn shares_file(terms: &Terms, path: &str, age: FileAge, moment: Instant) -> bool {
+    terms.covers_file(path, age) && Windows::new([terms.window()]).contain(moment)
+}
+
+/// The shortest range with `moment` in it.
+fn at(moment: Instant) -> TimeRange {
+    TimeRange::between(moment, Instant::from_micros(moment.micros().saturating_add(1)))
 }

@@ -16,6 +16,7 @@ use crate::model::clock::Clock;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
+use super::disclosures::Disclosures;
 use super::jwks::{Jwks, JwksError};
 use super::keys::SigningKey;
 use super::settings::IdentitySettings;
@@ -30,9 +31,16 @@ const LONGEST_TOKEN: usize = 8 * 1024;
 /// Bytes of tokens remembered: a few thousand.
 const REMEMBERED_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Somebody whose token was verified. Made only here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Somebody whose token was verified, and who asks something. Made only here; clones belong to one request.
+#[derive(Clone, Debug)]
 pub struct Reader {
+    identity: Identity,
+    disclosures: Arc<Disclosures>,
+}
+
+/// Whom a token names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
     person: PersonId,
     name: Option<Arc<str>>,
     expires: Instant,
@@ -40,37 +48,63 @@ pub struct Reader {
 }
 
 impl Reader {
+    fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            disclosures: Arc::default(),
+        }
+    }
+
     #[must_use]
     pub const fn person(&self) -> PersonId {
-        self.person
+        self.identity.person
+    }
+
+    /// Whom a request is about that names `owner`, or nobody: then a participant of a group whom the reader knows by
+    /// that alone, or the reader.
+    #[must_use]
+    pub fn asks_about(&self, owner: Option<PersonId>) -> PersonId {
+        self.disclosures.subject_of(owner).unwrap_or(self.person())
+    }
+
+    /// Whether what is read of `owner` in this request is the reader's own.
+    #[must_use]
+    pub fn owns(&self, owner: PersonId) -> bool {
+        self.person() == owner && self.disclosures.participation().is_none()
+    }
+
+    /// What the request was permitted to read of others.
+    #[must_use]
+    pub fn disclosures(&self) -> &Disclosures {
+        &self.disclosures
     }
 
     /// What the token calls the person.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.identity.name.as_deref()
     }
 
     /// When the token stops being accepted.
     #[must_use]
     pub const fn expires(&self) -> Instant {
-        self.expires
+        self.identity.expires
     }
 
     /// The session that the token belongs to. A verified token says nothing about whether it is still open.
     #[must_use]
     pub const fn session(&self) -> Option<Uuid> {
-        self.session
+        self.identity.session
     }
 
     #[cfg(test)]
     pub(crate) fn for_tests(person: PersonId) -> Self {
-        Self {
+        Self::new(Identity {
             person,
             session: None,
             name: None,
             expires: Instant::from_micros(i64::MAX),
-        }
+        })
     }
 }
 
@@ -144,7 +178,7 @@ type Token = Box<str>;
 
 #[derive(Clone)]
 struct Remembered {
-    reader: Reader,
+    identity: Identity,
     generation: u64,
 }
 
@@ -206,19 +240,19 @@ impl Verifier {
         // The whole token is the key of the memory: a digest could only make two tokens equal.
         if let Some(known) = self.remembered.get(token)
             && known.generation == keys.generation
-            && now < known.reader.expires
+            && now < known.identity.expires
         {
-            return Ok(known.reader);
+            return Ok(Reader::new(known.identity));
         }
-        let (reader, generation) = self.judge(token, keys, now).await?;
+        let (identity, generation) = self.judge(token, keys, now).await?;
         self.remembered.insert(
             token.into(),
             Remembered {
-                reader: reader.clone(),
+                identity: identity.clone(),
                 generation,
             },
         );
-        Ok(reader)
+        Ok(Reader::new(identity))
     }
 
     async fn judge(
@@ -226,7 +260,7 @@ impl Verifier {
         token: &str,
         mut keys: Arc<KeySet>,
         now: Instant,
-    ) -> Result<(Reader, u64), Refusal> {
+    ) -> Result<(Identity, u64), Refusal> {
         let header = self.header(token)?;
         if keys.fitting(&header).next().is_none()
             && let Keys::Published(jwks) = &self.keys
@@ -240,8 +274,8 @@ impl Verifier {
                 break;
             }
         }
-        let reader = claims::reader(&outcome?, &self.settings, now)?;
-        Ok((reader, keys.generation))
+        let identity = claims::identity(&outcome?, &self.settings, now)?;
+        Ok((identity, keys.generation))
     }
 
     /// The header of a token that may be looked at further.

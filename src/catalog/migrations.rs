@@ -9,6 +9,8 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
     (2, include_str!("migrations/0002_documents.sql")),
     (4, include_str!("migrations/0004_commits.sql")),
+    (5, include_str!("migrations/0005_sharing.sql")),
+    (6, include_str!("migrations/0006_document_changes.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {

@@ -221,6 +221,20 @@ pub(super) const FOLDERS: Table = Table {
     key: 2,
 };
 
+pub(super) const ACCESS_LOG: Table = Table {
+    name: "access_log",
+    columns: &[
+        ("person", Bytes),
+        ("entry", Bytes),
+        ("at", Int),
+        ("actor", Bytes),
+        ("body", Text),
+        ("row_count", OptionalInt),
+        ("outcome", Text),
+    ],
+    key: 2,
+};
+
 pub(super) const LEASES: Table = Table {
     name: "leases",
     columns: &[("name", Text), ("holder", Text), ("held_until", Int)],
@@ -248,6 +262,7 @@ pub(super) const ALL: &[&Table] = &[
     &DOCUMENTS,
     &LINKS,
     &FOLDERS,
+    &ACCESS_LOG,
     &LEASES,
     &META,
 ];
@@ -268,10 +283,30 @@ impl Table {
         sql
     }
 
+    /// The columns of a whole row, of the table under the name `alias`, for a statement that joins.
+    pub fn selected_as(&self, alias: &str) -> String {
+        let mut sql = String::with_capacity(256);
+        for (name, _) in self.columns {
+            let _ = write!(sql, "{alias}.{name}, ");
+        }
+        let _ = write!(sql, "{alias}.checksum");
+        sql
+    }
+
+    /// How many columns `selected_as` selects.
+    pub const fn width(&self) -> usize {
+        self.columns.len() + 1
+    }
+
     /// A row that `select` gave, as it is.
     pub fn values(&self, row: &Row) -> Result<Vec<Value>, CatalogError> {
+        self.values_from(row, 0)
+    }
+
+    fn values_from(&self, row: &Row, first: usize) -> Result<Vec<Value>, CatalogError> {
         let mut values = Vec::with_capacity(self.columns.len());
         for (index, (_, kind)) in self.columns.iter().enumerate() {
+            let index = first + index;
             values.push(match kind {
                 Int => Value::Int(row.int(index)?),
                 Text => Value::Text(row.text(index)?),
@@ -285,9 +320,14 @@ impl Table {
 
     /// The same, if it is the row that was written.
     pub fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
-        let values = self.values(row)?;
+        self.verify_from(row, 0)
+    }
+
+    /// The same, of a row whose columns begin at `first`.
+    pub fn verify_from(&self, row: &Row, first: usize) -> Result<Record, CatalogError> {
+        let values = self.values_from(row, first)?;
         let checksum = self.checksum(&values);
-        if row.int(self.columns.len())? == i64::from(checksum) {
+        if row.int(first + self.columns.len())? == i64::from(checksum) {
             Ok(Record {
                 table: self.name,
                 values,

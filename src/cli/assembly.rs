@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::api::admission::Admission;
@@ -12,6 +13,7 @@ use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
+use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::assemble::Stores;
@@ -26,8 +28,11 @@ use crate::model::meters::CommitMeters;
 use crate::model::registry::Registry;
 use crate::people::annotations::Annotations;
 use crate::people::documents::Documents;
+use crate::people::files::{FileSettings, Files};
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
+use crate::people::sharing::Sharing;
+use crate::people::sharing::access_log::AccessLog;
 use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
@@ -35,6 +40,7 @@ use crate::query::places::geocoder::Geocoder;
 use crate::query::places::geocoder::offline::Offline;
 use crate::query::places::geocoder::service::Service;
 use crate::query::records::Archive;
+use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
@@ -65,6 +71,8 @@ pub struct Assembly {
     pub snapshots: Snapshots,
     pub files: PieceFiles,
     pub committing: JoinHandle<()>,
+    /// Writes the access log.
+    pub logging: JoinHandle<()>,
     /// Where plans run; to be shut down last.
     pub computing: Runtime,
     /// Where plans spill to; to be removed when none runs any more.
@@ -78,6 +86,7 @@ pub struct Foundations {
     pub objects: ObjectStorage,
     pub verifier: Verifier,
     pub minter: Option<Minter>,
+    pub tickets: Tickets,
     pub readiness: Box<dyn Readiness>,
 }
 
@@ -88,6 +97,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         objects,
         verifier,
         minter,
+        tickets,
         readiness,
     } = foundations;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
@@ -136,8 +146,18 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         }
         None => Arc::new(Offline::default()),
     };
+    let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
+    let sharing = Sharing::new(
+        catalog.clone(),
+        Arc::clone(&clock),
+        Arc::clone(&ids),
+        log,
+        settings.limits,
+    );
+    let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let limits = settings.limits;
+    let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
     let app = Arc::new(App {
         verifier,
         minter,
@@ -155,6 +175,9 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         ),
         tags: Tags::new(documents.clone(), limits.tags),
         reflections: Reflections::new(documents, limits.reflections),
+        files: kept_files,
+        tickets,
+        uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),
@@ -176,7 +199,8 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         engine,
         clock,
         ids,
-        grants: Grants::each_to_their_own(),
+        grants,
+        sharing,
         metrics,
         readiness,
         geocoder,
@@ -188,9 +212,38 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         snapshots,
         files,
         committing,
+        logging,
         computing,
         spill,
     })
+}
+
+/// The files that people keep.
+fn kept_files(
+    settings: &Settings,
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+) -> Files {
+    let contents = Contents::new(
+        catalog.clone(),
+        objects.clone(),
+        Arc::clone(clock),
+        Arc::clone(ids),
+    );
+    let file_settings = FileSettings {
+        limits: settings.limits,
+        upload_lifetime: settings.files.upload_lifetime,
+        scanned: settings.files.clamd.is_some(),
+    };
+    Files::new(
+        catalog.clone(),
+        contents,
+        Arc::clone(clock),
+        Arc::clone(ids),
+        file_settings,
+    )
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
@@ -15,12 +16,15 @@ use crate::auth::jwks::Jwks;
 use crate::auth::keys::SigningKey;
 use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::settings::Provider;
+use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
+use crate::people::files::scan::Scanning;
 use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
+use crate::upkeep::lease::Leases;
 use crate::upkeep::{Upkeep, UpkeepStores};
 
 use super::assembly::{Assembly, Foundations, assemble};
@@ -68,6 +72,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     let foundations = Foundations {
         verifier: verifier(&settings, &clock)?,
         minter: minter(&settings)?,
+        tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
         readiness: Box::new(Dependencies {
             catalog: catalog.clone(),
             objects: objects.clone(),
@@ -102,6 +107,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         stop_upkeep.clone(),
         assembly.computing.handle(),
     );
+    let scanning = scanning(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
     let mut broken = None;
@@ -134,6 +140,16 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
             upkeep.abort();
         }
     }
+    if let Some(mut scanning) = scanning {
+        match tokio::time::timeout(limit, &mut scanning).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the scanning of files failed"),
+            Err(_) => {
+                tracing::warn!("the scanning of files did not end in time and is dropped");
+                scanning.abort();
+            }
+        }
+    }
     close(assembly, limit).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
@@ -144,9 +160,18 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     Ok(())
 }
 
+/// Has files looked through for harm, where somebody does that.
+fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let scanner = settings.files.clamd.clone()?;
+    let app = &assembly.app;
+    let leases = Leases::new(assembly.catalog.clone(), app.ids.next().to_string());
+    let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
+    Some(tokio::spawn(work))
+}
+
 /// Ends what works in the background, after the last request, and waits for none of it longer than `limit`.
 async fn close(assembly: Assembly, limit: Duration) {
-    // The committing task ends when nobody can reach its queue any more.
+    // These tasks end when nobody can reach their queues any more.
     drop(assembly.app);
     let mut committing = assembly.committing;
     match tokio::time::timeout(limit, &mut committing).await {
@@ -155,6 +180,15 @@ async fn close(assembly: Assembly, limit: Duration) {
         Err(_) => {
             tracing::warn!("writes were still being committed when time ran out");
             committing.abort();
+        }
+    }
+    let mut logging = assembly.logging;
+    match tokio::time::timeout(limit, &mut logging).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "the task of the access log failed"),
+        Err(_) => {
+            tracing::warn!("the access log was still being written when time ran out");
+            logging.abort();
         }
     }
     if tokio::time::timeout(limit, assembly.catalog.close())

@@ -58,6 +58,20 @@ impl Windows {
         Self::new(self.0.iter().filter_map(cut))
     }
 
+    /// Whether one of them covers the whole of `range`.
+    #[must_use]
+    pub fn cover(&self, range: TimeRange) -> bool {
+        self.0
+            .iter()
+            .any(|window| window.start() <= range.start() && range.end() <= window.end())
+    }
+
+    /// Whether they cover all that `others` cover.
+    #[must_use]
+    pub fn cover_all(&self, others: &Self) -> bool {
+        others.0.iter().all(|other| self.cover(*other))
+    }
+
     /// Whether a moment lies in one of them.
     #[must_use]
     pub fn contain(&self, moment: Instant) -> bool {
@@ -74,19 +88,63 @@ pub struct ReadPermit<Authority> {
     owner: PersonId,
     data_type: TypeId,
     windows: Windows,
+    /// Another person who reads. Such a reader sees less: see [`ReadPermit::shared`].
+    reader: Option<SharedWith>,
     given_by: PhantomData<fn() -> Authority>,
 }
 
+/// Somebody who reads what another person shares.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SharedWith {
+    pub reader: PersonId,
+    /// Where rows are cut: all that was granted. What is asked for may be narrower.
+    pub edges: Windows,
+}
+
 impl<Authority> ReadPermit<Authority> {
-    /// A permit given by `_authority`. Holding the authority is what entitles to decide.
+    /// A permit for the owner of the rows, given by `_authority`. Holding the authority is what entitles to
+    /// decide.
     #[must_use]
     pub fn given(_authority: &Authority, owner: PersonId, data_type: TypeId, windows: Windows) -> Self {
         Self {
             owner,
             data_type,
             windows,
+            reader: None,
             given_by: PhantomData,
         }
+    }
+
+    /// A permit for somebody else. Rows are cut to the windows, and what names devices, applications and tags
+    /// of the owner is left out.
+    #[must_use]
+    pub fn shared(
+        _authority: &Authority,
+        reader: PersonId,
+        owner: PersonId,
+        data_type: TypeId,
+        windows: Windows,
+    ) -> Self {
+        let edges = windows.clone();
+        Self {
+            owner,
+            data_type,
+            windows,
+            reader: Some(SharedWith { reader, edges }),
+            given_by: PhantomData,
+        }
+    }
+
+    /// Whether the reader owns the rows, and may see them as they were recorded.
+    #[must_use]
+    pub const fn is_own(&self) -> bool {
+        self.reader.is_none()
+    }
+
+    /// The reader, if it is not the owner, and where rows are cut for them.
+    #[must_use]
+    pub const fn shared_with(&self) -> Option<&SharedWith> {
+        self.reader.as_ref()
     }
 
     #[must_use]
@@ -94,13 +152,15 @@ impl<Authority> ReadPermit<Authority> {
         self.owner
     }
 
-    /// The same permission for less time.
+    /// The same permission for less time. Rows that reach out of `range` are selected as any others are, and
+    /// cut where they were cut before.
     #[must_use]
     pub fn within(&self, range: TimeRange) -> Self {
         Self {
             owner: self.owner,
             data_type: self.data_type.clone(),
             windows: self.windows.within(range),
+            reader: self.reader.clone(),
             given_by: PhantomData,
         }
     }
@@ -123,6 +183,7 @@ impl<Authority> fmt::Debug for ReadPermit<Authority> {
             .field("owner", &self.owner)
             .field("data_type", &self.data_type)
             .field("windows", &self.windows)
+            .field("reader", &self.reader)
             .finish()
     }
 }
@@ -131,6 +192,7 @@ impl<Authority> fmt::Debug for ReadPermit<Authority> {
 pub struct ListPermit<Authority> {
     owner: PersonId,
     visible: Visible,
+    is_own: bool,
     given_by: PhantomData<fn() -> Authority>,
 }
 
@@ -139,17 +201,56 @@ pub struct ListPermit<Authority> {
 pub enum Visible {
     /// Every type, in these windows.
     EveryType(Windows),
+    /// What each of these shows; together where several show the same.
+    Granted(Vec<Opening>),
+}
+
+/// What one grant lets a listing show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// These types and all that is defined upon them; `None` is every type.
+    pub types: Option<Vec<TypeId>>,
+    pub windows: Windows,
+}
+
+impl Opening {
+    #[must_use]
+    pub fn shows(&self, data_type: &TypeId) -> bool {
+        self.types.as_ref().is_none_or(|types| {
+            types
+                .iter()
+                .any(|shown| shown == data_type || shown.as_str() == data_type.base())
+        })
+    }
 }
 
 impl<Authority> ListPermit<Authority> {
-    /// A permit given by `_authority`.
+    /// A permit for the owner, given by `_authority`.
     #[must_use]
     pub fn given(_authority: &Authority, owner: PersonId, visible: Visible) -> Self {
         Self {
             owner,
             visible,
+            is_own: true,
             given_by: PhantomData,
         }
+    }
+
+    /// A permit for somebody else: what reaches out of a window counts with the part inside.
+    #[must_use]
+    pub fn shared(_authority: &Authority, owner: PersonId, visible: Visible) -> Self {
+        Self {
+            owner,
+            visible,
+            is_own: false,
+            given_by: PhantomData,
+        }
+    }
+
+    /// Whether the reader is the owner.
+    #[must_use]
+    pub const fn is_own(&self) -> bool {
+        self.is_own
     }
 
     #[must_use]
@@ -159,9 +260,19 @@ impl<Authority> ListPermit<Authority> {
 
     /// Where rows of `data_type` may be counted; `None` when its existence is not to be told.
     #[must_use]
-    pub const fn windows_of(&self, _data_type: &TypeId) -> Option<&Windows> {
+    pub fn windows_of(&self, data_type: &TypeId) -> Option<Windows> {
         match &self.visible {
-            Visible::EveryType(windows) => Some(windows),
+            Visible::EveryType(windows) => Some(windows.clone()),
+            Visible::Granted(openings) => {
+                let mut shown = openings
+                    .iter()
+                    .filter(|opening| opening.shows(data_type))
+                    .peekable();
+                shown.peek()?;
+                Some(Windows::new(
+                    shown.flat_map(|opening| opening.windows.as_slice().iter().copied()),
+                ))
+            }
         }
     }
 }
@@ -172,6 +283,7 @@ impl<Authority> fmt::Debug for ListPermit<Authority> {
             .debug_struct("ListPermit")
             .field("owner", &self.owner)
             .field("visible", &self.visible)
+            .field("is_own", &self.is_own)
             .finish()
     }
 }
@@ -205,6 +317,28 @@ mod tests {
         );
         assert!(windows.within(range(10, 20)).is_empty());
         assert_eq!(windows.within(range(-5, 50)), windows);
+    }
+
+    #[test]
+    fn rule_9_2c_a_narrower_question_does_not_move_where_rows_are_cut() {
+        let (reader, owner) = (
+            PersonId(uuid::Uuid::from_u128(1)),
+            PersonId(uuid::Uuid::from_u128(2)),
+        );
+        let windows = Windows::new([range(0, 10), range(20, 30)]);
+        let permit = ReadPermit::shared(&(), reader, owner, TypeId::new("HeartRate"), windows.clone());
+        let narrower = permit.within(range(5, 25));
+        assert!(!narrower.is_own());
+        assert_eq!(narrower.windows().as_slice(), [range(5, 10), range(20, 25)]);
+        assert_eq!(
+            narrower.shared_with(),
+            Some(&SharedWith {
+                reader,
+                edges: windows
+            })
+        );
+        let own = ReadPermit::given(&(), owner, TypeId::new("HeartRate"), narrower.windows().clone());
+        assert!(own.is_own() && own.shared_with().is_none());
     }
 
     #[test]

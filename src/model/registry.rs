@@ -205,6 +205,24 @@ pub struct Layout {
     pub aliases: Vec<(String, String)>,
     /// What becomes of members the schema does not declare. They are stored in `extras` either way.
     pub undeclared: Undeclared,
+    /// Stored columns, and members of such as `column.member`, that nobody but the owner sees: they name
+    /// devices, applications, accounts and tags.
+    pub private: Vec<String>,
+    /// Stored columns that are as true of a part of a record as of the whole.
+    pub throughout: Vec<String>,
+}
+
+impl Layout {
+    /// Whether a field, named as in a condition, is for the owner alone. A structure with members that are is
+    /// not.
+    #[must_use]
+    pub fn is_private(&self, field: &str) -> bool {
+        self.private.iter().any(|private| {
+            field
+                .strip_prefix(private.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    }
 }
 
 /// Where an answer shows the members that the schema does not declare.

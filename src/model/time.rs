@@ -152,6 +152,12 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
+    /// All time that can be written.
+    pub const ALWAYS: Self = Self {
+        start: Instant::MIN,
+        end: Instant::MAX,
+    };
+
     /// The range, unless it is inverted.
     #[must_use]
     pub fn new(start: Instant, end: Instant) -> Option<Self> {

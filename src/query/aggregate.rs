@@ -7,6 +7,7 @@
 mod amounts;
 mod from_cells;
 mod groups;
+pub mod over_people;
 mod period;
 
 use std::collections::BTreeSet;
@@ -45,12 +46,14 @@ use crate::store::snapshot::Snapshot;
 
 use super::definitions;
 use super::filter::{Condition, FilterError};
-use super::records::{Archive, Order, Prepared, QueryError, Source, bind_all};
+use super::records::{Archive, Order, Prepared, QueryError, Scope, Source, bind_all, refuse_private};
+use super::shared::Lengths;
 use super::together::{align, common_schema};
 
+pub(in crate::query) use amounts::are_spread;
 use groups::GroupLimitExec;
 pub use groups::{MAX_GROUP_FIELDS, MAX_GROUPS};
-use period::{PeriodStart, SeenPart};
+use period::PeriodStart;
 
 const TIME: &str = "time";
 /// The column in which records hold what is measured.
@@ -73,8 +76,6 @@ pub struct AggregateSpec {
     pub group: Vec<String>,
     /// Which way the periods run; groups always ascend.
     pub order: Order,
-    /// A record that begins before it may be seen counts from when it is first seen.
-    pub clipped: bool,
     /// By metric, the sources that the person put before all others, best first.
     pub chosen_sources: Vec<(TypeId, Vec<Uuid>)>,
 }
@@ -192,6 +193,7 @@ impl<Authority> Archive<Authority> {
         spec: &AggregateSpec,
     ) -> Result<Prepared, QueryError> {
         groups::check(&spec.group, sources, &spec.computed())?;
+        refuse_private(permit, &spec.conditions, &spec.group, sources)?;
         if let AggregateMeasure::Values(_) = &spec.measure
             && let Some(source) = sources
                 .iter()
@@ -231,6 +233,7 @@ impl<Authority> Archive<Authority> {
                 plan,
                 schema,
                 versions,
+                scope: Scope::of([permit]),
             });
         }
         let mut plans = Vec::with_capacity(bound.len());
@@ -253,6 +256,7 @@ impl<Authority> Archive<Authority> {
             plan,
             schema,
             versions,
+            scope: Scope::of([permit]),
         })
     }
 
@@ -263,24 +267,17 @@ impl<Authority> Archive<Authority> {
         asked: &Asked<'_, Authority>,
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
-        let Asked {
-            spec, source, permit, ..
-        } = asked;
+        let Asked { spec, source, .. } = asked;
         let amounts = amounts::are_summed(source, spec);
         if amounts && !spec.measures() {
             return Ok(None);
         }
-        let rows = self.rows_of(asked, &[VALUE])?;
-        let seen = spec.clipped.then(|| permit.windows());
-        let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone, seen.cloned()));
+        let rows = self.rows_of(asked, &[VALUE], Lengths::Forgotten)?;
+        let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone));
         let mut columns = vec![(TIME.to_owned(), period.call(vec![col("start_time")]))];
         columns.extend(groups::values_of(&spec.group, source));
         if spec.measures() || spec.sums() {
-            let mut value = number_in(VALUE, source)?;
-            if let Some(windows) = seen.filter(|_| amounts::are_spread(source)) {
-                let part = ScalarUDF::new_from_impl(SeenPart::new(windows.clone()));
-                value = part.call(vec![value, col("start_time"), col("end_time")]);
-            }
+            let value = number_in(VALUE, source)?;
             if spec.sums() {
                 let summed = if amounts {
                     lit(ScalarValue::Float64(None))
@@ -316,6 +313,7 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: &Asked<'_, Authority>,
         columns: &[&str],
+        lengths: Lengths,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Asked {
             permit,
@@ -338,9 +336,9 @@ impl<Authority> Archive<Authority> {
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let rows = if names.contains(&"id") {
-            self.stored(permit, source, snapshot, &names)?
+            self.stored(permit, source, snapshot, &names, lengths)?
         } else {
-            self.stored_without_ids(permit, source, snapshot, &names)?
+            self.stored_without_ids(permit, source, snapshot, &names, lengths)?
         };
         let Some(condition) = condition else {
             return Ok(rows);

@@ -1,13 +1,18 @@
 //! What there is of each type inside a range, from what the catalogue knows of whole pieces where that is
 //! exact, and from the rows where it is not.
 
-use crate::model::permit::ListPermit;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+
+use crate::model::permit::{ListPermit, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::records::{Archive, QueryError, Summary, summarise};
 use super::scan::{Scan, key_schema};
+use super::shared;
 
 /// The records of one type in a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +41,15 @@ impl<Authority> Archive<Authority> {
             .collect();
         types.sort_unstable();
         let snapshots = self.snapshots.get(permit.owner(), &types).await?;
+        let edges = if permit.is_own() { Edges::Open } else { Edges::Cut };
         let mut available = Vec::new();
         for snapshot in snapshots {
             let windows = permit
                 .windows_of(&snapshot.data_type)
                 .map(|windows| windows.as_slice().to_vec())
                 .unwrap_or_default();
-            let mut found = Summary::default();
-            for window in windows.into_iter().filter_map(|window| overlap(window, range)) {
-                found = found.and(self.inside(&snapshot, window).await?);
-            }
+            let seen = Windows::new(windows.into_iter().filter_map(|window| overlap(window, range)));
+            let found = self.inside(&snapshot, &seen, edges).await?;
             if let Summary {
                 records,
                 first_start: Some(first_start),
@@ -64,11 +68,22 @@ impl<Authority> Archive<Authority> {
         Ok(available)
     }
 
-    pub(super) async fn inside(&self, snapshot: &Snapshot, window: TimeRange) -> Result<Summary, QueryError> {
+    /// The records inside `windows`; of the owner's, who has one window, each counts once.
+    pub(super) async fn inside(
+        &self,
+        snapshot: &Snapshot,
+        windows: &Windows,
+        edges: Edges,
+    ) -> Result<Summary, QueryError> {
+        // Days of a zone lie elsewhere than the times by which they were recorded.
+        let by_times = shared::extent_fields(&snapshot.data_type).is_empty();
         let whole = |piece: &&SnapshotPiece| {
-            piece.dead.is_empty()
-                && window.start() <= piece.bounds.min_start
-                && piece.bounds.max_start < window.end()
+            let bounds = piece.bounds;
+            let in_one = |window: &TimeRange| {
+                let ends_inside = edges == Edges::Open || (by_times && bounds.max_end <= window.end());
+                window.start() <= bounds.min_start && bounds.max_start < window.end() && ends_inside
+            };
+            piece.dead.is_empty() && windows.as_slice().iter().any(in_one)
         };
         let (known, others): (Vec<&SnapshotPiece>, Vec<&SnapshotPiece>) =
             snapshot.pieces.iter().partition(whole);
@@ -86,19 +101,42 @@ impl<Authority> Archive<Authority> {
                 pieces: others.into_iter().cloned().collect(),
                 ..snapshot.clone()
             };
-            let storage = key_schema();
+            let storage = match edges {
+                Edges::Open => key_schema(),
+                Edges::Cut => with_extents(&key_schema(), &snapshot.data_type),
+            };
             let scan = Scan {
                 snapshot: &rest,
                 storage: &storage,
                 columns: (0..storage.fields().len()).collect(),
-                windows: &[window],
+                windows: &shared::few(windows.as_slice()),
                 begins: None,
             };
             let plan = scan.plan(&self.reader, &self.objects)?;
+            let plan = match edges {
+                Edges::Open => plan,
+                Edges::Cut => shared::cut_keys(plan, &snapshot.data_type, windows)?,
+            };
             summary = summary.and(summarise(&self.engine, plan).await?);
         }
         Ok(summary)
     }
+}
+
+/// What of a record counts that reaches out of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edges {
+    /// All of it.
+    Open,
+    /// The part inside.
+    Cut,
+}
+
+/// `keys` with the columns that say when records of a type take place.
+fn with_extents(keys: &SchemaRef, data_type: &TypeId) -> SchemaRef {
+    let mut fields = keys.fields().to_vec();
+    fields.extend(shared::extent_fields(data_type).into_iter().map(Arc::new));
+    Arc::new(Schema::new(fields))
 }
 
 fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {

@@ -57,6 +57,8 @@ pub enum FilterError {
         operator: &'static str,
         holds: &'static str,
     },
+    #[error("`{field}` of {data_type} is for its owner alone")]
+    Private { field: String, data_type: String },
     #[error("`{pattern}` is no regular expression that can be used here: {reason}")]
     Pattern { pattern: String, reason: String },
 }
@@ -81,6 +83,9 @@ pub enum Comparison {
     Contains,
     /// As a selector's labels are compared.
     Label(LabelComparison),
+    /// Equal, and part of what the type is: nobody asks for it, and it is no alternative to what is asked for
+    /// of the same field.
+    Belongs,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -111,13 +116,14 @@ impl Comparison {
             Self::Greater => ">",
             Self::Contains => "~",
             Self::Label(comparison) => comparison.symbol(),
+            Self::Belongs => "=",
         }
     }
 
     /// Whether it asks for equal values (true) or unequal ones (false), if for either.
     const fn tells_equal(self) -> Option<bool> {
         match self {
-            Self::Equal | Self::Label(LabelComparison::Equal) => Some(true),
+            Self::Equal | Self::Belongs | Self::Label(LabelComparison::Equal) => Some(true),
             Self::NotEqual | Self::Label(LabelComparison::NotEqual) => Some(false),
             _ => None,
         }
@@ -125,7 +131,7 @@ impl Comparison {
 
     const fn operator(self) -> Operator {
         match self {
-            Self::Equal | Self::Contains | Self::Label(_) => Operator::Eq,
+            Self::Equal | Self::Belongs | Self::Contains | Self::Label(_) => Operator::Eq,
             Self::NotEqual => Operator::NotEq,
             Self::LessOrEqual => Operator::LtEq,
             Self::GreaterOrEqual => Operator::GtEq,
@@ -227,6 +233,27 @@ pub fn bind_each(conditions: &[Condition], types: &[&DataType]) -> Result<Vec<Bo
         .iter()
         .map(|data_type| bind(conditions, data_type))
         .collect())
+}
+
+/// Refuses conditions and groups by fields that are for the owner alone, for somebody else.
+pub fn refuse_private<'a, Types: Iterator<Item = &'a DataType>>(
+    conditions: &[Condition],
+    group: &[String],
+    types: impl Fn() -> Types,
+) -> Result<(), FilterError> {
+    let asked = conditions
+        .iter()
+        .filter(|condition| condition.operator != Comparison::Belongs)
+        .map(|condition| &condition.field);
+    for field in asked.chain(group) {
+        if let Some(data_type) = types().find(|data_type| data_type.layout.is_private(field)) {
+            return Err(FilterError::Private {
+                field: field.clone(),
+                data_type: data_type.id.as_str().to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// What conditions that were found to be good come to on the rows of `data_type`.

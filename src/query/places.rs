@@ -31,8 +31,9 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
-use super::records::{Archive, QueryError, Source};
+use super::records::{Archive, QueryError, Scope, Source};
 use super::scan::{KEY_COLUMNS, Scan};
+use super::shared::Lengths;
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
 pub const PLATFORM_VISITS: &str = "PlatformLocationVisit";
@@ -123,6 +124,10 @@ impl<Authority> Pinned<'_, Authority> {
         }
     }
 
+    fn scope(&self) -> Scope {
+        Scope::of([&self.granted.permit])
+    }
+
     fn version(&self) -> (TypeId, i64) {
         (self.granted.source.partition.clone(), self.snapshot.version)
     }
@@ -180,8 +185,15 @@ impl<Authority> Archive<Authority> {
             windows,
             begins: None,
         };
-        Ok(scan.plan(&self.reader, &self.objects)?)
+        let Granted { permit, source } = pinned.granted;
+        Ok(self.seen(permit, &source.data_type, scan, Lengths::Forgotten)?)
     }
+}
+
+/// The part of a visit that is known, in microseconds since 1970, given an arrival and a departure that may
+/// be sentinels.
+pub(in crate::query) fn known_part(arrival: i64, departure: i64) -> Option<(i64, i64)> {
+    visits::Visit::known(arrival, departure)
 }
 
 fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {

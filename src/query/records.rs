@@ -23,7 +23,7 @@ use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
 
 use crate::catalog::Catalog;
-use crate::model::permit::ReadPermit;
+use crate::model::permit::{ReadPermit, SharedWith, Windows};
 use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::store::StoreError;
@@ -40,7 +40,8 @@ use super::grown;
 use super::in_turn::InTurnExec;
 use super::partials::Partials;
 use super::scan::{KEY_COLUMNS, Scan};
-use super::shape::{self, IdForm};
+use super::shape::{self, IdForm, Sees};
+use super::shared::Lengths;
 use super::together::{align, common_schema};
 
 /// The stored column of members that a type's schema does not declare.
@@ -115,8 +116,32 @@ pub enum QueryError {
 pub struct Prepared {
     pub plan: Arc<dyn ExecutionPlan>,
     pub schema: SchemaRef,
-    /// The versions of all that would be read; the same versions give the same answer.
+    /// The versions of all that would be read; the same versions give the same answer to the same reader.
     pub versions: Vec<(TypeId, i64)>,
+    pub scope: Scope,
+}
+
+/// Who else than the owner reads, and what they may see: nothing where the owner reads. Answers of equal scope
+/// are answers to the same reader through the same windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope(Vec<(TypeId, SharedWith, Windows)>);
+
+impl Scope {
+    pub(super) fn of<'a, Authority: 'a>(
+        permits: impl IntoIterator<Item = &'a ReadPermit<Authority>>,
+    ) -> Self {
+        let shared = |permit: &'a ReadPermit<Authority>| {
+            let shared = permit.shared_with()?.clone();
+            Some((permit.data_type().clone(), shared, permit.windows().clone()))
+        };
+        Self(permits.into_iter().filter_map(shared).collect())
+    }
+
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
 }
 
 /// A stored partition with the type that its rows have now.
@@ -174,6 +199,7 @@ impl<Authority> Archive<Authority> {
         spec: &RecordsSpec,
     ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
+        let sees = Sees::through(permit);
         let versions = selected
             .iter()
             .map(|one| (one.source.partition.clone(), one.snapshot.version))
@@ -197,7 +223,7 @@ impl<Authority> Archive<Authority> {
                 Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, spec.limit)),
                 None => plan,
             };
-            plans.push(shape::project(plan, layout, spec.ids)?);
+            plans.push(shape::project(plan, layout, spec.ids, sees)?);
         }
         let plan = together(plans, spec)?;
         let spread = sources
@@ -212,6 +238,7 @@ impl<Authority> Archive<Authority> {
             plan,
             schema,
             versions,
+            scope: Scope::of([permit]),
         })
     }
 
@@ -252,6 +279,7 @@ impl<Authority> Archive<Authority> {
         sources: &'a [Source],
         conditions: &[Condition],
     ) -> Result<Vec<Selected<'a>>, QueryError> {
+        refuse_private(permit, conditions, &[], sources)?;
         let bound = bind_all(sources, conditions)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
@@ -295,7 +323,7 @@ impl<Authority> Archive<Authority> {
         } = selected;
         let layout = &source.data_type.layout;
         let mut columns = match wanted {
-            Columns::Shown => shape::stored_columns(layout),
+            Columns::Shown => shape::stored_columns(layout, Sees::through(permit)),
             Columns::Key => Vec::new(),
         };
         columns.extend(
@@ -320,7 +348,7 @@ impl<Authority> Archive<Authority> {
             begins,
         };
         let plan = grown::filled(
-            scan.plan(&self.reader, &self.objects)?,
+            self.seen(permit, &source.data_type, scan, Lengths::Forgotten)?,
             &source.data_type,
             &columns,
         )?;
@@ -392,6 +420,20 @@ pub(super) async fn summarise(
         });
     }
     Ok(summary)
+}
+
+/// What is for the owner alone is nothing that others can ask by.
+pub(super) fn refuse_private<Authority>(
+    permit: &ReadPermit<Authority>,
+    conditions: &[Condition],
+    group: &[String],
+    sources: &[Source],
+) -> Result<(), FilterError> {
+    if permit.is_own() {
+        return Ok(());
+    }
+    let types = || sources.iter().map(|source| source.data_type.as_ref());
+    filter::refuse_private(conditions, group, types)
 }
 
 /// The conditions of every source that can have rows that meet them.

@@ -3,6 +3,8 @@
 //! The layout of a type says which columns an answer shows and where each comes from; this turns that into a
 //! projection. Knows layouts and physical expressions; knows nothing of rows or files.
 
+mod shown;
+
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
@@ -16,10 +18,10 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::model::permit::ReadPermit;
 use crate::model::registry::{Layout, ReadFrom};
 
-mod shown;
-
+use super::shared::private;
 use shown::{ExtrasWith, VersionLists};
 
 /// The stored column of members that a type's schema does not declare.
@@ -32,13 +34,33 @@ pub enum IdForm {
     Text,
 }
 
+/// Whose eyes an answer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    Everything,
+    /// Somebody else than the owner: what names devices, applications and tags is left out.
+    Public,
+}
+
+impl Sees {
+    #[must_use]
+    pub const fn through<Authority>(permit: &ReadPermit<Authority>) -> Self {
+        if permit.is_own() {
+            Self::Everything
+        } else {
+            Self::Public
+        }
+    }
+}
+
 /// The stored columns that an answer of this layout is made from.
 #[must_use]
-pub fn stored_columns(layout: &Layout) -> Vec<usize> {
+pub fn stored_columns(layout: &Layout, sees: Sees) -> Vec<usize> {
     let mut needed: Vec<usize> = layout
         .read
         .iter()
         .flat_map(|column| names_of(&column.from))
+        .filter(|name| sees == Sees::Everything || private::is_needed(layout, name))
         .filter_map(|name| layout.storage.index_of(name).ok())
         .collect();
     needed.sort_unstable();
@@ -65,19 +87,42 @@ pub fn project(
     input: Arc<dyn ExecutionPlan>,
     layout: &Layout,
     ids: IdForm,
+    sees: Sees,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = input.schema();
     let expressions = layout
         .read
         .iter()
         .map(|column| {
+            let expr = match &column.from {
+                from if sees == Sees::Public => public(from, layout, &schema, ids)?,
+                from => expression(from, &schema, ids)?,
+            };
             Ok(ProjectionExpr {
-                expr: expression(&column.from, &schema, ids)?,
+                expr,
                 alias: column.name.clone(),
             })
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(ProjectionExec::try_new(expressions, input)?))
+}
+
+/// The same for somebody else than the owner.
+fn public(
+    from: &ReadFrom,
+    layout: &Layout,
+    schema: &SchemaRef,
+    ids: IdForm,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    match from {
+        ReadFrom::Column(name) => private::public(layout, name, schema),
+        ReadFrom::Extras { .. } => private::public(layout, EXTRAS, schema),
+        ReadFrom::Versions { column, members } => {
+            let function = ScalarUDF::new_from_impl(VersionLists::new(members));
+            call(function, vec![private::public(layout, column, schema)?], schema)
+        }
+        from => expression(from, schema, ids),
+    }
 }
 
 fn expression(from: &ReadFrom, schema: &SchemaRef, ids: IdForm) -> Result<Arc<dyn PhysicalExpr>> {

@@ -30,7 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
-use super::records::{Archive, Prepared, QueryError, Source};
+use super::records::{Archive, Prepared, QueryError, Scope, Source};
 use super::series::SeriesSource;
 use attached::{Attached, AttachedExec};
 use operator::SleepExec;
@@ -42,7 +42,7 @@ pub use stages::StageTable;
 impl<Authority> Archive<Authority> {
     /// The answer to a question about sleep. `source` is where stages of sleep are stored, `permit` what of
     /// it may be seen: the range that is asked for, or, where nothing is clipped, as far beyond it as a cycle
-    /// may reach.
+    /// may reach. What another person may see is always clipped, and never names sources.
     pub async fn sleep(
         &self,
         permit: &ReadPermit<Authority>,
@@ -57,12 +57,18 @@ impl<Authority> Archive<Authority> {
         } else {
             &["value"]
         };
-        let input = self.stored(permit, source, &snapshot, columns)?;
+        let input = self.stored_uncut(permit, source, &snapshot, columns)?;
+        let (question, names) = if permit.is_own() {
+            (question, names)
+        } else {
+            (question.clipped(), None)
+        };
         let plan = SleepExec::new(input, question, permit.windows(), Arc::clone(stages), names);
         Ok(Prepared {
             schema: plan.schema(),
             plan: Arc::new(plan),
             versions: vec![(source.partition.clone(), snapshot.version)],
+            scope: Scope::of([permit]),
         })
     }
 
@@ -88,7 +94,12 @@ impl<Authority> Archive<Authority> {
         let missing =
             || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
         let slept = snapshots.next().ok_or_else(missing)?;
-        let input = self.stored(permit, source, &slept, &["value"])?;
+        let input = self.stored_uncut(permit, source, &slept, &["value"])?;
+        let spec = CyclesSpec {
+            clip: spec.clip || !permit.is_own(),
+            ..spec
+        };
+        let scope = Scope::of(std::iter::once(permit).chain(metrics.iter().map(|metric| metric.permit)));
         let cycles = SleepExec::new(
             input,
             Question::Cycles(spec),
@@ -111,6 +122,7 @@ impl<Authority> Archive<Authority> {
             schema: plan.schema(),
             plan: Arc::new(plan),
             versions,
+            scope,
         })
     }
 
@@ -123,7 +135,7 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
         stages: &Arc<StageTable>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let input = self.stored(permit, source, snapshot, &["value"])?;
+        let input = self.stored_uncut(permit, source, snapshot, &["value"])?;
         let plan = SleepExec::new(
             input,
             Question::Resolved,

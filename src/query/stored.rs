@@ -12,6 +12,7 @@ use crate::store::snapshot::Snapshot;
 use super::definitions;
 use super::records::{Archive, QueryError, Source};
 use super::scan::{KEY_COLUMNS, Scan};
+use super::shared::{Lengths, few};
 
 impl<Authority> Archive<Authority> {
     /// The rows that `permit` lets be seen, as of `snapshot`: the key columns and `columns`, in the stored
@@ -23,8 +24,27 @@ impl<Authority> Archive<Authority> {
         source: &Source,
         snapshot: &Snapshot,
         columns: &[&str],
+        lengths: Lengths,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        self.stored_columns(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns))
+        let scan = scan(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns));
+        let rows = self.seen(permit, &source.data_type, scan, lengths)?;
+        Ok(definitions::laid_over(rows, source)?)
+    }
+
+    /// The same rows as they were recorded, whoever reads. What is made of them is to be cut to the windows.
+    pub(super) fn stored_uncut(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Snapshot,
+        columns: &[&str],
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let windows = few(permit.windows().as_slice());
+        let scan = Scan {
+            windows: &windows,
+            ..scan(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns))
+        };
+        Ok(scan.plan(&self.reader, &self.objects)?)
     }
 
     /// The same without ids, where nothing depends on the order of records that start and end together. The
@@ -35,34 +55,31 @@ impl<Authority> Archive<Authority> {
         source: &Source,
         snapshot: &Snapshot,
         columns: &[&str],
+        lengths: Lengths,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         if snapshot.pieces.iter().any(|piece| !piece.dead.is_empty()) {
-            return self.stored(permit, source, snapshot, columns);
+            return self.stored(permit, source, snapshot, columns, lengths);
         }
         let key = KEY_COLUMNS.iter().filter(|name| **name != "id");
-        self.stored_columns(permit, source, snapshot, key.chain(columns))
+        let scan = scan(permit, source, snapshot, key.chain(columns));
+        let rows = self.seen(permit, &source.data_type, scan, lengths)?;
+        Ok(definitions::laid_over(rows, source)?)
     }
+}
 
-    fn stored_columns<'c>(
-        &self,
-        permit: &ReadPermit<Authority>,
-        source: &Source,
-        snapshot: &Snapshot,
-        columns: impl Iterator<Item = &'c &'c str>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let storage = &source.data_type.layout.storage;
-        let mut wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
-        wanted = definitions::needed(source, wanted);
-        let scan = Scan {
-            snapshot,
-            storage,
-            columns: wanted,
-            windows: permit.windows().as_slice(),
-            begins: None,
-        };
-        Ok(definitions::laid_over(
-            scan.plan(&self.reader, &self.objects)?,
-            source,
-        )?)
+fn scan<'a, 'c, Authority>(
+    permit: &'a ReadPermit<Authority>,
+    source: &'a Source,
+    snapshot: &'a Snapshot,
+    columns: impl Iterator<Item = &'c &'c str>,
+) -> Scan<'a> {
+    let storage = &source.data_type.layout.storage;
+    let wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
+    Scan {
+        snapshot,
+        storage,
+        columns: definitions::needed(source, wanted),
+        windows: permit.windows().as_slice(),
+        begins: None,
     }
 }

@@ -12,7 +12,9 @@ use futures::StreamExt as _;
 use crate::catalog::records::Place;
 use crate::catalog::{Catalog, ObjectCursor};
 use crate::model::clock::Clock;
+use crate::model::ids::SystemIds;
 use crate::store::StoreError;
+use crate::store::contents::Contents;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 
 /// What the catalogue and the objects are called in a data directory.
@@ -52,7 +54,17 @@ pub async fn copy(
     for attempt in 1.. {
         catalog.export_to(&file).await?;
         let copy = Catalog::open(&format!("sqlite://{}", file.display()), Arc::clone(&clock)).await?;
-        let outcome = copy_objects(&copy, objects, &target, &mut copied, tell).await;
+        let outcome = async {
+            copy_objects(&copy, objects, &target, &mut copied, tell).await?;
+            let contents = Contents::new(
+                copy.clone(),
+                objects.clone(),
+                Arc::clone(&clock),
+                Arc::new(SystemIds),
+            );
+            copy_files(&copy, &contents, objects, &target, &mut copied).await
+        }
+        .await;
         copy.close().await;
         match outcome {
             Err(StoreError::Missing { .. }) if attempt < ATTEMPTS => remove(&file)?,
@@ -103,6 +115,27 @@ async fn copy_objects(
             }
         }
     }
+}
+
+/// The bytes of everybody's files.
+async fn copy_files(
+    catalog: &Catalog,
+    contents: &Contents,
+    from: &ObjectStorage,
+    to: &ObjectStorage,
+    copied: &mut Copied,
+) -> Result<(), StoreError> {
+    for person in catalog.people().await? {
+        for content in contents.of_person(person.id).await? {
+            for (path, part) in content.objects() {
+                if copy_object(from, to, &path, part.checksum).await? {
+                    copied.objects += 1;
+                    copied.bytes += part.object_bytes();
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Copies an object unless it is there; what is there was verified when it was put there.

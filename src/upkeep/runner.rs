@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::collect;
+use super::collect_files::remove_unnamed_parts;
 use super::compact::{self, Limits, compact};
 use super::flush::{self, flush};
 use super::lease::Leases;
@@ -233,7 +234,8 @@ impl Upkeep {
     pub async fn search_orphans(&self) -> Result<(), StoreError> {
         let work = async {
             collect::remove_remains(&self.stores).await?;
-            collect::remove_orphans(&self.stores).await
+            let parts = remove_unnamed_parts(&self.stores).await?;
+            Ok(parts + collect::remove_orphans(&self.stores).await?)
         };
         let removed = Box::pin(self.leases.alone("orphans", &self.stop, work))
             .await?

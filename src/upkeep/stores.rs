@@ -10,6 +10,7 @@ use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
+use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
@@ -41,6 +42,17 @@ impl UpkeepStores {
     #[must_use]
     pub fn objects(&self) -> &ObjectStorage {
         self.files.objects()
+    }
+
+    /// The bytes of files.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        Contents::new(
+            self.catalog.clone(),
+            self.objects().clone(),
+            Arc::clone(&self.clock),
+            Arc::clone(&self.ids),
+        )
     }
 
     /// The moment that lies `age` back.

@@ -1,13 +1,15 @@
 //! Records by period: `/data/v1alpha1/event/{data_type}/agg/{resolution}` and
 //! `/data/v1alpha1/metric/{data_type}/agg/{resolution}`.
 
+use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Instant as Moment;
 
 use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::Response;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
@@ -15,16 +17,23 @@ use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
+use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::duration::Truncation;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
+use crate::people::types::Named;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
-use crate::query::records::Source;
+use crate::query::records::{Prepared, Source};
 
 use super::records::{Selection, readable, sources_of};
+
+/// Periods that an answer over all participants of a group does not tell, because too few have records in them.
+pub const PERIODS_LEFT_OUT: HeaderName = HeaderName::from_static("x-svc-periods-left-out");
+/// People who must have a part in what is told of a group as a whole.
+const LEAST_PEOPLE: u64 = 5;
 
 /// How long a period is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
@@ -181,15 +190,20 @@ async fn aggregate(
     measure: AggregateMeasure,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.selection.which.owner.unwrap_or_else(|| reader.person());
-    let permit = app
-        .grants
-        .windows(reader, owner, &TypeId::new(asked.data_type), query.range)
-        .await?;
+    let data_type = TypeId::new(asked.data_type);
+    let all_of = query.selection.which.group;
+    let permits = if let Some(group) = all_of {
+        app.grants.members(reader, group, &data_type, query.range).await?
+    } else {
+        let owner = query.selection.which.person(reader)?;
+        let permit = app.grants.windows(reader, owner, &data_type, query.range).await?;
+        vec![permit]
+    };
     let resolution: Resolution = asked
         .resolution
         .parse()
         .map_err(|error: UnknownResolution| invalid(["path", "resolution"], error.to_string()))?;
+    let owner = permits.first().map_or(reader.person(), Readable::owner);
     let named = readable(app, owner, asked.data_type).await?;
     if measure != AggregateMeasure::Count && named.data_type.class != RecordClass::Metric {
         return Err(invalid(
@@ -200,46 +214,110 @@ async fn aggregate(
             ),
         ));
     }
-    let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(app, owner, &named, query.selection.which.conditions).await?;
-    let mut chosen_sources = Vec::new();
-    if matches!(&measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum)) {
-        let preferences = Preferences::of(&app.catalog, owner).await?;
-        let chosen = |source: &Source| {
-            (
-                source.data_type.id.clone(),
-                preferences.chosen_sources(&source.data_type.id),
-            )
-        };
-        chosen_sources.extend(
-            sources
-                .iter()
-                .map(chosen)
-                .filter(|(_, chosen)| !chosen.is_empty()),
-        );
+    if all_of.is_some() && !query.group.is_empty() {
+        return Err(invalid(
+            ["query", "group"],
+            "groups of fields are told of one participant, not of all of them",
+        ));
     }
-    let question = format!(
-        "{owner} {} by {} {} {chosen_sources:?}",
-        asked.data_type, asked.resolution, asked.question
-    );
-    let spec = AggregateSpec {
-        conditions,
-        range: query.range,
+    let ticket = app.queries.enter().await?;
+    let question = Question {
+        app,
+        reader,
+        named: &named,
+        query: &query,
+        measure: &measure,
         periods: resolution.periods(),
-        zone: query.zone,
-        measure,
-        group: query.group,
-        order: query.selection.order,
-        clipped: reader.person() != owner,
-        chosen_sources,
     };
-    let prepared = app.archive.aggregate(&permit, &sources, &spec).await?;
+    let mut text = format!("{} by {} {}", asked.data_type, asked.resolution, asked.question);
+    let mut each = Vec::with_capacity(permits.len());
+    for permit in &permits {
+        let (prepared, chosen_sources) = question.of(permit).await?;
+        let _infallible = write!(text, " {} {chosen_sources:?}", permit.owner());
+        each.push(prepared);
+    }
+    let mut left_out = None;
+    let prepared = match (all_of, each.pop()) {
+        (None, Some(one)) => one,
+        (_, last) => {
+            each.extend(last);
+            if each.is_empty() {
+                // A group without members has an answer without rows, in the same form.
+                let nothing = TimeRange::between(query.range.start(), query.range.start());
+                let own = app
+                    .grants
+                    .windows(reader, reader.person(), &data_type, nothing)
+                    .await?;
+                each.push(question.of(&own).await?.0);
+            }
+            let order = query.selection.order;
+            let over = app
+                .archive
+                .over_people(each, &measure, order, LEAST_PEOPLE)
+                .await?;
+            let over = over.ok_or_else(|| ApiError::internal("nobody was asked"))?;
+            left_out = Some(over.left_out);
+            over.prepared
+        }
+    };
     let request = Request {
         app,
         headers: asked.headers,
-        question: &question,
+        question: &text,
         begun,
         ticket,
     };
-    answer(request, prepared, query.selection.format.method()).await
+    let mut response = answer(request, prepared, query.selection.format.method()).await?;
+    if let Some(left_out) = left_out {
+        response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());
+    }
+    Ok(response)
+}
+
+/// What is asked, of whomever.
+struct Question<'a> {
+    app: &'a App,
+    reader: &'a Reader,
+    named: &'a Named,
+    query: &'a CountQuery,
+    measure: &'a AggregateMeasure,
+    periods: Truncation,
+}
+
+impl Question<'_> {
+    /// The answer about the person of a permit, and what else shapes it.
+    async fn of(&self, permit: &Readable) -> Result<(Prepared, Vec<(TypeId, Vec<Uuid>)>), ApiError> {
+        let (app, query, owner) = (self.app, self.query, permit.owner());
+        let conditions = query.selection.which.conditions.clone();
+        let (sources, conditions) = sources_of(app, self.reader, owner, self.named, conditions).await?;
+        let mut chosen_sources = Vec::new();
+        let sums = |functions: &Vec<Function>| functions.contains(&Function::Sum);
+        if matches!(self.measure, AggregateMeasure::Values(functions) if sums(functions)) {
+            let preferences = Preferences::of(&app.catalog, owner).await?;
+            let chosen = |source: &Source| {
+                (
+                    source.data_type.id.clone(),
+                    preferences.chosen_sources(&source.data_type.id),
+                )
+            };
+            chosen_sources.extend(
+                sources
+                    .iter()
+                    .map(chosen)
+                    .filter(|(_, chosen)| !chosen.is_empty()),
+            );
+        }
+        let spec = AggregateSpec {
+            conditions,
+            range: query.range,
+            periods: self.periods,
+            zone: query.zone,
+            measure: self.measure.clone(),
+            group: query.group.clone(),
+            order: query.selection.order,
+            chosen_sources: chosen_sources.clone(),
+        };
+        let prepared = app.archive.aggregate(permit, &sources, &spec).await?;
+        Ok((prepared, chosen_sources))
+    }
 }

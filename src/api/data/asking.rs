@@ -14,7 +14,7 @@ use crate::api::app::Shared;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
 use crate::api::query_params::Params;
-use crate::auth::grants::Warden;
+use crate::auth::grants::{Denied, Refused, Warden};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -58,18 +58,33 @@ impl Asking {
         name: &str,
         range: TimeRange,
     ) -> Result<Granted<Warden>, ApiError> {
+        let granted = self.granted_if_shared(app, name, range).await?;
+        granted.ok_or_else(|| Denied::from(Refused).into())
+    }
+
+    /// The same, or none where the type is not shared with the reader.
+    pub async fn granted_if_shared(
+        &self,
+        app: &Shared,
+        name: &str,
+        range: TimeRange,
+    ) -> Result<Option<Granted<Warden>>, ApiError> {
         let partition = TypeId::new(name);
-        let permit = app
+        let decision = app
             .grants
             .windows(&self.reader, self.owner, &partition, range)
-            .await?;
+            .await;
+        let permit = match decision {
+            Err(Denied::Refused(_)) => return Ok(None),
+            decision => decision?,
+        };
         let named = app.types.find(self.owner, name).await?;
         let source = Source {
             data_type: named.data_type,
             partition,
             definitions: None,
         };
-        Ok(Granted { permit, source })
+        Ok(Some(Granted { permit, source }))
     }
 
     /// The answer. `besides`: what shapes it and does not stand in the address.

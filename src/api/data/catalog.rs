@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
@@ -12,12 +12,15 @@ use crate::api::app::{App, Shared};
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry};
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::TimeRange;
 use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
+
+use super::shared_types::{self, SHARED_TYPE};
 
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<NoParams>),
@@ -75,7 +78,9 @@ pub async fn catalog(
     Checked(query): Checked<CatalogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = listed_owner(&app, &reader, query.owner).await?;
+    let permit = listed_types(&app, &reader, query.owner).await?;
+    let owner = permit.owner();
+    let shared = shared_types::shared_with(&app, &permit, &query.data_type).await?;
     let mut types = Vec::new();
     if query.data_type.is_empty() {
         types.extend(app.types.registry().types().iter().cloned());
@@ -90,8 +95,14 @@ pub async fn catalog(
         types.extend(live_annotations(&app, owner).await?);
     }
     for name in &query.data_type {
-        types.push(catalogued(&app, owner, name).await?);
+        shared_types::refuse_hidden(&app, &permit, name)?;
+        match catalogued(&app, owner, name).await {
+            Err(unknown)
+                if unknown.status() == StatusCode::NOT_FOUND && shared_types::is_among(&shared, name) => {}
+            found => types.push(found?),
+        }
     }
+    types.retain(|data_type| permit.windows_of(&data_type.id).is_some());
     let asked = |data_type: &DataType| {
         query.category.is_empty()
             || query
@@ -99,11 +110,19 @@ pub async fn catalog(
                 .iter()
                 .any(|category| data_type.categories.contains(category))
     };
-    let entries = types
+    let asked_as_shared = |data_type: &DataType| asked(data_type) || wants_shared(&query.category);
+    let entries = types.iter().filter_map(|data_type| {
+        if permit.is_own() {
+            asked(data_type).then(|| data_type.catalog_entry(owner))
+        } else {
+            asked_as_shared(data_type).then(|| data_type.shared_entry(owner))
+        }
+    });
+    let shared = shared
         .iter()
-        .filter(|data_type| asked(data_type))
-        .map(|data_type| data_type.catalog_entry(owner));
-    listing(&headers, &entries.collect::<Vec<Value>>())
+        .filter(|(_, data_type)| asked_as_shared(data_type))
+        .map(|(sharer, data_type)| data_type.shared_entry(*sharer));
+    listing(&headers, &entries.chain(shared).collect::<Vec<Value>>())
 }
 
 /// Whose type a path names.
@@ -132,9 +151,11 @@ pub async fn catalog_entry(
     Checked(query): Checked<EntryQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = listed_owner(&app, &reader, query.owner).await?;
+    let permit = listed_types(&app, &reader, query.owner).await?;
+    shared_types::refuse_hidden(&app, &permit, &data_type)?;
+    let owner = permit.owner();
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, &data_type.detailed_entry(owner))
+    listing(&headers, &data_type.detailed_entry(owner, !permit.is_own()))
 }
 
 /// The JSON Schema of one type's records.
@@ -149,13 +170,15 @@ pub async fn catalog_schema(
     Checked(query): Checked<EntryQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = listed_owner(&app, &reader, query.owner).await?;
+    let permit = listed_types(&app, &reader, query.owner).await?;
+    shared_types::refuse_hidden(&app, &permit, &data_type)?;
+    let owner = permit.owner();
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
     listing(&headers, data_type.schema.as_ref())
 }
 
 /// A person's annotations as data types, oldest first. Deleted ones are none.
-async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
+pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
     let annotations = app.annotations.all(owner).await?;
     Ok(annotations
         .iter()
@@ -199,10 +222,19 @@ async fn of_version(
     )))
 }
 
-/// The person whose types are listed, if the reader may see them.
-async fn listed_owner(app: &App, reader: &Reader, owner: Option<PersonId>) -> Result<PersonId, ApiError> {
+/// The person whose types are listed, and which of them the reader may see.
+async fn listed_types(
+    app: &App,
+    reader: &Reader,
+    owner: Option<PersonId>,
+) -> Result<ReadableTypes, ApiError> {
     let owner = owner.unwrap_or_else(|| reader.person());
-    let always =
-        TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time is inverted"))?;
-    Ok(app.grants.readable_types(reader, owner, always).await?.owner())
+    Ok(app
+        .grants
+        .readable_types(reader, owner, TimeRange::ALWAYS)
+        .await?)
+}
+
+fn wants_shared(categories: &[String]) -> bool {
+    categories.iter().any(|category| category == SHARED_TYPE)
 }

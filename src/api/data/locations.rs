@@ -13,7 +13,7 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
-use crate::auth::grants::Warden;
+use crate::auth::grants::{Denied, Refused, Warden};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::OutputMethod;
@@ -127,7 +127,11 @@ pub async fn platform_location_visits(
             .stays(&updates, query.range, &prepared.schema, spec.ids)
             .await?;
         let versions = prepared.versions.into_iter().chain(stays.versions).collect();
-        prepared = Prepared { versions, ..stays };
+        prepared = Prepared {
+            versions,
+            scope: prepared.scope.and(stays.scope),
+            ..stays
+        };
     }
     asking.answer(&app, ticket, prepared, query.output, "").await
 }
@@ -277,20 +281,17 @@ pub(super) async fn updates_of(
         sources
     };
     let mut updates = Vec::with_capacity(wanted.len());
-    let mut refusal = None;
     for source in wanted {
-        match asking.granted(app, source.updates(), range).await {
-            Ok(granted) => updates.push(Updates {
-                source: *source,
-                granted,
-            }),
-            Err(refused) => refusal = Some(refused),
-        }
+        let granted = asking.granted_if_shared(app, source.updates(), range).await?;
+        updates.extend(granted.map(|granted| Updates {
+            source: *source,
+            granted,
+        }));
     }
-    match refusal {
-        Some(refused) if updates.is_empty() || !sources.is_empty() => Err(refused),
-        _ => Ok(updates),
+    if updates.is_empty() || (!sources.is_empty() && updates.len() < wanted.len()) {
+        return Err(Denied::from(Refused).into());
     }
+    Ok(updates)
 }
 
 /// The rows of the source that `text` names: by the id that sources are listed with, by its vendor's id, or

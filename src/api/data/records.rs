@@ -9,13 +9,14 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::api::answer::{Request, answer, listing};
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
-use crate::api::problem::ApiError;
-use crate::api::query_params::{Form, FromParams, Need, Params};
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, TypeId};
@@ -69,20 +70,15 @@ impl Selection {
 #[derive(Debug)]
 pub(super) struct Which {
     pub(super) owner: Option<PersonId>,
+    /// A group all of whose participants are asked about.
+    pub(super) group: Option<Uuid>,
     pub(super) conditions: Vec<Condition>,
 }
 
 impl Which {
     fn read(params: &mut Params<'_>) -> Self {
-        for name in ["pool_id", "participant_id"] {
-            if params.one(name, Form::Uuid, Need::Optional).is_some() {
-                params.fault(
-                    name,
-                    "value_error",
-                    "groups are not available yet; leave this parameter out",
-                );
-            }
-        }
+        // Which person a participant is was found out before this route was reached.
+        let (group, participant) = (params.uuid("pool_id"), params.uuid("participant_id"));
         let texts = params.repeated("filter");
         let conditions = parse_all(&texts).unwrap_or_else(|error| {
             params.fault("filter", "value_error", error.to_string());
@@ -90,7 +86,19 @@ impl Which {
         });
         Self {
             owner: params.owner(),
+            group: group.filter(|_| participant.is_none()),
             conditions,
+        }
+    }
+
+    /// The person who is asked about, where it is one.
+    pub(super) fn person(&self, reader: &Reader) -> Result<PersonId, ApiError> {
+        match self.group {
+            None => Ok(reader.asks_about(self.owner)),
+            Some(_) => Err(invalid(
+                ["query", "participant_id"],
+                "name a participant of the group; only aggregates are over all of them",
+            )),
         }
     }
 }
@@ -135,14 +143,14 @@ async fn records(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let Selection { which, format, order } = query.selection;
-    let owner = which.owner.unwrap_or_else(|| reader.person());
+    let owner = which.person(reader)?;
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(data_type), query.range)
         .await?;
     let named = readable(app, owner, data_type).await?;
     let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(app, owner, &named, which.conditions).await?;
+    let (sources, conditions) = sources_of(app, reader, owner, &named, which.conditions).await?;
     let method = format.method();
     let spec = RecordsSpec {
         conditions,
@@ -213,14 +221,14 @@ pub async fn latest_event(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let AnyTimeQuery { range, which } = query.within;
-    let owner = which.owner.unwrap_or_else(|| reader.person());
+    let owner = which.person(&reader)?;
     let permit = app
         .grants
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
     let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(&app, owner, &named, which.conditions).await?;
+    let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let method = query.format.method();
     let spec = RecordsSpec {
         conditions,
@@ -268,14 +276,14 @@ pub async fn event_summary(
     Checked(AnyTimeQuery { range, which }): Checked<AnyTimeQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = which.owner.unwrap_or_else(|| reader.person());
+    let owner = which.person(&reader)?;
     let permit = app
         .grants
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
     let _ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(&app, owner, &named, which.conditions).await?;
+    let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let summary = app.archive.summary(&permit, &sources, &conditions).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
     let summary = RecordsSummary {
@@ -303,13 +311,14 @@ pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Res
 /// The partitions that hold what `named` names, with the conditions that single it out.
 pub async fn sources_of(
     app: &App,
+    reader: &Reader,
     owner: PersonId,
     named: &Named,
     mut conditions: Vec<Condition>,
 ) -> Result<(Vec<Source>, Vec<Condition>), ApiError> {
     let source = |data_type: &Arc<DataType>| Source::of(Arc::clone(data_type));
     let mut sources = vec![Source {
-        definitions: definitions_of(app, owner, &named.data_type).await?,
+        definitions: definitions_of(app, reader, owner, &named.data_type).await?,
         ..source(&named.data_type)
     }];
     if Base::named(named.data_type.id.as_str()).is_some() {
@@ -321,16 +330,12 @@ pub async fn sources_of(
         );
     }
     if let Some(annotation) = named.annotation {
-        // Between itself and itself: an equality would be an alternative to the caller's own conditions on
-        // the same field.
         let id = app.annotations.source_id(annotation);
-        for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
-            conditions.push(Condition {
-                field: "source_id".to_owned(),
-                operator,
-                value: Comparand::Text(id.clone()),
-            });
-        }
+        conditions.push(Condition {
+            field: "source_id".to_owned(),
+            operator: Comparison::Belongs,
+            value: Comparand::Text(id),
+        });
     }
     Ok((sources, conditions))
 }
@@ -338,6 +343,7 @@ pub async fn sources_of(
 /// The definitions that records of the type belong to, where it is one whose records belong to some.
 async fn definitions_of(
     app: &App,
+    reader: &Reader,
     owner: PersonId,
     data_type: &DataType,
 ) -> Result<Option<Arc<Definitions>>, ApiError> {
@@ -346,9 +352,15 @@ async fn definitions_of(
     }
     let mut known = BTreeMap::new();
     for annotation in app.annotations.all(owner).await? {
+        let mut definition = serde_json::to_value(&annotation).map_err(ApiError::internal)?;
+        if let Some(members) = definition.as_object_mut().filter(|_| !reader.owns(owner)) {
+            // Whose it is may be known by another name, and tags are not shared.
+            members.shift_remove("svc_userid");
+            members.shift_remove("tags");
+        }
         let shown = Shown {
             name: annotation.root.name().to_owned(),
-            definition: serde_json::to_string(&annotation).map_err(ApiError::internal)?,
+            definition: definition.to_string(),
         };
         known.insert(annotation.id, shown);
     }

@@ -68,7 +68,7 @@ pub async fn metric_samples(
         ));
     }
     let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(&app, owner, &named, Vec::new()).await?;
+    let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
     let spec = RecordsSpec {
         conditions,
         order: Order::Ascending,

@@ -117,7 +117,7 @@ pub async fn selected_records(
         .await?;
     let named = readable(&app, owner, name).await?;
     let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(&app, owner, &named, conditions.clone()).await?;
+    let (sources, conditions) = sources_of(&app, &reader, owner, &named, conditions.clone()).await?;
     let mut spec = RecordsSpec {
         conditions,
         order: Order::Ascending,

@@ -167,7 +167,7 @@ pub async fn metric_time_series(
         question.unwrap_or_default(),
         spec.chosen_sources
     );
-    let (sources, conditions) = sources_of(&app, owner, &named, Vec::new()).await?;
+    let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
     let source = sources
         .first()
         .ok_or_else(|| ApiError::internal("a metric without a partition"))?;
@@ -201,7 +201,7 @@ pub async fn time_series_grouped(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let owner = reader.asks_about(query.owner);
     let windows = &query.windows;
     let mut permits = Vec::with_capacity(query.metrics.len());
     for metric in &query.metrics {
@@ -218,7 +218,7 @@ pub async fn time_series_grouped(
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut meant = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {
-        let (sources, conditions) = sources_of(&app, owner, named, Vec::new()).await?;
+        let (sources, conditions) = sources_of(&app, &reader, owner, named, Vec::new()).await?;
         let source = sources.into_iter().next();
         let source = source.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
         let traits =

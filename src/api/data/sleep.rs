@@ -144,7 +144,7 @@ impl<'a> Asked<'a> {
         question: Option<String>,
     ) -> Result<Self, ApiError> {
         let begun = Moment::now();
-        let own = reader.person() == owner;
+        let own = reader.owns(owner);
         // Beyond what was asked for, another person's sleep is nobody's business.
         let clip = query.clip || !own || query.range.is_empty();
         let range = if clip { query.range } else { around(query.range) };

@@ -76,7 +76,7 @@ pub async fn location_at_time(
     )
     .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
-    let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
+    let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
     let ticket = app.queries.enter().await?;
     let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
@@ -154,7 +154,7 @@ pub async fn location_time_series(
         return Err(invalid(["query", "sample_rate"], message));
     }
     let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
-    let visits = visits_of(&app, &asking, &updates, spec.reads()).await;
+    let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
     let ticket = app.queries.enter().await?;
     let prepared = app
         .archive
@@ -189,14 +189,14 @@ async fn visits_of(
     asking: &Asking,
     updates: &[Updates<Warden>],
     range: TimeRange,
-) -> Option<Granted<Warden>> {
+) -> Result<Option<Granted<Warden>>, ApiError> {
     if !updates
         .iter()
         .any(|updates| updates.source == LocationSource::MobileOs)
     {
-        return None;
+        return Ok(None);
     }
-    asking.granted(app, PLATFORM_VISITS, range).await.ok()
+    asking.granted_if_shared(app, PLATFORM_VISITS, range).await
 }
 
 /// A number of whole seconds, as microseconds.

@@ -11,16 +11,16 @@ use crate::auth::settings::{IdentitySettings, Provider};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
-use super::{Reader, Refusal};
+use super::{Identity, Refusal};
 
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
-/// The reader that `claims` name, if they hold now and here.
-pub(super) fn reader(
+/// The person that `claims` name, if they hold now and here.
+pub(super) fn identity(
     claims: &Map<String, Value>,
     settings: &IdentitySettings,
     now: Instant,
-) -> Result<Reader, Refusal> {
+) -> Result<Identity, Refusal> {
     let expires = later(moment(claims, "exp").ok_or(Refusal::NoExpiry)?, settings.leeway);
     if now >= expires {
         return Err(Refusal::Expired);
@@ -43,7 +43,7 @@ pub(super) fn reader(
     }
     let person = person(claims, &settings.user_claim)?;
     let name = claims.get("name").and_then(Value::as_str).map(Arc::from);
-    Ok(Reader {
+    Ok(Identity {
         person,
         name,
         expires,

@@ -77,14 +77,15 @@ impl DataType {
         self.show(self.owner.unwrap_or(person), false, &self.record_spec)
     }
 
-    /// The same, with the whole schema of a record, for an answer about this type alone.
+    /// The same, with the whole schema of a record, for an answer about this type alone. `is_shared`: `person` lets the
+    /// caller read it.
     #[must_use]
-    pub fn detailed_entry(&self, person: PersonId) -> Value {
+    pub fn detailed_entry(&self, person: PersonId, is_shared: bool) -> Value {
         let mut spec = self.record_spec.clone();
         if let Some(schema) = spec.get_mut("schema").filter(|schema| schema.is_null()) {
             *schema = Value::clone(&self.schema);
         }
-        self.show(self.owner.unwrap_or(person), false, &spec)
+        self.show(self.owner.unwrap_or(person), is_shared, &spec)
     }
 
     /// The entry of a type that `sharer` lets others read.

@@ -5,7 +5,8 @@
 //! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
 //! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
 //! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
-//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list).
+//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list), `x-private` (for the
+//! owner alone), `x-throughout` (true of every part of a record).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use super::{Layout, ReadColumn, ReadFrom, TimeFields, Undeclared};
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 const JSON_EXTENSION: &str = "arrow.json";
+/// The stored column of members that a schema does not declare.
+const EXTRAS: &str = "extras";
 
 /// Objects nested deeper than this are kept as JSON text.
 pub(super) const DEEPEST_STRUCT: usize = 6;
@@ -203,6 +206,8 @@ struct Draft {
     end: Vec<String>,
     moment: Option<TimeFields>,
     aliases: Vec<(String, String)>,
+    private: Vec<String>,
+    throughout: Vec<String>,
     /// Lists of texts that have no column in an answer.
     hidden: Vec<String>,
 }
@@ -241,7 +246,9 @@ impl Layout {
         columns.extend(draft.own);
         columns.push(Field::new("source", dictionary_text(), true));
         columns.push(Field::new("source_class", ArrowType::Int8, true));
-        columns.push(json_text("extras"));
+        columns.push(json_text(EXTRAS));
+        // Nobody knows what came along beside the declared members.
+        draft.private.push(EXTRAS.to_owned());
         Ok(Self {
             version,
             storage: Arc::new(Schema::new(columns)),
@@ -250,6 +257,8 @@ impl Layout {
             id: draft.id,
             aliases: draft.aliases,
             undeclared,
+            private: draft.private,
+            throughout: draft.throughout,
         })
     }
 }
@@ -319,9 +328,23 @@ impl Draft {
                     |unit| ReadFrom::Constant(unit.to_owned()),
                 )
             }
-            Some("extras") => ReadFrom::Column("extras".to_owned()),
+            Some("extras") => ReadFrom::Column(EXTRAS.to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
         };
+        if flag("x-private") {
+            self.private.push(name.to_owned());
+        }
+        if flag("x-throughout") {
+            self.throughout.push(name.to_owned());
+        }
+        let members = property.get("properties").and_then(Value::as_object);
+        self.private.extend(
+            members
+                .into_iter()
+                .flatten()
+                .filter(|(_, member)| member.get("x-private") == Some(&Value::Bool(true)))
+                .map(|(member, _)| format!("{name}.{member}")),
+        );
         let is_list = |field: &Field| matches!(field.data_type(), ArrowType::List(_));
         if flag("x-hidden") {
             let last = self

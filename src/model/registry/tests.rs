@@ -273,7 +273,7 @@ fn rule_6_3_entries_read_as_clients_expect() {
         json!(["healthkit", "health", "shared_type"])
     );
     assert_eq!(
-        heart_rate.detailed_entry(person())["record_spec"]["schema"]["title"],
+        heart_rate.detailed_entry(person(), false)["record_spec"]["schema"]["title"],
         json!("Heart Rate")
     );
     assert_eq!(

@@ -5,36 +5,39 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Expr, col, lit};
+use datafusion::logical_expr::{Expr, col, ident, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::records::KnownSource;
+use crate::model::registry::DataType;
 use crate::people::preferences::SourceOrder;
+use crate::query::partials::CELL_LONG;
 use crate::query::records::{Archive, QueryError, Source};
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, Counting, Gaps, Measure, Ranking, SeriesSource, SeriesSpec,
 };
+use crate::query::shared::Lengths;
 
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
 
-/// Whether samples of a source are amounts that are spread over their time.
-pub(super) fn are_spread(source: &Source) -> bool {
-    counting(source).is_some()
+/// Whether samples of a type are amounts that are spread over their time.
+pub(in crate::query) fn are_spread(data_type: &DataType) -> bool {
+    counting(data_type).is_some()
 }
 
 /// Whether such amounts are to be added up.
 pub(super) fn are_summed(source: &Source, spec: &AggregateSpec) -> bool {
-    spec.sums() && are_spread(source)
+    spec.sums() && are_spread(&source.data_type)
 }
 
 /// Whether it matters who measured them.
 pub(super) fn competing(source: &Source, spec: &AggregateSpec) -> bool {
-    spec.sums() && counting(source) == Some(Counting::BestSource)
+    spec.sums() && counting(&source.data_type) == Some(Counting::BestSource)
 }
 
-fn counting(source: &Source) -> Option<Counting> {
-    match source.data_type.metric.as_ref().map(Measure::of) {
+fn counting(data_type: &DataType) -> Option<Counting> {
+    match data_type.metric.as_ref().map(Measure::of) {
         Some(Measure::Amounts(counting)) => Some(counting),
         _ => None,
     }
@@ -62,7 +65,7 @@ impl<Authority> Archive<Authority> {
                 column: SUMMED.to_owned(),
                 grid,
                 zone: spec.zone,
-                measure: Measure::Amounts(counting(source).unwrap_or(Counting::Everything)),
+                measure: Measure::Amounts(counting(&source.data_type).unwrap_or(Counting::Everything)),
                 calculations: Vec::new(),
                 gaps: Gaps {
                     drop: true,
@@ -82,7 +85,7 @@ impl<Authority> Archive<Authority> {
             let amounts = AmountsSpec {
                 grid,
                 zone: spec.zone,
-                counting: counting(source).unwrap_or(Counting::Everything),
+                counting: counting(&source.data_type).unwrap_or(Counting::Everything),
                 windows: permit.windows().clone(),
                 ranking,
                 group: groups::values_of(&spec.group, source)
@@ -120,8 +123,11 @@ impl<Authority> Archive<Authority> {
         asked: &Asked<'_, Authority>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
-        let rows = self.rows_of(asked, &SAMPLE)?;
+        let rows = self.rows_of(asked, &SAMPLE, Lengths::Told)?;
         let mut columns: Vec<(String, Expr)> = SAMPLE.map(|name| (name.to_owned(), col(name))).into();
+        if rows.schema().index_of(CELL_LONG).is_ok() {
+            columns.push((CELL_LONG.to_owned(), ident(CELL_LONG)));
+        }
         // A field that the samples have anyway is not told twice.
         let others = groups::values_of(&asked.spec.group, asked.source);
         columns.extend(

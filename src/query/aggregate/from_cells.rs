@@ -35,10 +35,8 @@ impl<Authority> Archive<Authority> {
         let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
         let value = source.data_type.layout.storage.field_with_name(VALUE);
         // A person's own metric may lack values, and a period of such records is told too.
-        let is_plain = spec.group.is_empty()
-            && spec.conditions.is_empty()
-            && !spec.clipped
-            && source.data_type.owner.is_none();
+        let is_plain =
+            spec.group.is_empty() && spec.conditions.is_empty() && source.data_type.owner.is_none();
         if !is_plain
             || !value.is_ok_and(is_number)
             || source.data_type.id.definition().is_some()
@@ -51,7 +49,8 @@ impl<Authority> Archive<Authority> {
             .metric
             .as_ref()
             .is_some_and(|metric| metric.kind == Some(MetricKind::Cumulative));
-        if is_amount && functions.contains(&Function::Sum) {
+        // Of an amount that was cut only a part is seen, and cells hold whole ones.
+        if is_amount && (functions.contains(&Function::Sum) || !permit.is_own()) {
             return Ok(None);
         }
         let fits = |step: &Step| grid.begins_at_multiples_of(step.micros());
@@ -61,7 +60,7 @@ impl<Authority> Archive<Authority> {
         let patchwork = Patchwork {
             source,
             snapshot,
-            windows: permit.windows(),
+            permit,
             step,
             kind: Kind::Starts,
             ranking: &Arc::new(Ranking::default()),

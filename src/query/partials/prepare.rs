@@ -11,13 +11,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt as _;
 
 use crate::model::grid::Grid;
-use crate::model::permit::Windows;
+use crate::model::permit::{ReadPermit, Windows};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::query::engine::late;
 use crate::query::records::{Archive, QueryError, Source};
 use crate::query::scan::Scan;
 use crate::query::series::{Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
+use crate::query::shared::{Lengths, MOST_SCANNED};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::cells::{self, Gatherer};
@@ -33,10 +34,10 @@ const ROWS_A_CELL: i64 = 3;
 const WORTH_A_QUARTER: i64 = 4;
 
 /// Rows that a series is made from, and the cells that may stand for them.
-pub(in crate::query) struct Patchwork<'a> {
+pub(in crate::query) struct Patchwork<'a, Authority> {
     pub(in crate::query) source: &'a Source,
     pub(in crate::query) snapshot: &'a Snapshot,
-    pub(in crate::query) windows: &'a Windows,
+    pub(in crate::query) permit: &'a ReadPermit<Authority>,
     pub(in crate::query) step: Step,
     pub(in crate::query) kind: Kind,
     pub(in crate::query) ranking: &'a Arc<Ranking>,
@@ -47,7 +48,7 @@ impl<Authority> Archive<Authority> {
     /// cells could stand for.
     pub(in crate::query) async fn patchwork(
         &self,
-        asked: &Patchwork<'_>,
+        asked: &Patchwork<'_, Authority>,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let step = asked.step.micros();
         let extents: Vec<Extent> = asked
@@ -56,19 +57,29 @@ impl<Authority> Archive<Authority> {
             .iter()
             .map(|piece| extent(piece, step))
             .collect();
-        if !extents.iter().any(|extent| extent.fit) {
+        let windows = asked.permit.windows().as_slice();
+        if windows.len() > MOST_SCANNED || !extents.iter().any(|extent| extent.fit) {
             return Ok(None);
         }
         let mut patches = Vec::new();
         let mut any_cells = false;
-        for window in asked.windows.as_slice() {
+        for window in windows {
             let time = window.start().micros()..window.end().micros();
+            let mut cells_from = time.start;
             if asked.kind == Kind::Starts {
-                patches.extend(self.reaching_into(asked, &time)?);
+                if asked.permit.is_own() {
+                    patches.extend(self.reaching_into(asked, &time)?);
+                } else {
+                    // What reaches into the window starts with it once it is cut, and cells do not know.
+                    cells_from += 1;
+                }
             }
             let mut chosen = Vec::new();
             let mut found = Vec::new();
-            for span in spans(&extents, time, step).into_iter().flat_map(by_month) {
+            for span in spans(&extents, time, cells_from, step)
+                .into_iter()
+                .flat_map(by_month)
+            {
                 let cells = match span
                     .alone
                     .and_then(|at| Some((asked.snapshot.pieces.get(at)?, extents.get(at)?)))
@@ -100,8 +111,8 @@ impl<Authority> Archive<Authority> {
         Ok(Some(Arc::new(PatchworkExec::new(patches, schema))))
     }
 
-    fn rows(&self, asked: &Patchwork<'_>, time: Range<i64>) -> Result<Patch> {
-        let plan = self.stored_rows(asked, asked.snapshot, &time)?;
+    fn rows(&self, asked: &Patchwork<'_, Authority>, time: Range<i64>) -> Result<Patch> {
+        let plan = self.patch_rows(asked, &time)?;
         let cut = match asked.kind {
             Kind::Points(_) => Cut::Whole,
             Kind::Starts => Cut::StartInside,
@@ -111,7 +122,7 @@ impl<Authority> Archive<Authority> {
     }
 
     /// Samples that start before the window and last into it.
-    fn reaching_into(&self, asked: &Patchwork<'_>, window: &Range<i64>) -> Result<Option<Patch>> {
+    fn reaching_into(&self, asked: &Patchwork<'_, Authority>, window: &Range<i64>) -> Result<Option<Patch>> {
         let (start, first) = (Instant::from_micros(window.start), window.start..window.start + 1);
         let reaches = |piece: &SnapshotPiece| piece.bounds.min_start < start && piece.bounds.max_end > start;
         if !asked.snapshot.pieces.iter().any(reaches) {
@@ -124,42 +135,37 @@ impl<Authority> Archive<Authority> {
         }))
     }
 
+    /// The rows that touch a time, as the reader sees them.
+    fn patch_rows(
+        &self,
+        asked: &Patchwork<'_, Authority>,
+        time: &Range<i64>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if matches!(asked.kind, Kind::Amounts(..)) {
+            // Cut to the time of their patch anyway, and ranked by how long they were before.
+            return self.stored_rows(asked, asked.snapshot, time);
+        }
+        let windows: Vec<TimeRange> = range(time).into_iter().collect();
+        let scan = scan(asked, asked.snapshot, &windows);
+        self.seen(asked.permit, &asked.source.data_type, scan, Lengths::Forgotten)
+    }
+
+    /// The same as they were recorded.
     fn stored_rows(
         &self,
-        asked: &Patchwork<'_>,
+        asked: &Patchwork<'_, Authority>,
         snapshot: &Snapshot,
         time: &Range<i64>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let storage = &asked.source.data_type.layout.storage;
-        let mut names = vec!["start_time", "end_time", "value"];
-        if asked.kind.counting() == Counting::BestSource {
-            names.extend(["source", "source_class"]);
-        }
-        if snapshot.pieces.iter().any(|piece| !piece.dead.is_empty()) {
-            // Dead rows are known by their ids.
-            names.push("id");
-        }
-        let mut columns: Vec<usize> = names
-            .iter()
-            .filter_map(|name| storage.index_of(name).ok())
-            .collect();
-        columns.sort_unstable();
         let windows: Vec<TimeRange> = range(time).into_iter().collect();
-        let scan = Scan {
-            snapshot,
-            storage,
-            columns,
-            windows: &windows,
-            begins: None,
-        };
-        scan.plan(&self.reader, &self.objects)
+        scan(asked, snapshot, &windows).plan(&self.reader, &self.objects)
     }
 
     /// The cells of a piece for a time that lies in one month; `None` when there are none to be had, or when
     /// reading the rows is less work.
     async fn cells(
         &self,
-        asked: &Patchwork<'_>,
+        asked: &Patchwork<'_, Authority>,
         piece: &SnapshotPiece,
         extent: &Extent,
         wanted: &Range<i64>,
@@ -194,7 +200,12 @@ impl<Authority> Archive<Authority> {
     }
 
     /// Brings the rows of one piece down to cells.
-    async fn made(&self, asked: &Patchwork<'_>, piece: &SnapshotPiece, time: Range<i64>) -> Result<Held> {
+    async fn made(
+        &self,
+        asked: &Patchwork<'_, Authority>,
+        piece: &SnapshotPiece,
+        time: Range<i64>,
+    ) -> Result<Held> {
         let alone = Snapshot {
             person: asked.snapshot.person,
             data_type: asked.snapshot.data_type.clone(),
@@ -259,6 +270,35 @@ impl<Authority> Archive<Authority> {
             }
         }
         Ok(true)
+    }
+}
+
+/// The columns that a series needs of rows inside `windows`.
+fn scan<'a, Authority>(
+    asked: &'a Patchwork<'_, Authority>,
+    snapshot: &'a Snapshot,
+    windows: &'a [TimeRange],
+) -> Scan<'a> {
+    let storage = &asked.source.data_type.layout.storage;
+    let mut names = vec!["start_time", "end_time", "value"];
+    if asked.kind.counting() == Counting::BestSource {
+        names.extend(["source", "source_class"]);
+    }
+    if snapshot.pieces.iter().any(|piece| !piece.dead.is_empty()) {
+        // Dead rows are known by their ids.
+        names.push("id");
+    }
+    let mut columns: Vec<usize> = names
+        .iter()
+        .filter_map(|name| storage.index_of(name).ok())
+        .collect();
+    columns.sort_unstable();
+    Scan {
+        snapshot,
+        storage,
+        columns,
+        windows,
+        begins: None,
     }
 }
 

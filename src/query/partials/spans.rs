@@ -19,9 +19,9 @@ pub(super) struct Span {
 }
 
 /// Cuts the time of `window` that any extent covers. Ends of the window that fall inside a cell are read as
-/// rows.
-pub(super) fn spans(extents: &[Extent], window: Range<i64>, step: i64) -> Vec<Span> {
-    let whole = up(window.start, step)..down(window.end, step);
+/// rows, and so is what lies before `cells_from`.
+pub(super) fn spans(extents: &[Extent], window: Range<i64>, cells_from: i64, step: i64) -> Vec<Span> {
+    let whole = up(cells_from.max(window.start), step)..down(window.end, step);
     let mut edges: Vec<i64> = extents
         .iter()
         .flat_map(|extent| [extent.time.start, extent.time.end])
@@ -90,7 +90,7 @@ mod tests {
             extent(80..120, true),
             extent(200..220, false),
         ];
-        let found = spans(&extents, 5..300, 10);
+        let found = spans(&extents, 5..300, 5, 10);
         let expected = [
             (5..10, None),
             (10..80, Some(0)),
@@ -116,7 +116,7 @@ mod tests {
                 .map(|(at, length, fit)| extent(at * 10..(at + length) * 10, *fit))
                 .collect();
             let window = start..start + length;
-            let found = spans(&extents, window.clone(), 10);
+            let found = spans(&extents, window.clone(), window.start, 10);
             for moment in 0..320 {
                 let covering: Vec<usize> = (0..extents.len()).filter(|at| extents[*at].time.contains(&moment)).collect();
                 let answering: Vec<&Span> = found.iter().filter(|span| span.time.contains(&moment)).collect();

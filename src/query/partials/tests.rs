@@ -436,7 +436,6 @@ fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, func
             measure: AggregateMeasure::Values(functions.to_vec()),
             group: Vec::new(),
             order: Order::Ascending,
-            clipped: false,
             chosen_sources: Vec::new(),
         };
         let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();

@@ -3,20 +3,17 @@
 //! Holds one fix and the visits of the moment, however long the series. Knows nothing of batches or plans.
 
 use crate::model::geo::Position;
-use crate::model::permit::Windows;
-use crate::model::time::Instant;
 
 use super::LocationSource;
 use super::fixes::{Fix, uncertainty};
 use super::visits::Fallback;
 
-/// The moments `start + k · rate` before `end`, as far as they may be told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The moments `start + k · rate` before `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
     pub start: i64,
     pub end: i64,
     pub rate: i64,
-    pub windows: Windows,
 }
 
 /// Where somebody was, as far as known at a moment.
@@ -83,9 +80,6 @@ impl AsOf {
     }
 
     fn place(&mut self, slot: i64) -> Option<Placed> {
-        if !self.slots.windows.contain(Instant::from_micros(slot)) {
-            return None;
-        }
         let oldest = slot.saturating_sub(self.look_back);
         if let Some(fix) = self.newest.filter(|fix| fix.time >= oldest) {
             return Some(Placed {
@@ -106,12 +100,7 @@ impl AsOf {
 
     /// Leaves out slots about which nothing can be said before something new is told.
     fn skip_to_news(&mut self, slot: i64, until: i64) {
-        let window_closed = !self.slots.windows.contain(Instant::from_micros(slot));
-        let news = if window_closed {
-            slot
-        } else {
-            self.visits.idle_until(slot, self.look_back).unwrap_or(slot)
-        };
+        let news = self.visits.idle_until(slot, self.look_back).unwrap_or(slot);
         let behind = (news.min(until).saturating_sub(slot) / self.slots.rate).max(1);
         self.next = slot.saturating_add(behind.saturating_mul(self.slots.rate));
     }
@@ -164,16 +153,9 @@ mod tests {
     use super::super::visits::Visit;
     use super::*;
     use crate::model::ids::RecordId;
-    use crate::model::time::TimeRange;
-
-    fn windows(ranges: &[(i64, i64)]) -> Windows {
-        Windows::new(ranges.iter().filter_map(|(start, end)| {
-            TimeRange::new(Instant::from_micros(*start), Instant::from_micros(*end))
-        }))
-    }
 
     fn walked(slots: &Slots, look_back: i64, fixes: &[Fix], visits: &[Visit]) -> Vec<Placed> {
-        let mut as_of = AsOf::new(slots.clone(), look_back, Fallback::new(visits.to_vec()));
+        let mut as_of = AsOf::new(*slots, look_back, Fallback::new(visits.to_vec()));
         let mut placed = Vec::new();
         for fix in fixes {
             while let Some(place) = as_of.next_before(fix.time) {
@@ -192,34 +174,32 @@ mod tests {
         let mut placed = Vec::new();
         let mut slot = slots.start;
         while slot < slots.end {
-            if slots.windows.contain(Instant::from_micros(slot)) {
-                let seen = |time: i64| slot - look_back <= time && time <= slot;
-                let fix = fixes
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, fix)| seen(fix.time))
-                    .min_by_key(|(order, fix)| {
-                        (Reverse(fix.time), uncertainty(fix.accuracy), fix.source, *order)
-                    });
-                let visit = visits
-                    .iter()
-                    .filter(|visit| visit.from <= slot && seen(visit.nearest(slot)))
-                    .min_by_key(|visit| (Reverse(visit.nearest(slot)), visit.to <= slot, visit.standing()));
-                match (fix, visit) {
-                    (Some((_, fix)), _) => placed.push(Placed {
-                        slot,
-                        position: fix.position,
-                        time: fix.time,
-                        source: fix.source,
-                    }),
-                    (None, Some(visit)) => placed.push(Placed {
-                        slot,
-                        position: visit.position,
-                        time: visit.nearest(slot),
-                        source: LocationSource::MobileOs,
-                    }),
-                    (None, None) => {}
-                }
+            let seen = |time: i64| slot - look_back <= time && time <= slot;
+            let fix = fixes
+                .iter()
+                .enumerate()
+                .filter(|(_, fix)| seen(fix.time))
+                .min_by_key(|(order, fix)| {
+                    (Reverse(fix.time), uncertainty(fix.accuracy), fix.source, *order)
+                });
+            let visit = visits
+                .iter()
+                .filter(|visit| visit.from <= slot && seen(visit.nearest(slot)))
+                .min_by_key(|visit| (Reverse(visit.nearest(slot)), visit.to <= slot, visit.standing()));
+            match (fix, visit) {
+                (Some((_, fix)), _) => placed.push(Placed {
+                    slot,
+                    position: fix.position,
+                    time: fix.time,
+                    source: fix.source,
+                }),
+                (None, Some(visit)) => placed.push(Placed {
+                    slot,
+                    position: visit.position,
+                    time: visit.nearest(slot),
+                    source: LocationSource::MobileOs,
+                }),
+                (None, None) => {}
             }
             slot += slots.rate;
         }
@@ -269,12 +249,9 @@ mod tests {
             length in 0_i64..220,
             rate in 1_i64..60,
             look_back in 0_i64..90,
-            cut in prop::option::of((0_i64..200, 0_i64..200)),
         ) {
             fixes.sort_by_key(|fix| fix.time);
-            let whole = [(start, start + length)];
-            let parts = cut.map(|(one, other)| [(start, start + one.min(other)), (start + one.max(other), start + length)]);
-            let slots = Slots { start, end: start + length, rate, windows: windows(parts.as_ref().map_or(&whole[..], |parts| &parts[..])) };
+            let slots = Slots { start, end: start + length, rate };
             prop_assert_eq!(walked(&slots, look_back, &fixes, &visits), looked_up(&slots, look_back, &fixes, &visits));
         }
 
@@ -305,7 +282,6 @@ mod tests {
             start: 0,
             end: 100 * year,
             rate: 1_000_000,
-            windows: windows(&[(0, 100 * year)]),
         };
         let mut as_of = AsOf::new(slots, 10_000_000, Fallback::new(Vec::new()));
         as_of.take(Fix {

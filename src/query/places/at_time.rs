@@ -24,7 +24,7 @@ use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::IdForm;
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, times, uncertainty};
-use super::updates::{LOCATION_SOURCE, Updates};
+use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
 use super::{Granted, LocationSource, Pinned, widened};
 
@@ -103,6 +103,7 @@ impl<Authority> Archive<Authority> {
         visits: Option<&Granted<Authority>>,
         spec: AtTimeSpec,
     ) -> Result<Prepared, QueryError> {
+        let scope = scope_of(updates, visits);
         let (pinned, visits, versions) = self.pinned_with_visits(updates, visits).await?;
         let mut found = None;
         let mut schema = None;
@@ -128,6 +129,7 @@ impl<Authority> Archive<Authority> {
             plan,
             schema,
             versions,
+            scope,
         })
     }
 

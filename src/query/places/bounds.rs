@@ -4,6 +4,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use std::sync::Arc;
 
+use crate::query::available::Edges;
 use crate::query::records::{Archive, QueryError, Summary, summarise};
 
 use super::Granted;
@@ -19,13 +20,19 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Summary, QueryError> {
         let pinned = self.pinned_one(granted).await?;
         let Some(only) = only else {
-            let mut summary = Summary::default();
-            for window in pinned.windows(None) {
-                summary = summary.and(self.inside(&pinned.snapshot, window).await?);
-            }
-            return Ok(summary);
+            let edges = if granted.permit.is_own() {
+                Edges::Open
+            } else {
+                Edges::Cut
+            };
+            let seen = granted.permit.windows();
+            return self.inside(&pinned.snapshot, seen, edges).await;
         };
-        let storage = &granted.source.data_type.layout.storage;
+        let layout = &granted.source.data_type.layout;
+        if only.is_refused(&granted.permit, layout) {
+            return Ok(Summary::default());
+        }
+        let storage = &layout.storage;
         let asked = only.columns.iter().filter_map(|name| storage.index_of(name).ok());
         let rows = self.rows_within(&pinned, asked, &pinned.windows(None))?;
         let chosen: Arc<dyn ExecutionPlan> =

@@ -22,7 +22,8 @@ use futures::stream::BoxStream;
 
 use crate::model::time::{Instant, TimeRange};
 use crate::query::records::{Archive, Prepared, QueryError};
-use crate::query::shape;
+use crate::query::shape::{self, Sees};
+use crate::query::shared;
 
 use super::operator::{Operator, Step};
 use super::raw::{RawSpec, columns};
@@ -98,7 +99,9 @@ pub const EVENT_COLUMNS: &[&str] = &[
 pub const DAY_MARGIN: i64 = 3 * 86_400 * 1_000_000;
 
 impl<Authority> Archive<Authority> {
-    /// The events that take place in `range`. The permit is asked for with `DAY_MARGIN` around it.
+    /// The events that take place in `range`. The permit is asked for with `DAY_MARGIN` around it. Another
+    /// person than the owner sees of an event the part inside the range, and events of whole days where they
+    /// may see all of these days.
     pub async fn calendar_events(
         &self,
         granted: &Granted<Authority>,
@@ -107,6 +110,15 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
         let stored = self.chosen(&pinned, spec, &[], None)?;
+        let stored = match granted.permit.shared_with() {
+            None => stored,
+            Some(shared) => shared::cut_again(
+                stored,
+                &granted.source.data_type,
+                shared.edges.within(range),
+                shared.edges.clone(),
+            )?,
+        };
         let windows = pinned
             .windows(None)
             .into_iter()
@@ -117,12 +129,14 @@ impl<Authority> Archive<Authority> {
             windows: windows.into(),
         };
         let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![stored]));
-        let shown = shape::project(chosen, &granted.source.data_type.layout, spec.ids)?;
+        let sees = Sees::through(&granted.permit);
+        let shown = shape::project(chosen, &granted.source.data_type.layout, spec.ids, sees)?;
         let plan = columns(shown, spec.columns)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,
             versions: vec![pinned.version()],
+            scope: pinned.scope(),
         })
     }
 }
@@ -163,7 +177,7 @@ impl TakingPlace {
 }
 
 /// What decides when events take place.
-struct Events {
+pub(in crate::query) struct Events {
     starts: TimestampMicrosecondArray,
     ends: TimestampMicrosecondArray,
     all_day: BooleanArray,
@@ -171,7 +185,7 @@ struct Events {
 }
 
 impl Events {
-    fn of(batch: &RecordBatch) -> Result<Self> {
+    pub(in crate::query) fn of(batch: &RecordBatch) -> Result<Self> {
         let column = |name: &str| {
             batch
                 .column_by_name(name)
@@ -195,15 +209,24 @@ impl Events {
             Instant::from_micros(self.starts.value(row)),
             Instant::from_micros(self.ends.value(row)),
         );
+        self.days(row).unwrap_or((start, end))
+    }
+
+    /// The days that an event lasts, if it lasts whole ones.
+    pub(in crate::query) fn days(&self, row: usize) -> Option<(Instant, Instant)> {
         if !(self.all_day.is_valid(row) && self.all_day.value(row)) {
-            return (start, end);
+            return None;
         }
+        let (start, end) = (
+            Instant::from_micros(self.starts.value(row)),
+            Instant::from_micros(self.ends.value(row)),
+        );
         let zone = if self.zones.is_valid(row) {
             self.zones.value(row)
         } else {
             "UTC"
         };
-        days_of(start, end, zone.parse().unwrap_or(Tz::UTC)).unwrap_or((start, end))
+        Some(days_of(start, end, zone.parse().unwrap_or(Tz::UTC)).unwrap_or((start, end)))
     }
 }
 

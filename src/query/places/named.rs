@@ -40,6 +40,7 @@ pub fn with_names(
         schema: plan.schema(),
         plan,
         versions: prepared.versions,
+        scope: prepared.scope,
     }
 }
 

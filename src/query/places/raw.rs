@@ -9,14 +9,20 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal, in_list};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::model::permit::ReadPermit;
+use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
 use crate::query::records::{Archive, Prepared, QueryError};
-use crate::query::shape::{self, IdForm};
+use crate::query::shape::{self, IdForm, Sees};
 
 use super::{Granted, Pinned};
+
+/// The stored column of who wrote a row.
+const SOURCE: &str = "source";
 
 /// Rows in which one of `columns` holds one of `values`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +50,7 @@ impl<Authority> Archive<Authority> {
             schema: plan.schema(),
             plan,
             versions: vec![pinned.version()],
+            scope: pinned.scope(),
         })
     }
 
@@ -56,7 +63,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let rows = self.chosen(pinned, spec, &[], wanted)?;
         let layout = &pinned.granted.source.data_type.layout;
-        let rows = shape::project(rows, layout, spec.ids)?;
+        let rows = shape::project(rows, layout, spec.ids, Sees::through(&pinned.granted.permit))?;
         Ok(columns(rows, spec.columns)?)
     }
 
@@ -71,10 +78,14 @@ impl<Authority> Archive<Authority> {
         let layout = &pinned.granted.source.data_type.layout;
         let asked = spec.only.iter().flat_map(|only| only.columns).chain(besides);
         let asked = asked.filter_map(|name| layout.storage.index_of(name).ok());
-        let needed: Vec<usize> = shape::stored_columns(layout).into_iter().chain(asked).collect();
+        let shown = shape::stored_columns(layout, Sees::through(&pinned.granted.permit));
+        let needed: Vec<usize> = shown.into_iter().chain(asked).collect();
         let rows = self.rows_within(pinned, needed, &pinned.windows(wanted))?;
         match &spec.only {
             None => Ok(rows),
+            Some(only) if only.is_refused(&pinned.granted.permit, layout) => {
+                Ok(Arc::new(EmptyExec::new(rows.schema())))
+            }
             Some(only) => Ok(Arc::new(FilterExec::try_new(
                 only.condition(&rows.schema())?,
                 rows,
@@ -84,6 +95,12 @@ impl<Authority> Archive<Authority> {
 }
 
 impl OneOf {
+    /// Whether the reader may not ask by these columns. Then no row is known to be one of those.
+    pub(super) fn is_refused<Authority>(&self, permit: &ReadPermit<Authority>, layout: &Layout) -> bool {
+        let tells_who = |name: &&str| *name == SOURCE || layout.is_private(name);
+        !permit.is_own() && self.columns.iter().any(tells_who)
+    }
+
     pub(super) fn condition(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
         let mut condition: Option<Arc<dyn PhysicalExpr>> = None;
         for name in self.columns {

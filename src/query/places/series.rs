@@ -11,7 +11,6 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 
-use crate::model::permit::Windows;
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::TimeRange;
 use crate::query::records::{Archive, Prepared, QueryError};
@@ -19,7 +18,7 @@ use crate::query::records::{Archive, Prepared, QueryError};
 use super::as_of::{AsOf, Change, Changes, Placed, Slots};
 use super::fixes::Fixes;
 use super::operator::{Operator, Step};
-use super::updates::{LOCATION_SOURCE, Updates};
+use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Fallback, collected};
 use super::{Granted, LocationSource, widened};
 
@@ -60,20 +59,17 @@ impl<Authority> Archive<Authority> {
         visits: Option<&Granted<Authority>>,
         spec: &SeriesSpec,
     ) -> Result<Prepared, QueryError> {
+        let scope = scope_of(updates, visits);
         let (pinned, visits, versions) = self.pinned_with_visits(updates, visits).await?;
         let mut inputs = vec![self.fixes(&pinned, spec.reads())?];
         if let Some(visits) = visits {
             inputs.push(self.visits(&visits, spec.reads())?);
         }
-        let open = updates
-            .iter()
-            .flat_map(|updates| updates.granted.permit.windows().as_slice().to_vec());
         let step = PlaceSeries {
             slots: Slots {
                 start: spec.range.start().micros(),
                 end: spec.range.end().micros(),
                 rate: spec.sample_rate,
-                windows: Windows::new(open),
             },
             look_back: spec.look_back,
             change_meters: spec.change_meters,
@@ -83,6 +79,7 @@ impl<Authority> Archive<Authority> {
             schema: plan.schema(),
             plan,
             versions,
+            scope,
         })
     }
 }
@@ -173,7 +170,7 @@ impl Walk {
             None => Vec::new(),
         };
         Ok(AsOf::new(
-            self.step.slots.clone(),
+            self.step.slots,
             self.step.look_back,
             Fallback::new(visits),
         ))

@@ -14,7 +14,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use crate::model::registry::{TypeId, timestamp};
 use crate::model::time::TimeRange;
-use crate::query::records::{Archive, Prepared, QueryError};
+use crate::query::records::{Archive, Prepared, QueryError, Scope};
 use crate::query::shape::IdForm;
 
 use super::raw::RawSpec;
@@ -73,6 +73,14 @@ pub struct Updates<Authority> {
     pub granted: Granted<Authority>,
 }
 
+pub(super) fn scope_of<Authority>(
+    sources: &[Updates<Authority>],
+    visits: Option<&Granted<Authority>>,
+) -> Scope {
+    let granted = sources.iter().map(|updates| &updates.granted).chain(visits);
+    Scope::of(granted.map(|granted| &granted.permit))
+}
+
 type PinnedPlaces<'a, Authority> = (
     Vec<(LocationSource, Pinned<'a, Authority>)>,
     Option<Pinned<'a, Authority>>,
@@ -92,6 +100,7 @@ impl<Authority> Archive<Authority> {
             schema: plan.schema(),
             plan,
             versions,
+            scope: scope_of(sources, None),
         })
     }
 

@@ -60,11 +60,14 @@ impl<Authority> Archive<Authority> {
             .flat_map(|snapshot| snapshot.pieces.iter())
             .filter(|piece| piece.bounds.min_start < end);
         let bounds = pieces.fold(None, |known: Option<(Instant, Instant)>, piece| {
-            let (first, last) = known.unwrap_or((piece.bounds.min_start, piece.bounds.max_start));
-            Some((
-                first.min(piece.bounds.min_start),
-                last.max(piece.bounds.max_start),
-            ))
+            // A part of a record may begin as late as the record ends.
+            let begins = if permit.is_own() {
+                piece.bounds.max_start
+            } else {
+                piece.bounds.max_start.max(piece.bounds.max_end)
+            };
+            let (first, last) = known.unwrap_or((piece.bounds.min_start, begins));
+            Some((first.min(piece.bounds.min_start), last.max(begins)))
         });
         Ok(bounds.map(|(first, last)| {
             (

@@ -28,7 +28,7 @@ use crate::model::zone::Zone;
 
 use super::clip::Clip;
 use super::exec::one_ordered_partition;
-use super::ledger::prorated;
+use super::ledger::{LONG_RANK, prorated};
 use super::ranking::Ranking;
 use super::resolve::{Resolver, Sample};
 use super::rows::{RowReader, Rows};
@@ -231,11 +231,15 @@ impl Amounts {
             let next = *rows.starts.get(row + 1).unwrap_or(start);
             match &mut self.resolver {
                 Some(resolver) => {
+                    let mut standing = rows.standing(row);
+                    if rows.is_part_of_long(row) {
+                        standing.rank |= LONG_RANK;
+                    }
                     let sample = Sample {
                         start: *start,
                         end: *end,
                         value: *value,
-                        standing: rows.standing(row),
+                        standing,
                         group: *group,
                     };
                     resolver.push(sample, next);

@@ -15,7 +15,8 @@ use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::partials::Patchwork;
-use crate::query::records::{Archive, Prepared, QueryError, Source};
+use crate::query::records::{Archive, Prepared, QueryError, Scope, Source};
+use crate::query::shared::Lengths;
 use crate::query::sleep::StageTable;
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
@@ -23,7 +24,7 @@ use crate::store::snapshot::Snapshot;
 use super::exec::SeriesExec;
 use super::grouped::GroupedExec;
 use super::ranking::Ranking;
-use super::spec::{Counting, SeriesSpec};
+use super::spec::{Counting, Measure, SeriesSpec};
 
 /// A metric of which a series is asked.
 pub struct SeriesSource<'a, Authority> {
@@ -40,10 +41,11 @@ pub struct SeriesSource<'a, Authority> {
 impl<Authority> Archive<Authority> {
     /// One series.
     pub async fn series(&self, asked: SeriesSource<'_, Authority>) -> Result<Prepared, QueryError> {
+        let scope = Scope::of([asked.permit]);
         let (mut plans, versions) = self.series_plans(vec![asked]).await?;
         match plans.pop() {
-            Some(plan) => Ok(prepared(plan, versions)),
-            None => Ok(prepared(Arc::new(GroupedExec::new(plans)), versions)),
+            Some(plan) => Ok(prepared(plan, versions, scope)),
+            None => Ok(prepared(Arc::new(GroupedExec::new(plans)), versions, scope)),
         }
     }
 
@@ -52,8 +54,9 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: Vec<SeriesSource<'_, Authority>>,
     ) -> Result<Prepared, QueryError> {
+        let scope = Scope::of(asked.iter().map(|one| one.permit));
         let (plans, versions) = self.series_plans(asked).await?;
-        Ok(prepared(Arc::new(GroupedExec::new(plans)), versions))
+        Ok(prepared(Arc::new(GroupedExec::new(plans)), versions, scope))
     }
 
     /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
@@ -138,10 +141,14 @@ impl<Authority> Archive<Authority> {
         let condition = filter::bind(conditions, &source.data_type).condition();
         let referred = condition.as_ref().map(|condition| condition.column_refs());
         columns.extend(referred.iter().flatten().map(|column| column.name.as_str()));
+        let lengths = match spec.measure {
+            Measure::Amounts(Counting::BestSource) => Lengths::Told,
+            _ => Lengths::Forgotten,
+        };
         let rows = if spec.needs_ids() {
-            self.stored(permit, source, snapshot, &columns)?
+            self.stored(permit, source, snapshot, &columns, lengths)?
         } else {
-            self.stored_without_ids(permit, source, snapshot, &columns)?
+            self.stored_without_ids(permit, source, snapshot, &columns, lengths)?
         };
         let Some(condition) = &condition else {
             return Ok(rows);
@@ -193,7 +200,7 @@ impl<Authority> Archive<Authority> {
         let patchwork = Patchwork {
             source: asked.source,
             snapshot,
-            windows: asked.permit.windows(),
+            permit: asked.permit,
             step,
             kind,
             ranking,
@@ -221,10 +228,11 @@ fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan
     Ok(Arc::new(ProjectionExec::try_new(columns, stages)?))
 }
 
-fn prepared(plan: Arc<dyn ExecutionPlan>, versions: Vec<(TypeId, i64)>) -> Prepared {
+fn prepared(plan: Arc<dyn ExecutionPlan>, versions: Vec<(TypeId, i64)>, scope: Scope) -> Prepared {
     Prepared {
         schema: plan.schema(),
         plan,
         versions,
+        scope,
     }
 }

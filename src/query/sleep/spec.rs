@@ -32,6 +32,18 @@ impl Question {
             Self::Resolved | Self::Cycles(_) | Self::Aggregate(_) => false,
         }
     }
+
+    /// The same about what may be seen only.
+    #[must_use]
+    pub(super) fn clipped(mut self) -> Self {
+        match &mut self {
+            Self::Resolved => {}
+            Self::Stages(spec) => spec.cycles.clip = true,
+            Self::Cycles(spec) => spec.clip = true,
+            Self::Aggregate(spec) => spec.cycles.clip = true,
+        }
+        self
+    }
 }
 
 /// Which cycles are asked for, and how they are told apart.

@@ -118,7 +118,7 @@ pub async fn sleep_cycles_extended(
                 .await?,
         );
     }
-    let metrics = attached(&app, owner, &query, range).await?;
+    let metrics = attached(&app, &reader, owner, &query, range).await?;
     let source = asked.source().await?;
     let ticket = app.queries.enter().await?;
     let series = permits
@@ -187,6 +187,7 @@ impl Metric {
 
 async fn attached(
     app: &App,
+    reader: &Reader,
     owner: PersonId,
     query: &ExtendedQuery,
     range: TimeRange,
@@ -198,7 +199,7 @@ async fn attached(
         let traits = named.data_type.metric.as_ref();
         let traits = traits.ok_or_else(|| ApiError::internal("a series of what is no metric"))?;
         refuse_calculations(&query.calculations, traits, named.data_type.id.as_str())?;
-        let (sources, conditions) = sources_of(app, owner, &named, Vec::new()).await?;
+        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new()).await?;
         let source = sources.into_iter().next();
         metrics.push(Metric {
             source: source.ok_or_else(|| ApiError::internal("a metric without a partition"))?,

@@ -36,6 +36,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("Metric"),
     },
     Entry {
+        name: "before",
+        aliases: &[],
+        description: "Only entries older than the one with this id",
+        absent: "from the newest on",
+        example: Text(ID),
+    },
+    Entry {
         name: "calculations",
         aliases: &[],
         description: "Statistics of each window, a column for each beside the metric's own; of metrics \
@@ -85,6 +92,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "A data type by its id: HeartRate, or Event/<uuid> for one of your own",
         absent: "all data types",
         example: Text("HeartRate"),
+    },
+    Entry {
+        name: "datashare_id",
+        aliases: &[],
+        description: "A data share of the caller's",
+        absent: "",
+        example: Text(ID),
     },
     Entry {
         name: "derive",
@@ -139,11 +153,25 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Whole(1),
     },
     Entry {
+        name: "grant_id",
+        aliases: &[],
+        description: "What one data share gives to one person or group",
+        absent: "",
+        example: Text(ID),
+    },
+    Entry {
         name: "group",
         aliases: &[],
         description: "Fields of the records; each combination of their values has rows of its own",
         absent: "one row for each period",
         example: Text("source_id"),
+    },
+    Entry {
+        name: "group_id",
+        aliases: &[],
+        description: "A group",
+        absent: "",
+        example: Text(ID),
     },
     Entry {
         name: "id",
@@ -167,11 +195,32 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Flag(true),
     },
     Entry {
+        name: "include_archived",
+        aliases: &[],
+        description: "Whether earlier versions are listed too",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
+        name: "include_deleted",
+        aliases: &[],
+        description: "Whether deleted files are listed too",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
         name: "include_deprecated",
         aliases: &[],
         description: "Whether archived data types are listed too",
         absent: "",
         example: Flag(true),
+    },
+    Entry {
+        name: "limit",
+        aliases: &[],
+        description: "Entries of one page, 1000 at most",
+        absent: "",
+        example: Whole(100),
     },
     Entry {
         name: "location_sources",
@@ -245,6 +294,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("split"),
     },
     Entry {
+        name: "name",
+        aliases: &[],
+        description: "Only files of this name",
+        absent: "files of all names",
+        example: Text("scan.pdf"),
+    },
+    Entry {
         name: "output",
         aliases: &[],
         description: "The form of the answer",
@@ -254,9 +310,16 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "participant_id",
         aliases: &[],
-        description: "A participant of a group. Groups are not available yet: 422",
+        description: "A participant of a group of yours, in the place of a person; named beside the group",
         absent: "nobody's but the person's own data",
         example: Text(ID),
+    },
+    Entry {
+        name: "path",
+        aliases: &[],
+        description: "Only files of this folder, or a folder whose name is asked for",
+        absent: "files of all folders",
+        example: Text("/documents"),
     },
     Entry {
         name: "period",
@@ -275,7 +338,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "pool_id",
         aliases: &[],
-        description: "A group. Groups are not available yet: 422",
+        description: "The group whose participant is asked about, or on aggregates all of whose participants are",
         absent: "no group",
         example: Text(ID),
     },
@@ -336,6 +399,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e"),
     },
     Entry {
+        name: "sharer_svc_userid",
+        aliases: &[],
+        description: "The person who shares",
+        absent: "",
+        example: Text(ID),
+    },
+    Entry {
         name: "sort",
         aliases: &[],
         description: "Whether the earliest or the latest comes first",
@@ -366,11 +436,25 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("2024-06-01T00:00:00Z"),
     },
     Entry {
+        name: "state",
+        aliases: &[],
+        description: "Only files in one of these states",
+        absent: "created and uploaded ones",
+        example: Text("uploaded"),
+    },
+    Entry {
         name: "strict",
         aliases: &[],
         description: "Whether a parameter that this route does not know is refused. Otherwise it is passed \
                       over and named in X-Ignored-Parameters. The header `Prefer: handling=strict` says the \
                       same",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
+        name: "subscribed_only",
+        aliases: &[],
+        description: "Whether only groups are listed that the caller is a member of",
         absent: "",
         example: Flag(true),
     },

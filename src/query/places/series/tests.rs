@@ -14,7 +14,6 @@ use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::model::time::Instant;
 
 const TWIN: &str = include_str!("../../../../queries/location_time_series.sql");
 
@@ -161,14 +160,11 @@ fn rule_4_3_the_query_and_the_operator_agree() {
             })
             .collect();
         told.sort_by_key(|told| told.time);
-        let range =
-            TimeRange::new(Instant::from_micros(start), Instant::from_micros(start + length)).unwrap();
         let step = PlaceSeries {
             slots: Slots {
                 start,
                 end: start + length,
                 rate,
-                windows: Windows::new([range]),
             },
             look_back,
             change_meters: None,
@@ -212,13 +208,11 @@ fn series_of_many_batches_come_whole() {
         source: 0,
     };
     let end = BATCH_ROWS as i64 * 3 + 17;
-    let range = TimeRange::new(Instant::from_micros(0), Instant::from_micros(end)).unwrap();
     let step = PlaceSeries {
         slots: Slots {
             start: 0,
             end,
             rate: 1,
-            windows: Windows::new([range]),
         },
         look_back: i64::MAX,
         change_meters: None,

@@ -1,0 +1,76 @@
+//! Types of other people in the catalogue: those that are shared with the reader, and no others.
+
+use std::sync::Arc;
+
+use crate::api::app::App;
+use crate::api::problem::ApiError;
+use crate::auth::grants::{Denied, ReadableTypes, Refused};
+use crate::model::ids::PersonId;
+use crate::model::permit::Opening;
+use crate::model::registry::{DataType, TypeId};
+
+use super::catalog::live_annotations;
+
+/// The category of what another person shares.
+pub(super) const SHARED_TYPE: &str = "shared_type";
+
+/// What others share with the person who lists their own types, with its owner; of these types only, if any is named.
+/// Nothing where the types of another person are listed.
+pub(super) async fn shared_with(
+    app: &App,
+    permit: &ReadableTypes,
+    named: &[String],
+) -> Result<Vec<(PersonId, Arc<DataType>)>, ApiError> {
+    if !permit.is_own() {
+        return Ok(Vec::new());
+    }
+    let mut shared = Vec::new();
+    for (sharer, openings) in app.sharing.openings_for(permit.owner()).await? {
+        let types = types_shown(app, sharer, &openings).await?;
+        shared.extend(types.into_iter().map(|data_type| (sharer, data_type)));
+    }
+    if !named.is_empty() {
+        let wanted: Vec<TypeId> = named.iter().map(|name| canonical(app, name)).collect();
+        shared.retain(|(_, data_type)| wanted.contains(&data_type.id));
+    }
+    Ok(shared)
+}
+
+/// Whether `shared` has the type called `name`.
+pub(super) fn is_among(shared: &[(PersonId, Arc<DataType>)], name: &str) -> bool {
+    TypeId::parse(name).is_some_and(|id| shared.iter().any(|(_, data_type)| data_type.id == id))
+}
+
+/// Refuses a type by name that the permit does not show, whether there is one of that name or not.
+pub(super) fn refuse_hidden(app: &App, permit: &ReadableTypes, name: &str) -> Result<(), ApiError> {
+    if permit.windows_of(&canonical(app, name)).is_some() {
+        Ok(())
+    } else {
+        Err(Denied::from(Refused).into())
+    }
+}
+
+async fn types_shown(
+    app: &App,
+    sharer: PersonId,
+    openings: &[Opening],
+) -> Result<Vec<Arc<DataType>>, ApiError> {
+    let shown = |data_type: &DataType| openings.iter().any(|opening| opening.shows(&data_type.id));
+    let built_in = app.types.registry().types().iter().cloned();
+    let mut types: Vec<Arc<DataType>> = built_in.filter(|data_type| shown(data_type)).collect();
+    let own = app.types.all_own(sharer).await?.into_iter();
+    types.extend(
+        own.filter(|own| !own.definition.deprecated && shown(&own.data_type))
+            .map(|own| own.data_type),
+    );
+    let annotations = live_annotations(app, sharer).await?.into_iter();
+    types.extend(annotations.filter(|data_type| shown(data_type)));
+    Ok(types)
+}
+
+fn canonical(app: &App, name: &str) -> TypeId {
+    if let Some(known) = app.types.registry().get(name) {
+        return known.id.clone();
+    }
+    TypeId::parse(name).unwrap_or_else(|| TypeId::new(name))
+}

@@ -1,0 +1,250 @@
+//! Answers that tell one person of another: they say which time they are about, the owner's log knows of them before
+//! their first byte is sent, and they end when what was given is taken back.
+//!
+//! Whatever route answers, the decision left on the request what it gave; a route cannot forget any of this.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant as Moment};
+
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use crate::api::app::Shared;
+use crate::api::problem::ApiError;
+use crate::auth::disclosures::{Disclosure, Subject};
+use crate::auth::tokens::Reader;
+use crate::catalog::access_log::LogEntry;
+use crate::model::ids::PersonId;
+use crate::model::permit::Windows;
+use crate::model::time::TimeRange;
+use crate::people::sharing::terms::FileAge;
+
+/// The windows that an answer is about.
+pub const EFFECTIVE_RANGE: HeaderName = HeaderName::from_static("x-svc-effective-range");
+
+/// How long an answer goes on without asking again whether it may.
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
+/// Windows that the header names. More would not pass everybody's proxies.
+const NAMED_WINDOWS: usize = 64;
+
+/// How many rows went out; travels beside the response.
+#[derive(Clone, Debug, Default)]
+pub struct RowCount(Arc<AtomicU64>);
+
+impl RowCount {
+    pub fn add(&self, rows: usize) {
+        self.0.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("what this answer tells is not shared any more")]
+struct Revoked;
+
+/// The layer's function.
+pub async fn disclosure(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let reader = request.extensions().get::<Reader>().cloned();
+    let endpoint = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or_else(String::new, |route| {
+            format!("{} {}", request.method(), route.as_str())
+        });
+    let response = next.run(request).await;
+    let Some(reader) = reader else {
+        return response;
+    };
+    let given = reader.disclosures().given();
+    let tells = response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED;
+    if given.is_empty() || !tells {
+        return response;
+    }
+    match logged(app, reader, &endpoint, &given, response).await {
+        Ok(response) => response,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn logged(
+    app: Shared,
+    reader: Reader,
+    endpoint: &str,
+    given: &[Disclosure],
+    response: Response,
+) -> Result<Response, ApiError> {
+    let mut owners: Vec<PersonId> = given.iter().map(|disclosure| disclosure.owner).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let log = app.sharing.log();
+    let begun = owners.into_iter().map(|owner| {
+        let text = told(endpoint, owner, given).to_string();
+        log.begin(owner, reader.person(), text)
+    });
+    let entries = futures::future::try_join_all(begun).await?;
+    let (mut parts, body) = response.into_parts();
+    parts.headers.insert(EFFECTIVE_RANGE, effective_range(given)?);
+    let rows = parts.extensions.remove::<RowCount>();
+    let mut answer = Answer {
+        app,
+        reader,
+        entries,
+        rows,
+        asked: Moment::now(),
+    };
+    if parts.status == StatusCode::NOT_MODIFIED {
+        answer.end("not_modified");
+        return Ok(Response::from_parts(parts, body));
+    }
+    if body.size_hint().exact().is_some() {
+        answer.end("answered");
+        return Ok(Response::from_parts(parts, body));
+    }
+    let going = Some((body.into_data_stream(), answer));
+    let watched = futures::stream::unfold(going, |going| async move {
+        let (mut body, mut answer) = going?;
+        let (chunk, goes_on) = answer.next(&mut body).await?;
+        Some((chunk, goes_on.then_some((body, answer))))
+    });
+    Ok(Response::from_parts(parts, Body::from_stream(watched)))
+}
+
+/// An answer on its way.
+struct Answer {
+    app: Shared,
+    reader: Reader,
+    /// Empty when they are ended.
+    entries: Vec<LogEntry>,
+    rows: Option<RowCount>,
+    /// When it was last known that it may go on.
+    asked: Moment,
+}
+
+type Chunk = Result<Bytes, Box<dyn Error + Send + Sync>>;
+
+impl Answer {
+    /// The next chunk, and whether there may be more; `None` when that was all.
+    async fn next(&mut self, body: &mut BodyDataStream) -> Option<(Chunk, bool)> {
+        let chunk = match body.next().await {
+            None => {
+                self.end("answered");
+                return None;
+            }
+            Some(Err(error)) => {
+                self.end("broken_off");
+                return Some((Err(error.into()), false));
+            }
+            Some(Ok(chunk)) => chunk,
+        };
+        if self.asked.elapsed() < ASKED_AGAIN {
+            return Some((Ok(chunk), true));
+        }
+        match self.app.grants.still_given(&self.reader).await {
+            Ok(true) => {
+                self.asked = Moment::now();
+                Some((Ok(chunk), true))
+            }
+            Ok(false) => {
+                self.end("revoked");
+                Some((Err(Revoked.into()), false))
+            }
+            Err(error) => {
+                tracing::error!(%error, "an answer broke off: nobody knows whether it may go on");
+                self.end("broken_off");
+                Some((Err(error.into()), false))
+            }
+        }
+    }
+
+    fn end(&mut self, outcome: &str) {
+        let rows = self.rows.as_ref().map(RowCount::get);
+        for entry in self.entries.drain(..) {
+            self.app.sharing.log().end(entry, rows, outcome);
+        }
+    }
+}
+
+impl Drop for Answer {
+    /// The client went away.
+    fn drop(&mut self) {
+        self.end("broken_off");
+    }
+}
+
+/// What the log keeps of a read.
+fn told(endpoint: &str, owner: PersonId, given: &[Disclosure]) -> Value {
+    let group = given.iter().find(|disclosure| disclosure.owner == owner);
+    let group = group.and_then(|disclosure| disclosure.group);
+    let reads = given.iter().filter(|disclosure| disclosure.owner == owner);
+    let reads: Vec<Value> = reads
+        .map(|disclosure| {
+            let (kind, names) = named(&disclosure.subject);
+            json!({
+                "kind": kind,
+                "svc_data_types": names,
+                "requested": written(disclosure.requested),
+                "effective": disclosure.windows.as_slice().iter().copied().map(written).collect::<Vec<_>>(),
+                "grant_ids": disclosure.grants,
+            })
+        })
+        .collect();
+    json!({
+        "event": "read",
+        "endpoint": endpoint,
+        "group_id": group,
+        "reads": reads,
+    })
+}
+
+fn named(subject: &Subject) -> (&'static str, Vec<String>) {
+    match subject {
+        Subject::Type(data_type) => ("records", vec![data_type.to_string()]),
+        Subject::Listing(openings) => {
+            let mut names = Vec::new();
+            for opening in openings {
+                match &opening.types {
+                    Some(types) => names.extend(types.iter().map(ToString::to_string)),
+                    None => names.push("*".to_owned()),
+                }
+            }
+            names.sort_unstable();
+            names.dedup();
+            ("listing", names)
+        }
+        Subject::File(path, FileAge::Live) => ("file", vec![format!("file:{path}")]),
+        Subject::File(path, FileAge::Old) => ("file", vec![format!("filehistory:{path}")]),
+        Subject::Folder(path) => ("folder", vec![format!("file:{path}")]),
+    }
+}
+
+fn effective_range(given: &[Disclosure]) -> Result<HeaderValue, ApiError> {
+    let all = given
+        .iter()
+        .flat_map(|disclosure| disclosure.windows.as_slice().iter().copied());
+    let windows = Windows::new(all);
+    let mut texts: Vec<String> = windows
+        .as_slice()
+        .iter()
+        .take(NAMED_WINDOWS)
+        .copied()
+        .map(written)
+        .collect();
+    if windows.as_slice().len() > NAMED_WINDOWS {
+        texts.push("...".to_owned());
+    }
+    HeaderValue::from_str(&texts.join(", ")).map_err(ApiError::internal)
+}
+
+fn written(range: TimeRange) -> String {
+    format!("{}/{}", range.start(), range.end())
+}

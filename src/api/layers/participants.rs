@@ -1,0 +1,97 @@
+//! Requests about participants: who asks as the owner of a group asks about somebody whom they know by an id of that
+//! group only. This layer finds out who it is before the route sees the request; the route never tells.
+
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use uuid::Uuid;
+
+use crate::api::app::Shared;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::Params;
+use crate::auth::grants::Stated;
+use crate::auth::tokens::Reader;
+
+/// Where the path names the participant.
+const BY_PATH: &str = "/data/v0/pool/";
+/// Where the query may.
+const BY_QUERY: [&str; 2] = ["/data/v1alpha1/event/", "/data/v1alpha1/metric/"];
+
+/// The layer's function.
+pub async fn participants(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if !path.starts_with(BY_PATH) && !BY_QUERY.iter().any(|prefix| path.starts_with(prefix)) {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let named = if parts.uri.path().starts_with(BY_PATH) {
+        by_path(&mut parts).await
+    } else {
+        by_query(parts.uri.query().unwrap_or_default())
+    };
+    let found = match (named, parts.extensions.get::<Reader>()) {
+        (Err(error), _) => Err(error),
+        (Ok(Some((group, participant))), Some(reader)) => {
+            let stated = stated(parts.uri.query().unwrap_or_default());
+            let found = app.grants.participant(reader, group, participant, stated).await;
+            found.map(drop).map_err(ApiError::from)
+        }
+        (Ok(_), _) => Ok(()),
+    };
+    match found {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid, Uuid)>, ApiError> {
+    let named = RawPathParams::from_request_parts(parts, &()).await;
+    let Ok(named) = named else { return Ok(None) };
+    let id = |wanted: &'static str| match named.iter().find(|(name, _)| *name == wanted) {
+        None => Ok(None),
+        Some((_, text)) => Uuid::try_parse(text)
+            .map(Some)
+            .map_err(|_| invalid(["path", wanted], format!("{text:?} is no uuid"))),
+    };
+    Ok(id("group_id")?.zip(id("participant_id")?))
+}
+
+/// Group and participant of a query that names both. A group alone is a question over all of its participants, which
+/// some routes know.
+fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
+    let mut params = Params::parse(query);
+    let mut sent = |name: &'static str| params.text(name);
+    let (group, participant, person) = (sent("pool_id"), sent("participant_id"), sent("svc_userid"));
+    if group.is_none() && participant.is_none() {
+        return Ok(None);
+    }
+    if group.is_none() {
+        return Err(invalid(
+            ["query", "pool_id"],
+            "a participant is one of a group; name it",
+        ));
+    }
+    if person.is_some() {
+        return Err(invalid(
+            ["query", "svc_userid"],
+            "name a person or a participant, not both",
+        ));
+    }
+    let id = |name: &'static str, text: Option<String>| {
+        let read = |text: String| {
+            Uuid::try_parse(&text).map_err(|_| invalid(["query", name], format!("{text:?} is not a uuid")))
+        };
+        text.map(read).transpose()
+    };
+    Ok(id("pool_id", group)?.zip(id("participant_id", participant)?))
+}
+
+/// The moments that a query names. What is wrong with them is the route's to say.
+fn stated(query: &str) -> Stated {
+    let mut params = Params::parse(query);
+    let moment = params.instant("time");
+    Stated {
+        start: params.instant("start_time").or(moment),
+        end: params.instant("end_time").or(moment),
+    }
+}

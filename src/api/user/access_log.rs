@@ -1,0 +1,108 @@
+//! What others read of the caller: `/user/v1alpha1/access_log`.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+
+/// Entries of one page where the caller does not say.
+const PAGE: i64 = 100;
+/// Entries of one page at most.
+const LARGEST_PAGE: usize = 1_000;
+
+/// Which page.
+#[derive(Debug)]
+pub struct LogQuery {
+    before: Option<Uuid>,
+    limit: usize,
+}
+
+impl FromParams for LogQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (before, limit) = (params.uuid("before"), params.integer_or("limit", PAGE)?);
+        let limit = usize::try_from(limit)
+            .ok()
+            .filter(|limit| (1..=LARGEST_PAGE).contains(limit));
+        if limit.is_none() {
+            params.fault(
+                "limit",
+                "value_error",
+                format!("expected a number from 1 to {LARGEST_PAGE}"),
+            );
+        }
+        Some(Self {
+            before,
+            limit: limit?,
+        })
+    }
+}
+
+/// Something that somebody read, or a change of a share.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AccessEntry {
+    pub id: Uuid,
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// Who did it. The owner of a group reads under the group's name.
+    pub actor_svc_userid: Uuid,
+    /// What was read: endpoint, grants, types and files, the ranges asked for and used. Or which share was changed, and
+    /// what it says then.
+    #[schema(value_type = Object)]
+    pub detail: Value,
+    /// Rows of the answer, where it has rows.
+    pub row_count: Option<i64>,
+    /// `begun` until it is over, then `answered`, `not_modified`, `broken_off`, `revoked`; of shares `done` or
+    /// `refused`.
+    pub outcome: String,
+}
+
+/// A page of the log.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AccessPage {
+    /// Newest first.
+    pub entries: Vec<AccessEntry>,
+    /// What to send as `before` for the page after; null after the last.
+    pub next: Option<Uuid>,
+}
+
+/// What others read of the caller and when, and how the caller's shares changed, newest first.
+#[utoipa::path(get, path = "/user/v1alpha1/access_log", operation_id = "access_log", tag = "sharing",
+    params(Checked<LogQuery>),
+    responses((status = 200, description = "A page", body = AccessPage), (status = 422)))]
+pub async fn access_log(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<LogQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let found = app
+        .sharing
+        .log()
+        .entries(reader.person(), query.before, query.limit)
+        .await?;
+    let next = (found.len() == query.limit)
+        .then(|| found.last().map(|entry| entry.id))
+        .flatten();
+    let mut entries = Vec::with_capacity(found.len());
+    for entry in found {
+        entries.push(AccessEntry {
+            id: entry.id,
+            at: entry.at.to_rfc3339(),
+            actor_svc_userid: entry.actor.0,
+            detail: serde_json::from_str(&entry.body).map_err(ApiError::damaged)?,
+            row_count: entry.rows,
+            outcome: entry.outcome,
+        });
+    }
+    listing(&headers, &AccessPage { entries, next })
+}

@@ -1,0 +1,179 @@
+//! What others share with the caller: `/user/v1/dataset`, and what may be read through a range of time.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::extract::{Checked, Owner, Path};
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::time::TimeRange;
+use crate::people::sharing::SharingError;
+use crate::people::sharing::received::Received;
+
+use super::datashares::written;
+
+/// Something that the caller can read.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Dataset {
+    pub grant_id: Option<Uuid>,
+    /// `self`, `user` or `group`.
+    pub grant_type: &'static str,
+    pub datashare_id: Option<Uuid>,
+    pub datashare_name: Option<String>,
+    pub group_id: Option<Uuid>,
+    pub sharing_svc_userid: Option<Uuid>,
+    pub sharing_svc_user_name: Option<String>,
+    pub svc_data_types: Vec<String>,
+    pub share_all_data: bool,
+    #[schema(format = DateTime)]
+    pub time_start: Option<String>,
+    #[schema(format = DateTime)]
+    pub time_end: Option<String>,
+}
+
+/// What may be read of somebody through the whole of a range.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AllowedTypes {
+    pub all_data_types: bool,
+    pub svc_data_types: Vec<String>,
+}
+
+impl Dataset {
+    fn own() -> Self {
+        Self {
+            grant_id: None,
+            grant_type: "self",
+            datashare_id: None,
+            datashare_name: None,
+            group_id: None,
+            sharing_svc_userid: None,
+            sharing_svc_user_name: None,
+            svc_data_types: Vec::new(),
+            share_all_data: true,
+            time_start: None,
+            time_end: None,
+        }
+    }
+
+    fn of(received: Received) -> Self {
+        let terms = received.terms;
+        Self {
+            grant_id: Some(received.grant),
+            grant_type: if received.group.is_some() { "group" } else { "user" },
+            datashare_id: Some(received.share),
+            datashare_name: Some(terms.name),
+            group_id: received.group,
+            sharing_svc_userid: Some(received.sharer.0),
+            sharing_svc_user_name: terms.user_name,
+            svc_data_types: terms.data_types,
+            share_all_data: terms.share_all_data,
+            time_start: terms.time_start.map(written),
+            time_end: terms.time_end.map(written),
+        }
+    }
+}
+
+/// What the caller can read: first their own, then what others share with them or with a group of theirs.
+#[utoipa::path(get, path = "/user/v1/dataset",
+    operation_id = "list_datasets", tag = "sharing", params(Checked<NoParams>),
+    responses((status = 200, description = "Datasets", body = Vec<Dataset>)))]
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let received = app.sharing.received(reader.person()).await?;
+    let rows = std::iter::once(Dataset::own()).chain(received.into_iter().map(Dataset::of));
+    listing(&headers, &rows.collect::<Vec<_>>())
+}
+
+/// Gives up what was shared with the caller, or takes a share of the caller's own back from a group.
+#[utoipa::path(delete, path = "/user/v1/dataset/{grant_id}",
+    operation_id = "leave_dataset", tag = "sharing", params(("grant_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 204, description = "It is given up"), (status = 404), (status = 409)))]
+pub async fn leave(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(grant): Path<String>,
+    _query: Checked<NoParams>,
+) -> Result<StatusCode, ApiError> {
+    let unknown = || SharingError::Unknown("grant to give up");
+    let grant = Uuid::try_parse(&grant).map_err(|_| unknown())?;
+    app.sharing.leave(reader.person(), grant).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A range; an end that is not given is open.
+#[derive(Debug)]
+pub struct OpenRangeQuery {
+    range: TimeRange,
+}
+
+impl FromParams for OpenRangeQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            range: params.open_range()?,
+        })
+    }
+}
+
+/// The types of another person that the caller may read through the whole of a range. Nothing where nothing is shared.
+#[utoipa::path(get, path = "/user/v1/shared/{svc_userid}/data_types",
+    operation_id = "allowed_types", tag = "sharing",
+    params(("svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),
+    responses((status = 200, description = "Types", body = AllowedTypes), (status = 422)))]
+pub async fn allowed_types(
+    State(app): State<Shared>,
+    reader: Reader,
+    Owner(sharer): Owner,
+    Checked(query): Checked<OpenRangeQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    allowed(&app, &reader, sharer, query.range, &headers).await
+}
+
+async fn allowed(
+    app: &Shared,
+    reader: &Reader,
+    sharer: PersonId,
+    range: TimeRange,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let access = app.sharing.access(reader.person(), sharer, range).await?;
+    let types = AllowedTypes {
+        all_data_types: access.all_data_types,
+        svc_data_types: access
+            .data_types
+            .iter()
+            .map(|data_type| data_type.as_str().to_owned())
+            .collect(),
+    };
+    listing(headers, &types)
+}
+
+/// The same at the older address.
+#[utoipa::path(get, path = "/user/v1alpha1/access/{sharer_svc_userid}/data_types",
+    operation_id = "accessible_types", tag = "sharing",
+    params(("sharer_svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),
+    responses((status = 200, description = "Types", body = AllowedTypes), (status = 422)))]
+pub async fn accessible_types(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(sharer): Path<String>,
+    Checked(query): Checked<OpenRangeQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let sharer = Uuid::try_parse(&sharer).map_err(|_| {
+        crate::api::problem::invalid(["path", "sharer_svc_userid"], format!("{sharer:?} is no uuid"))
+    })?;
+    allowed(&app, &reader, PersonId(sharer), query.range, &headers).await
+}

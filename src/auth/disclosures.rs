@@ -1,0 +1,90 @@
+//! What one request was permitted to read of others.
+//!
+//! The decision notes here what it gave; the answer takes from here what it says about itself, what the log keeps,
+//! and what is asked again while a long answer is on its way. Lives as long as the request.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use uuid::Uuid;
+
+use crate::model::ids::PersonId;
+use crate::model::permit::{Opening, Windows};
+use crate::model::registry::TypeId;
+use crate::model::time::TimeRange;
+use crate::people::sharing::terms::FileAge;
+
+/// What was asked for and given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disclosure {
+    pub owner: PersonId,
+    pub subject: Subject,
+    pub requested: TimeRange,
+    /// What of it may be read.
+    pub windows: Windows,
+    /// The ids of the grants behind it. Empty for a reader who owns the group.
+    pub grants: Vec<Uuid>,
+    /// The group whose owner asked, as such.
+    pub group: Option<Uuid>,
+}
+
+/// What a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Type(TypeId),
+    /// What there is, not what it holds.
+    Listing(Vec<Opening>),
+    File(String, FileAge),
+    /// Files by their paths, in a listing.
+    Folder(String),
+}
+
+/// A person whom the reader knows by a group only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Participation {
+    pub group: Uuid,
+    pub participant: Uuid,
+    pub(super) person: PersonId,
+    pub(super) types: Vec<TypeId>,
+    pub(super) window: TimeRange,
+}
+
+/// All disclosures of a request.
+#[derive(Debug, Default)]
+pub struct Disclosures {
+    given: Mutex<Vec<Disclosure>>,
+    participation: OnceLock<Participation>,
+}
+
+impl Disclosures {
+    pub(super) fn note(&self, disclosure: Disclosure) {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        if !given.contains(&disclosure) {
+            given.push(disclosure);
+        }
+    }
+
+    /// What was given so far, in the order in which it was asked for.
+    #[must_use]
+    pub fn given(&self) -> Vec<Disclosure> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The participant that the request is about.
+    #[must_use]
+    pub fn participation(&self) -> Option<&Participation> {
+        self.participation.get()
+    }
+
+    /// The person that the request is about, where it names `owner` or nobody.
+    #[must_use]
+    pub fn subject_of(&self, owner: Option<PersonId>) -> Option<PersonId> {
+        self.participation()
+            .map(|participation| participation.person)
+            .or(owner)
+    }
+
+    /// A request is about one participant.
+    pub(super) fn participate(&self, participation: Participation) -> &Participation {
+        self.participation.get_or_init(|| participation)
+    }
+}

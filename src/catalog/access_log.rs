@@ -1,0 +1,80 @@
+//! The log of what others read of a person, and of what became of the person's shares.
+//!
+//! Entries are added, completed once, and otherwise stay as they are. Their bodies are JSON text and opaque here.
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::database::Value;
+use super::errors::CatalogError;
+use super::rows::{id, text};
+use super::tables::{ACCESS_LOG, Existing, Record};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Whose data or share it is about.
+    pub person: PersonId,
+    /// Grows with time.
+    pub id: Uuid,
+    pub at: Instant,
+    /// Who did it.
+    pub actor: PersonId,
+    /// JSON text.
+    pub body: String,
+    pub rows: Option<i64>,
+    pub outcome: String,
+}
+
+impl Catalog {
+    /// Writes entries, in the place of those with the same ids. When this returns `Ok`, they survive a crash.
+    pub async fn log_access(&self, entries: Vec<LogEntry>) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let rows = entries.into_iter().map(values).collect();
+        session.insert(&ACCESS_LOG, rows, Existing::Replace).await?;
+        session.commit().await
+    }
+
+    /// The newest `limit` entries about `person` that are older than `before`.
+    pub async fn accesses(
+        &self,
+        person: PersonId,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<LogEntry>, CatalogError> {
+        let values = vec![
+            id(person.0),
+            id(before.unwrap_or(Uuid::max())),
+            Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+        ];
+        let rest = "WHERE person = $1 AND entry < $2 ORDER BY entry DESC LIMIT $3";
+        let rows = self.database.select(&ACCESS_LOG, rest, values).await?;
+        rows.iter().map(entry_of).collect()
+    }
+}
+
+fn values(entry: LogEntry) -> Vec<Value> {
+    vec![
+        id(entry.person.0),
+        id(entry.id),
+        Value::Int(entry.at.micros()),
+        id(entry.actor.0),
+        Value::Text(entry.body),
+        entry.rows.map_or(Value::NullInt, Value::Int),
+        text(&entry.outcome),
+    ]
+}
+
+fn entry_of(row: &Record) -> Result<LogEntry, CatalogError> {
+    Ok(LogEntry {
+        person: row.id(0, PersonId::from_slice)?,
+        id: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,
+        at: Instant::from_micros(row.int(2)?),
+        actor: row.id(3, PersonId::from_slice)?,
+        body: row.text(4)?.to_owned(),
+        rows: row.optional_int(5),
+        outcome: row.text(6)?.to_owned(),
+    })
+}

@@ -1,0 +1,155 @@
+//! What stands between people: the shares that reach somebody, directly or through a group, found by one
+//! statement.
+//!
+//! The statement gives back every row that the answer rests on, links included, so that each is held against its
+//! checksum. Knows how documents are linked; knows nothing of what a share allows.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::database::Value;
+use super::documents::{Document, DocumentKind, document_of};
+use super::errors::CatalogError;
+use super::rows::{id, text};
+use super::tables::{DOCUMENTS, LINKS, Record, one_of};
+use crate::model::ids::PersonId;
+
+/// From a share to somebody who may use it.
+pub const SHARED_WITH_PERSON: &str = "share_person";
+/// From a share to a group whose members may use it.
+pub const SHARED_WITH_GROUP: &str = "share_group";
+/// From a membership to its group.
+pub const MEMBER_OF: &str = "membership_group";
+/// From a membership to the name by which its group knows the member.
+pub const PARTICIPATES_AS: &str = "membership_participant";
+/// From a group to somebody who may join although it is private.
+pub const INVITES: &str = "group_invited";
+/// From a group that everybody may see to [`EVERYBODY`].
+pub const OPEN_TO: &str = "group_public";
+/// Whom a public group is open to.
+pub const EVERYBODY: Uuid = Uuid::nil();
+
+/// Documents whose links one statement looks for.
+const DOCUMENTS_AT_ONCE: usize = 64;
+
+/// A share that reaches somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub share: Document,
+    /// The group through which it does; `None` when it names the person.
+    pub group: Option<Uuid>,
+}
+
+/// A link as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLink {
+    pub kind: String,
+    pub target: Uuid,
+    pub document: Uuid,
+    /// Whose the document is.
+    pub person: PersonId,
+}
+
+impl Catalog {
+    /// The shares of `owner` that reach `reader`.
+    pub async fn grants_between(
+        &self,
+        owner: PersonId,
+        reader: PersonId,
+    ) -> Result<Vec<Grant>, CatalogError> {
+        let values = vec![id(reader.0), id(owner.0)];
+        self.grants(statement("l.person = $2 AND"), values).await
+    }
+
+    /// All shares that reach `reader`, whoever gave them.
+    pub async fn grants_to(&self, reader: PersonId) -> Result<Vec<Grant>, CatalogError> {
+        self.grants(statement(""), vec![id(reader.0)]).await
+    }
+
+    /// The links of some documents.
+    pub async fn links_of(&self, documents: &[Uuid]) -> Result<Vec<StoredLink>, CatalogError> {
+        let mut links = Vec::new();
+        for some in documents.chunks(DOCUMENTS_AT_ONCE) {
+            let (list, values) = one_of(1, some.iter().map(|document| id(*document)).collect());
+            let rest = format!("WHERE document IN {list} ORDER BY document, kind, target");
+            for row in self.database.select(&LINKS, &rest, values).await? {
+                links.push(link_of(&row)?);
+            }
+        }
+        Ok(links)
+    }
+
+    async fn grants(&self, sql: String, values: Vec<Value>) -> Result<Vec<Grant>, CatalogError> {
+        let mut shares = Vec::new();
+        let mut groups = BTreeSet::new();
+        for row in self.database.fetch(sql, values).await? {
+            let link = LINKS.verify_from(&row, 0)?;
+            let document = document_of(&DOCUMENTS.verify_from(&row, LINKS.width())?)?;
+            let target = link.id(1, |bytes| Uuid::from_slice(bytes).ok())?;
+            match (link.text(0)?, document.kind) {
+                (SHARED_WITH_PERSON, DocumentKind::Share) => shares.push(Grant {
+                    share: document,
+                    group: None,
+                }),
+                (SHARED_WITH_GROUP, DocumentKind::Share) => shares.push(Grant {
+                    share: document,
+                    group: Some(target),
+                }),
+                (MEMBER_OF, DocumentKind::Group) => {
+                    groups.insert(target);
+                }
+                _ => return Err(CatalogError::corrupt("a link leads to what it cannot lead to")),
+            }
+        }
+        // A share with a group counts only beside the reader's membership and the group itself.
+        shares.retain(|grant| grant.group.is_none_or(|group| groups.contains(&group)));
+        Ok(shares)
+    }
+
+    /// The links of `kind` that the documents of `person` have.
+    pub async fn links_by(&self, person: PersonId, kind: &str) -> Result<Vec<StoredLink>, CatalogError> {
+        let values = vec![id(person.0), text(kind)];
+        let rows = self
+            .database
+            .select(
+                &LINKS,
+                "WHERE person = $1 AND kind = $2 ORDER BY target, document",
+                values,
+            )
+            .await?;
+        rows.iter().map(link_of).collect()
+    }
+}
+
+/// Shares with the reader, `$1`, and with groups of the reader, each beside the link that leads to it; and the
+/// groups, each beside the reader's membership. `narrowed` says which links of shares are meant.
+fn statement(narrowed: &str) -> String {
+    let share = format!("{}, {}", LINKS.selected_as("l"), DOCUMENTS.selected_as("d"));
+    let group = format!("{}, {}", LINKS.selected_as("m"), DOCUMENTS.selected_as("d"));
+    let (of_shares, of_groups) = (DocumentKind::Share.as_str(), DocumentKind::Group.as_str());
+    format!(
+        "SELECT {share} FROM links l JOIN documents d ON d.kind = '{of_shares}' AND d.document = l.document \
+         WHERE {narrowed} l.kind = '{SHARED_WITH_PERSON}' AND l.target = $1 \
+         UNION ALL \
+         SELECT {share} FROM links m \
+         JOIN links l ON {narrowed} l.kind = '{SHARED_WITH_GROUP}' AND l.target = m.target \
+         JOIN documents d ON d.kind = '{of_shares}' AND d.document = l.document \
+         WHERE m.person = $1 AND m.kind = '{MEMBER_OF}' \
+         UNION ALL \
+         SELECT {group} FROM links m \
+         JOIN documents d ON d.kind = '{of_groups}' AND d.document = m.target \
+         WHERE m.person = $1 AND m.kind = '{MEMBER_OF}' AND EXISTS (SELECT 1 FROM links l \
+         WHERE {narrowed} l.kind = '{SHARED_WITH_GROUP}' AND l.target = m.target)"
+    )
+}
+
+fn link_of(row: &Record) -> Result<StoredLink, CatalogError> {
+    Ok(StoredLink {
+        kind: row.text(0)?.to_owned(),
+        target: row.id(1, |bytes| Uuid::from_slice(bytes).ok())?,
+        document: row.id(2, |bytes| Uuid::from_slice(bytes).ok())?,
+        person: row.id(3, PersonId::from_slice)?,
+    })
+}

@@ -1,0 +1,106 @@
+//! What people let others read: shares, the groups they are given to, and the log of what was read.
+//!
+//! A share names types and files, a window of time, and people and groups. It gives nothing but reading, and nothing
+//! beyond what it names. Knows documents and types; knows nothing of HTTP, and makes no permits.
+
+pub mod access_log;
+pub mod groups;
+pub mod members;
+pub mod received;
+pub mod shares;
+pub mod terms;
+mod text;
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::Clock;
+use crate::model::faults::Fault;
+use crate::model::ids::{IdSource, PersonId};
+
+use access_log::AccessLog;
+
+use super::limits::PersonLimits;
+
+/// Shares, groups and memberships. Lives as long as the process.
+pub struct Sharing {
+    catalog: Catalog,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    log: AccessLog,
+    limits: PersonLimits,
+}
+
+/// To whom a share is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grantee {
+    Person(PersonId),
+    Group(Uuid),
+}
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SharingError {
+    #[error("what was sent is not valid")]
+    Invalid(Vec<Fault>),
+    #[error("there is no group {0} that you can share with")]
+    UnknownGroup(Uuid),
+    #[error("there is no {0} here")]
+    Unknown(&'static str),
+    /// It is there to be seen, and somebody else's.
+    #[error("only its owner may do this")]
+    NotYours,
+    #[error("you have as many {what} as one person may have: {limit}")]
+    TooMany { what: &'static str, limit: u64 },
+    #[error("another change came first; look at it and try again")]
+    Overtaken,
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+impl Sharing {
+    #[must_use]
+    pub fn new(
+        catalog: Catalog,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        log: AccessLog,
+        limits: PersonLimits,
+    ) -> Self {
+        Self {
+            catalog,
+            clock,
+            ids,
+            log,
+            limits,
+        }
+    }
+
+    /// The log of what was read, and of shares.
+    #[must_use]
+    pub const fn log(&self) -> &AccessLog {
+        &self.log
+    }
+}
+
+/// The id under which a receiver knows a share. It follows from share and grantee, so giving again what was revoked
+/// gives the same.
+#[must_use]
+pub fn grant_id(share: Uuid, grantee: Grantee) -> Uuid {
+    let (kind, target) = match grantee {
+        Grantee::Person(person) => ("person", person.0),
+        Grantee::Group(group) => ("group", group),
+    };
+    Uuid::new_v5(&share, format!("{kind} {target}").as_bytes())
+}
+
+/// The JSON text of a body.
+fn body_of<T: serde::Serialize>(body: &T) -> Result<String, SharingError> {
+    serde_json::to_string(body).map_err(|error| {
+        SharingError::Catalog(CatalogError::Corrupt {
+            what: format!("a document has no JSON: {error}"),
+        })
+    })
+}

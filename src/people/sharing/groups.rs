@@ -1,0 +1,386 @@
+//! Groups: whom somebody shares with without naming them, and whose owner may read what its members agreed to.
+//!
+//! A member is known to the group by a name that says nothing about them, which is drawn anew each time they join.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::catalog::CatalogError;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::granting::{EVERYBODY, INVITES, MEMBER_OF, OPEN_TO};
+use crate::model::faults::{Fault, LocPart};
+use crate::model::ids::PersonId;
+use crate::model::registry::{Registry, TypeId};
+use crate::model::time::{Instant, TimeRange};
+
+use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
+use super::{Sharing, SharingError, body_of};
+
+/// Types that one group names at most.
+const MOST_TYPES: usize = 1_000;
+/// People whom one group invites at most.
+const MOST_INVITED: usize = 10_000;
+/// Memberships that are removed by one transaction when their group is.
+const MEMBERS_AT_ONCE: usize = 256;
+
+/// The body of a group. `None` is what was not said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    pub title: String,
+    pub responsible_entity: Option<String>,
+    pub description: Option<String>,
+    /// What the owner may read of each member; nothing when empty.
+    pub data_types: Vec<String>,
+    /// Microseconds; `None` is open.
+    pub time_start: Option<i64>,
+    pub time_end: Option<i64>,
+    pub is_public: bool,
+    pub group_url: Option<String>,
+    pub detail_markdown: Option<String>,
+    pub agreement_markdown: Option<String>,
+    pub withdraw_markdown: Option<String>,
+    pub header_image_url: Option<String>,
+    pub preview_image_url: Option<String>,
+    pub friendly_id: Option<String>,
+    pub view_description: Option<String>,
+    /// Who may join a private group.
+    pub invited: Vec<Uuid>,
+}
+
+/// The body of a membership. Its owner is the member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    pub group: Uuid,
+    pub participant: Uuid,
+    /// What the group's owner noted: an object of JSON.
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Group {
+    pub fn of(group: &Document) -> Result<Self, CatalogError> {
+        read(group, "group")
+    }
+
+    /// The time whose records its owner may read.
+    #[must_use]
+    pub fn window(&self) -> TimeRange {
+        let start = self.time_start.map_or(Instant::MIN, Instant::from_micros);
+        let end = self.time_end.map_or(Instant::MAX, Instant::from_micros);
+        TimeRange::between(start, end.max(start))
+    }
+
+    /// The types that its owner may read.
+    #[must_use]
+    pub fn types(&self) -> Vec<TypeId> {
+        self.data_types.iter().map(|listed| TypeId::new(listed)).collect()
+    }
+}
+
+impl Membership {
+    pub fn of(membership: &Document) -> Result<Self, CatalogError> {
+        read(membership, "membership")
+    }
+}
+
+/// A group as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredGroup {
+    pub id: Uuid,
+    pub owner: PersonId,
+    pub group: Group,
+    pub created_at: Instant,
+    version: i64,
+}
+
+/// What may be changed of a group although people joined it; `None` leaves it as it is, `Some(None)` clears it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupChange {
+    pub description: Option<Option<String>>,
+    pub header_image_url: Option<Option<String>>,
+    pub preview_image_url: Option<Option<String>>,
+    pub view_description: Option<Option<String>>,
+    pub invited: Option<Vec<Uuid>>,
+}
+
+impl StoredGroup {
+    fn of(document: &Document) -> Result<Self, CatalogError> {
+        Ok(Self {
+            id: document.id,
+            owner: document.person,
+            group: Group::of(document)?,
+            created_at: document.created_at,
+            version: document.version,
+        })
+    }
+
+    fn document(&self, now: Instant) -> Result<Document, SharingError> {
+        Ok(Document {
+            kind: DocumentKind::Group,
+            id: self.id,
+            person: self.owner,
+            name: None,
+            body: body_of(&self.group)?,
+            version: self.version,
+            created_at: self.created_at,
+            updated_at: now,
+            deleted_at: None,
+        })
+    }
+
+    fn links(&self) -> Vec<Link> {
+        let invited = self.group.invited.iter().map(|person| Link {
+            kind: INVITES,
+            target: *person,
+        });
+        let open = self.group.is_public.then_some(Link {
+            kind: OPEN_TO,
+            target: EVERYBODY,
+        });
+        invited.chain(open).collect()
+    }
+}
+
+impl Sharing {
+    /// A new group of `owner`.
+    pub async fn create_group(
+        &self,
+        registry: &Registry,
+        owner: PersonId,
+        mut group: Group,
+    ) -> Result<StoredGroup, SharingError> {
+        let mut faults = Vec::new();
+        check_name(&mut faults, "title", &group.title);
+        for (member, text) in [
+            ("responsible_entity", &group.responsible_entity),
+            ("description", &group.description),
+            ("group_url", &group.group_url),
+            ("detail_markdown", &group.detail_markdown),
+            ("agreement_markdown", &group.agreement_markdown),
+            ("withdraw_markdown", &group.withdraw_markdown),
+            ("header_image_url", &group.header_image_url),
+            ("preview_image_url", &group.preview_image_url),
+            ("friendly_id", &group.friendly_id),
+            ("view_description", &group.view_description),
+        ] {
+            check_prose(&mut faults, member, text.as_deref());
+        }
+        if let (Some(start), Some(end)) = (group.time_start, group.time_end)
+            && start >= end
+        {
+            let message = "the window is empty or inverted: time_start must be before time_end";
+            faults.push(Fault::new(["body", "time_end"], "value_error", message));
+        }
+        group.data_types = built_in(registry, &group.data_types, &mut faults);
+        invited(&mut group.invited, &mut faults);
+        if !faults.is_empty() {
+            return Err(SharingError::Invalid(faults));
+        }
+        let now = self.clock.now();
+        let stored = StoredGroup {
+            id: self.ids.next(),
+            owner,
+            group,
+            created_at: now,
+            version: 1,
+        };
+        let insert = Change::Insert {
+            document: stored.document(now)?,
+            links: stored.links(),
+            limit: self.limits.groups,
+        };
+        match self.catalog.change_documents(vec![insert]).await? {
+            Changed::Done => Ok(stored),
+            Changed::LimitReached { limit, .. } => Err(SharingError::TooMany {
+                what: "groups",
+                limit,
+            }),
+            Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
+        }
+    }
+
+    /// The groups that `person` owns, is a member of, or is invited to, and unless `subscribed` those that are public;
+    /// oldest first. With `subscribed`, those that `person` is a member of.
+    pub async fn groups_for(
+        &self,
+        person: PersonId,
+        subscribed: bool,
+    ) -> Result<Vec<StoredGroup>, SharingError> {
+        let joined = self.catalog.links_by(person, MEMBER_OF).await?;
+        let mut wanted: BTreeSet<Uuid> = joined.iter().map(|link| link.target).collect();
+        let mut found = Vec::new();
+        if !subscribed {
+            found.extend(self.catalog.documents_of(person, DocumentKind::Group).await?);
+            found.extend(self.catalog.documents_linked(INVITES, &[person.0]).await?);
+            found.extend(self.catalog.documents_linked(OPEN_TO, &[EVERYBODY]).await?);
+            for document in &found {
+                wanted.remove(&document.id);
+            }
+        }
+        for group in wanted {
+            found.extend(self.catalog.document(DocumentKind::Group, group).await?);
+        }
+        found.sort_by_key(|document| (document.created_at, document.id));
+        found.dedup_by_key(|document| document.id);
+        Ok(found.iter().map(StoredGroup::of).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// A group that `person` may see.
+    pub async fn group(&self, person: PersonId, id: Uuid) -> Result<StoredGroup, SharingError> {
+        let found = self.visible_group(person, id).await?;
+        found.ok_or(SharingError::Unknown("group"))
+    }
+
+    /// A group that `person` owns. One that is only seen is told apart from one that is not.
+    pub async fn own_group(&self, person: PersonId, id: Uuid) -> Result<StoredGroup, SharingError> {
+        let found = self.group(person, id).await?;
+        if found.owner == person {
+            Ok(found)
+        } else {
+            Err(SharingError::NotYours)
+        }
+    }
+
+    /// Changes what members did not agree to.
+    pub async fn change_group(
+        &self,
+        owner: PersonId,
+        id: Uuid,
+        change: GroupChange,
+    ) -> Result<StoredGroup, SharingError> {
+        let before = self.own_group(owner, id).await?;
+        let mut after = before.clone();
+        let mut faults = Vec::new();
+        let group = &mut after.group;
+        for (member, sent, kept) in [
+            ("description", change.description, &mut group.description),
+            (
+                "header_image_url",
+                change.header_image_url,
+                &mut group.header_image_url,
+            ),
+            (
+                "preview_image_url",
+                change.preview_image_url,
+                &mut group.preview_image_url,
+            ),
+            (
+                "view_description",
+                change.view_description,
+                &mut group.view_description,
+            ),
+        ] {
+            if let Some(sent) = sent {
+                check_prose(&mut faults, member, sent.as_deref());
+                *kept = sent;
+            }
+        }
+        if let Some(people) = change.invited {
+            group.invited = people;
+            invited(&mut group.invited, &mut faults);
+        }
+        if !faults.is_empty() {
+            return Err(SharingError::Invalid(faults));
+        }
+        after.version += 1;
+        let update = Change::Update {
+            document: after.document(self.clock.now())?,
+            expected: before.version,
+            links: Some(after.links()),
+        };
+        match self.catalog.change_documents(vec![update]).await? {
+            Changed::Done => Ok(after),
+            _ => Err(SharingError::Overtaken),
+        }
+    }
+
+    /// Ends a group, and with it all that was shared with it. Its memberships go after it: without the group they
+    /// mean nothing.
+    pub async fn remove_group(&self, owner: PersonId, id: Uuid) -> Result<(), SharingError> {
+        let group = self.own_group(owner, id).await?;
+        let remove = Change::Remove {
+            kind: DocumentKind::Group,
+            id,
+            person: owner,
+            expected: group.version,
+        };
+        if self.catalog.change_documents(vec![remove]).await? != Changed::Done {
+            return Err(SharingError::Overtaken);
+        }
+        let members = self.catalog.documents_linked(MEMBER_OF, &[id]).await?;
+        for some in members.chunks(MEMBERS_AT_ONCE) {
+            let removals = some.iter().map(|member| Change::Remove {
+                kind: DocumentKind::Membership,
+                id: member.id,
+                person: member.person,
+                expected: member.version,
+            });
+            // One that changes meanwhile stays, as it does when the service stops here: it leads nowhere.
+            let _outcome = self.catalog.change_documents(removals.collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// The group, if `person` may see it: as its owner, a member, somebody invited, or because it is public.
+    pub(super) async fn visible_group(
+        &self,
+        person: PersonId,
+        id: Uuid,
+    ) -> Result<Option<StoredGroup>, SharingError> {
+        let member = self.membership_document(person, id).await?;
+        let Some(found) = self.catalog.document(DocumentKind::Group, id).await? else {
+            return Ok(None);
+        };
+        let found = StoredGroup::of(&found)?;
+        let visible = found.group.is_public
+            || found.owner == person
+            || member.is_some()
+            || found.group.invited.contains(&person.0);
+        Ok(visible.then_some(found))
+    }
+}
+
+/// The ids of the types named, which every member has.
+fn built_in(registry: &Registry, listed: &[String], faults: &mut Vec<Fault>) -> Vec<String> {
+    if listed.len() > MOST_TYPES {
+        let message = format!("a group names {MOST_TYPES} types at most");
+        faults.push(Fault::new(["body", "svc_data_types"], "too_long", message));
+        return Vec::new();
+    }
+    let mut spelt = Vec::with_capacity(listed.len());
+    for (index, text) in listed.iter().enumerate() {
+        let loc: [LocPart; 3] = ["body".into(), "svc_data_types".into(), index.into()];
+        if let Some(known) = registry.get(text) {
+            spelt.push(known.id.to_string());
+            continue;
+        }
+        let unknown = || {
+            Fault::new(
+                loc.clone(),
+                "value_error",
+                format!("{text:?} is not a built-in data type"),
+            )
+            .with_value(text.as_str())
+        };
+        faults.push(fault_of(&loc, text, LONGEST_LINE).unwrap_or_else(unknown));
+    }
+    let mut seen = BTreeSet::new();
+    spelt.retain(|text| seen.insert(text.clone()));
+    spelt
+}
+
+fn invited(people: &mut Vec<Uuid>, faults: &mut Vec<Fault>) {
+    people.sort_unstable();
+    people.dedup();
+    if people.len() > MOST_INVITED {
+        let message = format!("a group invites {MOST_INVITED} people at most");
+        faults.push(Fault::new(["body", "invited_svc_userids"], "too_long", message));
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(document: &Document, what: &str) -> Result<T, CatalogError> {
+    serde_json::from_str(&document.body).map_err(|error| CatalogError::Corrupt {
+        what: format!("{what} {} cannot be read: {error}", document.id),
+    })
+}

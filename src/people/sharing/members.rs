@@ -1,0 +1,247 @@
+//! Memberships: who joined which group, and under which name the group knows them.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::granting::{MEMBER_OF, PARTICIPATES_AS};
+use crate::model::faults::Fault;
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+use super::groups::Membership;
+use super::{Sharing, SharingError, body_of};
+
+/// Bytes of what a group's owner notes about one participant.
+const LARGEST_METADATA: usize = 64 << 10;
+/// How often a change is tried again that another one overtook.
+const ATTEMPTS: usize = 4;
+
+/// A member as the group knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Participant {
+    pub group: Uuid,
+    pub id: Uuid,
+    pub joined_at: Instant,
+}
+
+/// How the owner's notes change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetadataChange {
+    Replace(Map<String, Value>),
+    /// Null removes a member, an object merges into an object, anything else replaces.
+    Merge(Map<String, Value>),
+}
+
+impl Sharing {
+    /// Makes `person` a member of a group, unless they are one already.
+    pub async fn join(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
+        self.group(person, group).await?;
+        for _ in 0..ATTEMPTS {
+            if let Some(member) = self.membership_document(person, group).await? {
+                return participant(&member);
+            }
+            let now = self.clock.now();
+            // Nothing of the person goes into it, and nothing of the moment can be read from it.
+            let known_as = Uuid::new_v5(&self.ids.next(), b"participant");
+            let body = Membership {
+                group,
+                participant: known_as,
+                metadata: Map::new(),
+            };
+            let document = Document {
+                kind: DocumentKind::Membership,
+                id: self.ids.next(),
+                person,
+                name: Some(group.to_string()),
+                body: body_of(&body)?,
+                version: 1,
+                created_at: now,
+                updated_at: now,
+                deleted_at: None,
+            };
+            let joined = participant(&document)?;
+            let insert = Change::Insert {
+                document,
+                links: vec![
+                    Link {
+                        kind: MEMBER_OF,
+                        target: group,
+                    },
+                    Link {
+                        kind: PARTICIPATES_AS,
+                        target: known_as,
+                    },
+                ],
+                limit: self.limits.groups,
+            };
+            match self.catalog.change_documents(vec![insert]).await? {
+                Changed::Done => return Ok(joined),
+                Changed::LimitReached { limit, .. } => {
+                    return Err(SharingError::TooMany {
+                        what: "memberships",
+                        limit,
+                    });
+                }
+                Changed::NameTaken { .. } | Changed::Overtaken => {}
+            }
+        }
+        Err(SharingError::Overtaken)
+    }
+
+    /// Ends `person`'s membership. Whoever joins again is somebody new to the group.
+    pub async fn quit(&self, person: PersonId, group: Uuid) -> Result<Participant, SharingError> {
+        for _ in 0..ATTEMPTS {
+            let member = self.membership_document(person, group).await?;
+            let member = member.ok_or(SharingError::Unknown("membership"))?;
+            let remove = Change::Remove {
+                kind: DocumentKind::Membership,
+                id: member.id,
+                person,
+                expected: member.version,
+            };
+            if self.catalog.change_documents(vec![remove]).await? == Changed::Done {
+                return participant(&member);
+            }
+        }
+        Err(SharingError::Overtaken)
+    }
+
+    /// The participants of a group, in the order of their ids, which says nothing.
+    pub async fn participants(&self, owner: PersonId, group: Uuid) -> Result<Vec<Participant>, SharingError> {
+        let mut found = Vec::new();
+        for (_, known) in self.members_of(owner, group).await? {
+            found.push(known);
+        }
+        found.sort_by_key(|participant| participant.id);
+        Ok(found)
+    }
+
+    /// The same with who they are: for questions over all of them, whose answers name nobody.
+    pub async fn members_of(
+        &self,
+        owner: PersonId,
+        group: Uuid,
+    ) -> Result<Vec<(PersonId, Participant)>, SharingError> {
+        self.own_group(owner, group).await?;
+        let members = self.catalog.documents_linked(MEMBER_OF, &[group]).await?;
+        members
+            .iter()
+            .map(|member| Ok((member.person, participant(member)?)))
+            .collect()
+    }
+
+    /// What the group's owner noted about a participant.
+    pub async fn metadata(
+        &self,
+        owner: PersonId,
+        group: Uuid,
+        id: Uuid,
+    ) -> Result<Map<String, Value>, SharingError> {
+        let member = self.member(owner, group, id).await?;
+        Ok(Membership::of(&member)?.metadata)
+    }
+
+    pub async fn change_metadata(
+        &self,
+        owner: PersonId,
+        group: Uuid,
+        id: Uuid,
+        change: MetadataChange,
+    ) -> Result<Map<String, Value>, SharingError> {
+        for _ in 0..ATTEMPTS {
+            let member = self.member(owner, group, id).await?;
+            let mut body = Membership::of(&member)?;
+            match change.clone() {
+                MetadataChange::Replace(metadata) => body.metadata = metadata,
+                MetadataChange::Merge(patch) => merge(&mut body.metadata, patch),
+            }
+            refuse_unkeepable(&body.metadata)?;
+            let update = Change::Update {
+                expected: member.version,
+                document: Document {
+                    body: body_of(&body)?,
+                    version: member.version + 1,
+                    updated_at: self.clock.now(),
+                    ..member
+                },
+                links: None,
+            };
+            if self.catalog.change_documents(vec![update]).await? == Changed::Done {
+                return Ok(body.metadata);
+            }
+        }
+        Err(SharingError::Overtaken)
+    }
+
+    /// `person`'s membership of a group.
+    pub(super) async fn membership_document(
+        &self,
+        person: PersonId,
+        group: Uuid,
+    ) -> Result<Option<Document>, SharingError> {
+        let name = group.to_string();
+        let found = self
+            .catalog
+            .document_named(person, DocumentKind::Membership, &name)
+            .await?;
+        Ok(found)
+    }
+
+    async fn member(&self, owner: PersonId, group: Uuid, id: Uuid) -> Result<Document, SharingError> {
+        self.own_group(owner, group).await?;
+        let members = self.catalog.documents_linked(PARTICIPATES_AS, &[id]).await?;
+        for member in members {
+            if Membership::of(&member)?.group == group {
+                return Ok(member);
+            }
+        }
+        Err(SharingError::Unknown("participant"))
+    }
+}
+
+fn participant(member: &Document) -> Result<Participant, SharingError> {
+    let body = Membership::of(member)?;
+    Ok(Participant {
+        group: body.group,
+        id: body.participant,
+        joined_at: member.created_at,
+    })
+}
+
+fn merge(into: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (name, value) in patch {
+        match (into.get_mut(&name), value) {
+            (_, Value::Null) => {
+                into.shift_remove(&name);
+            }
+            (Some(Value::Object(inner)), Value::Object(patch)) => merge(inner, patch),
+            (_, Value::Object(patch)) => {
+                let mut inner = Map::new();
+                merge(&mut inner, patch);
+                into.insert(name, Value::Object(inner));
+            }
+            (_, value) => {
+                into.insert(name, value);
+            }
+        }
+    }
+}
+
+fn refuse_unkeepable(metadata: &Map<String, Value>) -> Result<(), SharingError> {
+    let text = body_of(metadata)?;
+    let fault = |message: &str| {
+        Err(SharingError::Invalid(vec![Fault::new(
+            ["body"],
+            "value_error",
+            message,
+        )]))
+    };
+    if text.len() > LARGEST_METADATA {
+        return fault("more than 64 KiB cannot be kept about a participant");
+    }
+    if text.contains("\\u0000") {
+        return fault("the character U+0000 cannot be kept");
+    }
+    Ok(())
+}

@@ -1,0 +1,426 @@
+//! Shares: made, looked at, changed and taken back by who owns the data.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::catalog::CatalogError;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::granting::{SHARED_WITH_GROUP, SHARED_WITH_PERSON};
+use crate::model::faults::{Fault, LocPart};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+use crate::people::types::{Named, Types, TypesError};
+
+use super::access_log::ShareEvent;
+use super::terms::{EVERY_VERSION, LIVE_FILES, Terms};
+use super::text::{LONGEST_LINE, check_name, fault_of};
+use super::{Grantee, Sharing, SharingError, body_of, grant_id};
+
+/// Types and files that one share names at most.
+const MOST_NAMED: usize = 1_000;
+/// People and groups that one share is given to at most.
+const MOST_GRANTEES: usize = 10_000;
+/// How often a change is tried again that another one overtook.
+const ATTEMPTS: usize = 4;
+
+/// A share as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub id: Uuid,
+    pub owner: PersonId,
+    pub terms: Terms,
+    /// In the order of their ids.
+    pub people: Vec<PersonId>,
+    pub groups: Vec<Uuid>,
+    pub created_at: Instant,
+    pub updated_at: Instant,
+    version: i64,
+}
+
+/// What is to be said of a share; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShareChange {
+    pub name: Option<String>,
+    pub user_name: Option<String>,
+    pub data_types: Option<Vec<String>>,
+    pub share_all_data: Option<bool>,
+    /// `Some(None)` opens the end.
+    pub time_start: Option<Option<Instant>>,
+    pub time_end: Option<Option<Instant>>,
+    pub people: Option<Vec<PersonId>>,
+    pub groups: Option<Vec<Uuid>>,
+}
+
+impl Share {
+    /// The ids by which its receivers know it.
+    #[must_use]
+    pub fn grant(&self, grantee: Grantee) -> Uuid {
+        grant_id(self.id, grantee)
+    }
+
+    fn links(&self) -> Vec<Link> {
+        let people = self.people.iter().map(|person| Link {
+            kind: SHARED_WITH_PERSON,
+            target: person.0,
+        });
+        let groups = self.groups.iter().map(|group| Link {
+            kind: SHARED_WITH_GROUP,
+            target: *group,
+        });
+        people.chain(groups).collect()
+    }
+
+    fn document(&self) -> Result<Document, SharingError> {
+        Ok(Document {
+            kind: DocumentKind::Share,
+            id: self.id,
+            person: self.owner,
+            name: None,
+            body: body_of(&self.terms)?,
+            version: self.version,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            deleted_at: None,
+        })
+    }
+
+    fn without(&self, grantee: Grantee) -> Self {
+        let mut less = self.clone();
+        match grantee {
+            Grantee::Person(person) => less.people.retain(|one| *one != person),
+            Grantee::Group(group) => less.groups.retain(|one| *one != group),
+        }
+        less
+    }
+}
+
+impl Sharing {
+    /// A new share of `owner`, whose token calls them `called`.
+    pub async fn create_share(
+        &self,
+        types: &Types,
+        owner: PersonId,
+        called: Option<&str>,
+        change: ShareChange,
+    ) -> Result<Share, SharingError> {
+        let now = self.clock.now();
+        let mut faults = Vec::new();
+        if change.name.is_none() {
+            faults.push(Fault::new(
+                ["body", "datashare_name"],
+                "missing",
+                "this member is required",
+            ));
+        }
+        let nobody = |count: Option<usize>| count.unwrap_or_default() == 0;
+        if nobody(change.people.as_ref().map(Vec::len)) && nobody(change.groups.as_ref().map(Vec::len)) {
+            let message = "name somebody, here or in group_permissions";
+            faults.push(Fault::new(["body", "permissions"], "value_error", message));
+        }
+        let terms = Terms {
+            user_name: called.map(str::to_owned),
+            ..Terms::default()
+        };
+        let empty = Share {
+            id: self.ids.next(),
+            owner,
+            terms,
+            people: Vec::new(),
+            groups: Vec::new(),
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let share = self.amended(types, &empty, change, faults).await?;
+        let insert = Change::Insert {
+            document: share.document()?,
+            links: share.links(),
+            limit: self.limits.shares,
+        };
+        self.logged(&share, owner, ShareEvent::Created, insert).await?;
+        Ok(share)
+    }
+
+    /// The shares of `owner`, oldest first.
+    pub async fn shares_of(&self, owner: PersonId) -> Result<Vec<Share>, SharingError> {
+        let documents = self.catalog.documents_of(owner, DocumentKind::Share).await?;
+        self.with_grantees(documents).await
+    }
+
+    /// One of them.
+    pub async fn share(&self, owner: PersonId, id: Uuid) -> Result<Share, SharingError> {
+        let found = self.catalog.document(DocumentKind::Share, id).await?;
+        let found = found.filter(|share| share.person == owner);
+        let mut found = self.with_grantees(found.into_iter().collect()).await?;
+        found.pop().ok_or(SharingError::Unknown("data share"))
+    }
+
+    /// Changes what is said of a share, and nothing when any of it is wrong.
+    pub async fn change_share(
+        &self,
+        types: &Types,
+        owner: PersonId,
+        id: Uuid,
+        change: ShareChange,
+    ) -> Result<Share, SharingError> {
+        for _ in 0..ATTEMPTS {
+            let before = self.share(owner, id).await?;
+            let mut after = self.amended(types, &before, change.clone(), Vec::new()).await?;
+            match self
+                .replace(&before, &mut after, owner, ShareEvent::Changed)
+                .await
+            {
+                Err(SharingError::Overtaken) => {}
+                outcome => return outcome.map(|()| after),
+            }
+        }
+        Err(SharingError::Overtaken)
+    }
+
+    /// Takes a share back from everybody.
+    pub async fn remove_share(&self, owner: PersonId, id: Uuid) -> Result<(), SharingError> {
+        for _ in 0..ATTEMPTS {
+            let share = self.share(owner, id).await?;
+            let remove = Change::Remove {
+                kind: DocumentKind::Share,
+                id,
+                person: owner,
+                expected: share.version,
+            };
+            match self.logged(&share, owner, ShareEvent::Removed, remove).await {
+                Err(SharingError::Overtaken) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(SharingError::Overtaken)
+    }
+
+    /// Takes a share back from one receiver, as `actor` wants it: the receiver, or the owner.
+    pub(super) async fn end_grant(
+        &self,
+        owner: PersonId,
+        id: Uuid,
+        grantee: Grantee,
+        actor: PersonId,
+    ) -> Result<(), SharingError> {
+        for _ in 0..ATTEMPTS {
+            let before = self.share(owner, id).await?;
+            let mut after = before.without(grantee);
+            match self.replace(&before, &mut after, actor, ShareEvent::Left).await {
+                Err(SharingError::Overtaken) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(SharingError::Overtaken)
+    }
+
+    async fn replace(
+        &self,
+        before: &Share,
+        after: &mut Share,
+        actor: PersonId,
+        event: ShareEvent,
+    ) -> Result<(), SharingError> {
+        after.version = before.version + 1;
+        after.updated_at = self.clock.now();
+        let same = (&before.people, &before.groups) == (&after.people, &after.groups);
+        let update = Change::Update {
+            document: after.document()?,
+            expected: before.version,
+            links: (!same).then(|| after.links()),
+        };
+        self.logged(after, actor, event, update).await
+    }
+
+    /// Makes a change that the log knew of before, and tells the log how it went.
+    async fn logged(
+        &self,
+        share: &Share,
+        actor: PersonId,
+        event: ShareEvent,
+        change: Change,
+    ) -> Result<(), SharingError> {
+        let about = json!({
+            "event": event.as_str(),
+            "datashare_id": share.id,
+            "terms": share.terms,
+            "allowed_svc_userids": share.people,
+            "allowed_group_ids": share.groups,
+        });
+        let entry = self.log.begin(share.owner, actor, about.to_string()).await?;
+        let outcome = self.catalog.change_documents(vec![change]).await;
+        self.log.end(
+            entry,
+            None,
+            if matches!(outcome, Ok(Changed::Done)) {
+                "done"
+            } else {
+                "refused"
+            },
+        );
+        match outcome? {
+            Changed::Done => Ok(()),
+            Changed::LimitReached { limit, .. } => Err(SharingError::TooMany {
+                what: "data shares",
+                limit,
+            }),
+            Changed::Overtaken | Changed::NameTaken { .. } => Err(SharingError::Overtaken),
+        }
+    }
+
+    /// The share as `change` would have it.
+    async fn amended(
+        &self,
+        types: &Types,
+        before: &Share,
+        change: ShareChange,
+        mut faults: Vec<Fault>,
+    ) -> Result<Share, SharingError> {
+        let mut share = before.clone();
+        let terms = &mut share.terms;
+        if let Some(name) = change.name {
+            check_name(&mut faults, "datashare_name", &name);
+            terms.name = name;
+        }
+        if let Some(name) = change.user_name {
+            faults.extend(fault_of(
+                &["body".into(), "svc_user_name".into()],
+                &name,
+                LONGEST_LINE,
+            ));
+            terms.user_name = Some(name);
+        }
+        if let Some(listed) = change.data_types {
+            terms.data_types = spelt(self, types, before.owner, &listed, &mut faults).await?;
+        }
+        terms.share_all_data = change.share_all_data.unwrap_or(terms.share_all_data);
+        let micros = |moment: Option<Instant>| moment.map(Instant::micros);
+        terms.time_start = change.time_start.map_or(terms.time_start, micros);
+        terms.time_end = change.time_end.map_or(terms.time_end, micros);
+        if let (Some(start), Some(end)) = (terms.time_start, terms.time_end)
+            && start >= end
+        {
+            let message = "the window is empty or inverted: time_start must be before time_end";
+            faults.push(Fault::new(["body", "time_end"], "value_error", message));
+        }
+        if let Some(people) = change.people {
+            share.people = each_once(people);
+        }
+        let known: BTreeSet<Uuid> = before.groups.iter().copied().collect();
+        if let Some(groups) = change.groups {
+            share.groups = each_once(groups);
+        }
+        if share.people.len() + share.groups.len() > MOST_GRANTEES {
+            let message = format!("a share can be given to {MOST_GRANTEES} people and groups at most");
+            faults.push(Fault::new(["body", "permissions"], "too_long", message));
+        }
+        if !faults.is_empty() {
+            return Err(SharingError::Invalid(faults));
+        }
+        for group in share.groups.iter().filter(|group| !known.contains(group)) {
+            if self.visible_group(before.owner, *group).await?.is_none() {
+                return Err(SharingError::UnknownGroup(*group));
+            }
+        }
+        Ok(share)
+    }
+
+    /// Whether an annotation that a type names is one of the owner's.
+    async fn names_what_is_there(&self, owner: PersonId, named: &Named) -> Result<bool, CatalogError> {
+        let Some(id) = named.annotation else {
+            return Ok(true);
+        };
+        let found = self.catalog.document(DocumentKind::Annotation, id).await?;
+        Ok(found.is_some_and(|annotation| annotation.person == owner))
+    }
+
+    async fn with_grantees(&self, documents: Vec<Document>) -> Result<Vec<Share>, SharingError> {
+        let ids: Vec<Uuid> = documents.iter().map(|document| document.id).collect();
+        let links = self.catalog.links_of(&ids).await?;
+        let mut shares = Vec::with_capacity(documents.len());
+        for document in documents {
+            let targets = |kind: &str| -> Vec<Uuid> {
+                let here = links
+                    .iter()
+                    .filter(|link| link.document == document.id && link.kind == kind);
+                here.map(|link| link.target).collect()
+            };
+            shares.push(Share {
+                id: document.id,
+                owner: document.person,
+                people: targets(SHARED_WITH_PERSON).into_iter().map(PersonId).collect(),
+                groups: targets(SHARED_WITH_GROUP),
+                terms: Terms::of(&document)?,
+                created_at: document.created_at,
+                updated_at: document.updated_at,
+                version: document.version,
+            });
+        }
+        Ok(shares)
+    }
+}
+
+/// What a share names, as the registry spells it.
+async fn spelt(
+    sharing: &Sharing,
+    types: &Types,
+    owner: PersonId,
+    listed: &[String],
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<String>, SharingError> {
+    if listed.len() > MOST_NAMED {
+        let message = format!("a share names {MOST_NAMED} types and files at most");
+        faults.push(Fault::new(["body", "svc_data_types"], "too_long", message));
+        return Ok(Vec::new());
+    }
+    let mut spelt = Vec::with_capacity(listed.len());
+    for (index, text) in listed.iter().enumerate() {
+        let loc: [LocPart; 3] = ["body".into(), "svc_data_types".into(), index.into()];
+        let path = text
+            .strip_prefix(LIVE_FILES)
+            .or_else(|| text.strip_prefix(EVERY_VERSION));
+        if let Some(path) = path {
+            if path.starts_with('/') {
+                faults.extend(fault_of(&loc, path, LONGEST_LINE));
+            } else {
+                faults.push(
+                    Fault::new(loc, "value_error", "path must start with a slash").with_value(text.as_str()),
+                );
+            }
+            spelt.push(text.clone());
+            continue;
+        }
+        match types.find(owner, text).await {
+            Ok(named) if !sharing.names_what_is_there(owner, &named).await? => {
+                faults.push(unknown_type(loc, text))
+            }
+            Ok(named) => spelt.push(named.annotation.map_or_else(
+                || named.data_type.id.to_string(),
+                |annotation| format!("{}/{annotation}", named.data_type.id),
+            )),
+            Err(TypesError::Unknown(_)) => {
+                faults.push(unknown_type(loc, text));
+            }
+            Err(TypesError::Catalog(error)) => return Err(error.into()),
+            Err(error) => {
+                return Err(CatalogError::Corrupt {
+                    what: error.to_string(),
+                }
+                .into());
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    spelt.retain(|text| seen.insert(text.clone()));
+    Ok(spelt)
+}
+
+fn unknown_type(loc: [LocPart; 3], text: &str) -> Fault {
+    Fault::new(loc, "value_error", format!("{text:?} is not a data type")).with_value(text)
+}
+
+fn each_once<T: Ord>(ids: Vec<T>) -> Vec<T> {
+    ids.into_iter().collect::<BTreeSet<T>>().into_iter().collect()
+}

@@ -1,0 +1,145 @@
+//! One answer from those of several people: what their records come to together, period by period, where enough of
+//! them have any that nobody can be singled out.
+//!
+//! Knows answers by period; knows nobody's name, and nothing of whom they belong to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType as ArrowType, Field, Float64Type, Schema, TimestampMicrosecondType};
+use datafusion::datasource::memory::MemorySourceConfig;
+use futures::StreamExt as _;
+
+use super::{AggregateMeasure, Function, TIME};
+use crate::query::engine::late;
+use crate::query::records::{Archive, Order, Prepared, QueryError};
+
+/// The column that says how many people have a part in a row.
+const PARTICIPANTS: &str = "participants";
+
+/// What several people's records come to together.
+pub struct OverPeople {
+    pub prepared: Prepared,
+    /// Periods with too few people, which are not in it.
+    pub left_out: u64,
+}
+
+/// What one period comes to so far: how many people, and for each column what theirs come to.
+#[derive(Default)]
+struct Together {
+    people: u64,
+    cells: Vec<Option<f64>>,
+}
+
+impl<Authority> Archive<Authority> {
+    /// Puts together what `each` person's records come to by period: counts and sums are added up, the least and the
+    /// greatest are those of all, and of averages each person counts once. Periods that fewer than `least` people have
+    /// records in are left out. `None` without people.
+    pub async fn over_people(
+        &self,
+        each: Vec<Prepared>,
+        measure: &AggregateMeasure,
+        order: Order,
+        least: u64,
+    ) -> Result<Option<OverPeople>, QueryError> {
+        let columns: Vec<Option<Function>> = match measure {
+            AggregateMeasure::Count => vec![None],
+            AggregateMeasure::Values(functions) => functions.iter().copied().map(Some).collect(),
+        };
+        let mut periods: BTreeMap<i64, Together> = BTreeMap::new();
+        let mut versions = Vec::new();
+        let mut whole = None;
+        for mut one in each {
+            versions.append(&mut one.versions);
+            let plan = Arc::clone(&one.plan);
+            let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
+            while let Some(batch) = rows.next().await.transpose()? {
+                take(&mut periods, &batch, &columns)?;
+            }
+            whole.get_or_insert(one);
+        }
+        let Some(mut prepared) = whole else {
+            return Ok(None);
+        };
+        let all = periods.len() as u64;
+        periods.retain(|_, together| together.people >= least);
+        let left_out = all - periods.len() as u64;
+        let batch = told(&periods, &columns, order)?;
+        prepared.schema = batch.schema();
+        prepared.plan = MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&prepared.schema), None)?;
+        prepared.versions = versions;
+        Ok(Some(OverPeople { prepared, left_out }))
+    }
+}
+
+fn take(
+    periods: &mut BTreeMap<i64, Together>,
+    batch: &RecordBatch,
+    columns: &[Option<Function>],
+) -> Result<(), QueryError> {
+    let times = batch.column(0).as_primitive::<TimestampMicrosecondType>();
+    let mut values = Vec::with_capacity(columns.len());
+    for column in batch.columns().iter().skip(1) {
+        values.push(cast(column, &ArrowType::Float64).map_err(datafusion::common::DataFusionError::from)?);
+    }
+    for (row, time) in times.values().iter().enumerate() {
+        let together = periods.entry(*time).or_default();
+        together.people += 1;
+        together.cells.resize(columns.len(), None);
+        for ((cell, function), column) in together.cells.iter_mut().zip(columns).zip(&values) {
+            let column = column.as_primitive::<Float64Type>();
+            let value = column.is_valid(row).then(|| column.value(row));
+            *cell = match (*cell, value) {
+                (None, value) => value,
+                (cell, None) => cell,
+                (Some(cell), Some(value)) => Some(match function {
+                    None | Some(Function::Sum | Function::Avg) => cell + value,
+                    Some(Function::Min) => cell.min(value),
+                    Some(Function::Max) => cell.max(value),
+                }),
+            };
+        }
+    }
+    Ok(())
+}
+
+fn told(
+    periods: &BTreeMap<i64, Together>,
+    columns: &[Option<Function>],
+    order: Order,
+) -> Result<RecordBatch, QueryError> {
+    let mut rows: Vec<(i64, &Together)> = periods.iter().map(|(time, together)| (*time, together)).collect();
+    if order == Order::Descending {
+        rows.reverse();
+    }
+    let times = TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(time, _)| *time));
+    let times = times.with_timezone("UTC");
+    let mut fields = vec![Field::new(TIME, times.data_type().clone(), false)];
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(times)];
+    for (place, function) in columns.iter().enumerate() {
+        let cells = rows.iter().map(|(_, together)| {
+            let cell = together.cells.get(place).copied().flatten()?;
+            let mean = *function == Some(Function::Avg);
+            Some(if mean { cell / together.people as f64 } else { cell })
+        });
+        if let Some(function) = function {
+            fields.push(Field::new(function.name(), ArrowType::Float64, true));
+            arrays.push(Arc::new(cells.collect::<Float64Array>()));
+        } else {
+            fields.push(Field::new("count", ArrowType::Int64, true));
+            let counts = cells.map(|cell| cell.map(|cell| cell as i64));
+            arrays.push(Arc::new(counts.collect::<Int64Array>()));
+        }
+    }
+    fields.push(Field::new(PARTICIPANTS, ArrowType::Int64, false));
+    let people = rows
+        .iter()
+        .map(|(_, together)| i64::try_from(together.people).unwrap_or(i64::MAX));
+    arrays.push(Arc::new(Int64Array::from_iter_values(people)));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+    Ok(batch.map_err(datafusion::common::DataFusionError::from)?)
+}

@@ -1,0 +1,187 @@
+//! What the owner is told of what others read (rule 9.2g).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{group, join, share, share_of};
+use crate::harness::{Person, at, heart_rate, id, person};
+
+const LOG: &str = "/user/v1alpha1/access_log";
+
+async fn entries(owner: &Person) -> Vec<Value> {
+    let page = owner.get(LOG).await.must_be(200).json();
+    page["entries"].as_array().unwrap().clone()
+}
+
+/// The entries once none of them waits for its end.
+async fn ended(owner: &Person) -> Vec<Value> {
+    for _ in 0..200 {
+        let found = entries(owner).await;
+        if found.iter().all(|entry| entry["outcome"] != "begun") {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("an entry was never ended: {:?}", entries(owner).await);
+}
+
+#[tokio::test]
+async fn the_owner_is_told_who_read_what_by_which_grant_and_how_many_rows() {
+    let (owner, reader) = (person(), person());
+    let rates = [
+        heart_rate(id(1), &at("10:30"), 61),
+        heart_rate(id(2), &at("12:30"), 62),
+    ];
+    owner.records("HeartRate", &rates).await;
+    let mut body = share_of(&["HeartRate"], &reader);
+    body["time_start"] = json!(at("10:00"));
+    body["time_end"] = json!(at("12:00"));
+    let given = share(&owner, &body).await;
+    let path = format!("/data/v0/{}/metric_samples", owner.id);
+    let ask = |who: &Person| {
+        who.get(&path)
+            .with("metric", "HeartRate")
+            .with("start_time", &at("08:00"))
+            .with("end_time", &at("14:00"))
+    };
+    assert_eq!(ask(&reader).await.must_be(200).rows().len(), 1);
+    // What is one's own, and what is refused, is nobody's reading.
+    ask(&owner).await.must_be(200);
+    ask(&person()).await.problem(403);
+    let log = ended(&owner).await;
+    assert_eq!(log.len(), 2, "{log:?}");
+    let (read, shared) = (&log[0], &log[1]);
+    assert_eq!(read["actor_svc_userid"], json!(reader.id));
+    assert_eq!(
+        (&read["row_count"], &read["outcome"]),
+        (&json!(1), &json!("answered"))
+    );
+    assert_eq!(
+        read["detail"],
+        json!({
+            "event": "read", "endpoint": "GET /data/v0/{svc_userid}/metric_samples", "group_id": null,
+            "reads": [{
+                "kind": "records", "svc_data_types": ["HeartRate"],
+                "requested": "2024-05-01T08:00:00Z/2024-05-01T14:00:00Z",
+                "effective": ["2024-05-01T10:00:00Z/2024-05-01T12:00:00Z"],
+                "grant_ids": [given["permissions"][0]["grant_id"]],
+            }],
+        })
+    );
+    assert_eq!(shared["detail"]["event"], "datashare_created");
+    assert_eq!(shared["detail"]["datashare_id"], given["datashare_id"]);
+    assert_eq!(
+        (&shared["actor_svc_userid"], &shared["outcome"]),
+        (&json!(owner.id), &json!("done"))
+    );
+    assert_eq!(
+        ended(&reader).await,
+        [Value::Null; 0],
+        "the log is the owner's alone"
+    );
+}
+
+#[tokio::test]
+async fn every_change_of_a_share_is_kept_and_who_made_it() {
+    let (owner, reader) = (person(), person());
+    let given = share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    owner
+        .put(&super::at(&given), &json!({"datashare_name": "Renamed"}))
+        .await
+        .must_be(200);
+    let grant = given["permissions"][0]["grant_id"].as_str().unwrap();
+    let dataset = format!("{}/{grant}", super::DATASET);
+    reader.call(reqwest::Method::DELETE, &dataset).await.must_be(204);
+    owner
+        .call(reqwest::Method::DELETE, &super::at(&given))
+        .await
+        .must_be(204);
+    let log = ended(&owner).await;
+    let told: Vec<(&str, &Value)> = log
+        .iter()
+        .map(|entry| {
+            (
+                entry["detail"]["event"].as_str().unwrap(),
+                &entry["actor_svc_userid"],
+            )
+        })
+        .collect();
+    let (by_owner, by_reader) = (json!(owner.id), json!(reader.id));
+    assert_eq!(
+        told,
+        [
+            ("datashare_removed", &by_owner),
+            ("grant_ended", &by_reader),
+            ("datashare_changed", &by_owner),
+            ("datashare_created", &by_owner),
+        ]
+    );
+    assert!(log.iter().all(|entry| entry["outcome"] == "done"), "{log:?}");
+}
+
+#[tokio::test]
+async fn the_owner_of_a_group_is_told_of_as_such() {
+    let (owner, member) = (person(), person());
+    member
+        .records("HeartRate", &[heart_rate(id(1), &at("10:30"), 61)])
+        .await;
+    let body = json!({"title": "Study", "is_public": true, "svc_data_types": ["HeartRate"]});
+    let study = group(&owner, &body).await;
+    let participant = join(&member, &study).await;
+    owner
+        .get(&format!(
+            "/data/v0/pool/{study}/participant/{participant}/metric_samples"
+        ))
+        .with("metric", "HeartRate")
+        .with("start_time", &at("08:00"))
+        .with("end_time", &at("14:00"))
+        .await
+        .must_be(200);
+    let log = ended(&member).await;
+    assert_eq!(log.len(), 1, "{log:?}");
+    assert_eq!(log[0]["detail"]["group_id"], json!(study));
+    assert_eq!(log[0]["row_count"], json!(1));
+}
+
+#[tokio::test]
+async fn the_log_is_read_page_by_page_newest_first() {
+    let (owner, reader) = (person(), person());
+    share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    for _ in 0..4 {
+        reader
+            .get("/data/v1alpha1/event/HeartRate/summary")
+            .with("svc_userid", &owner.id.to_string())
+            .await
+            .must_be(200);
+    }
+    let all = ended(&owner).await;
+    assert_eq!(all.len(), 5);
+    let mut paged = Vec::new();
+    let mut before = None::<String>;
+    loop {
+        let mut call = owner.get(LOG).with("limit", "2");
+        if let Some(before) = &before {
+            call = call.with("before", before);
+        }
+        let page = call.await.must_be(200).json();
+        paged.extend(page["entries"].as_array().unwrap().clone());
+        match page["next"].as_str() {
+            Some(next) => before = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    assert_eq!(paged, all);
+    for (name, value) in [
+        ("limit", "0"),
+        ("limit", "1001"),
+        ("limit", "many"),
+        ("before", "yesterday"),
+    ] {
+        let refused = owner.get(LOG).with(name, value).await.faults();
+        assert!(
+            refused.iter().all(|place| *place == format!("query.{name}")),
+            "{refused:?}"
+        );
+    }
+}

@@ -1,0 +1,337 @@
+//! Groups: who sees them, who joins them, and what their owners learn (rules 9.1, 9.2h).
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{GROUP, group, join};
+use crate::harness::{Person, at, heart_rate, id, person, shared};
+
+fn whole() -> Value {
+    json!({
+        "title": "Sleep study", "responsible_entity": "University", "description": "How we sleep",
+        "svc_data_types": ["SleepStage", "HeartRate"], "time_start": "2024-01-01T00:00:00Z", "time_end": null,
+        "is_public": true, "group_url": "https://example.org", "detail_markdown": "# Detail",
+        "agreement_markdown": "I agree", "withdraw_markdown": "Leave", "header_image_url": "https://example.org/a.png",
+        "preview_image_url": "https://example.org/b.png", "friendly_id": "sleep", "view_description": "weekly",
+    })
+}
+
+async fn ids_for(person: &Person, path: &str) -> Vec<String> {
+    let rows = person.get(path).await.must_be(200).rows();
+    rows.iter()
+        .map(|row| row["group_id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_group_is_what_was_said_of_it_and_only_what_nobody_agreed_to_changes() {
+    let (owner, member) = (person(), person());
+    let made = owner.post(GROUP, &whole()).await.must_be(201).json()["group"].clone();
+    let path = format!("{GROUP}/{}", made["group_id"].as_str().unwrap());
+    for (name, value) in whole().as_object().unwrap() {
+        assert_eq!(&made[name], value, "{name}");
+    }
+    assert_eq!(owner.get(&path).await.must_be(200).json()["group"], made);
+    let older = path.replace("/v1/", "/v1alpha1/");
+    assert_eq!(owner.get(&older).await.must_be(200).json()["group"], made);
+    let seen = member.get(&path).await.must_be(200);
+    assert!(!seen.text().contains(&owner.id.to_string()), "{seen}");
+    assert!(
+        seen.json()["group"].get("invited_svc_userids").is_none(),
+        "{seen}"
+    );
+
+    let change = json!({"description": "New", "view_description": null, "title": "Sleep study"});
+    let changed = owner.put(&path, &change).await.must_be(200).json()["group"].clone();
+    let mut expected = made.clone();
+    expected["description"] = json!("New");
+    expected["view_description"] = Value::Null;
+    assert_eq!(changed, expected);
+    for (name, value) in [
+        ("title", json!("Other")),
+        ("svc_data_types", json!(["HeartRate", "StepCount"])),
+        ("time_start", json!("2020-01-01T00:00:00Z")),
+        ("is_public", json!(false)),
+        ("agreement_markdown", json!("I agree to more")),
+    ] {
+        let change = json!({(name): value, "description": "Sneaked in"});
+        assert_eq!(owner.put(&path, &change).await.faults(), [format!("body.{name}")]);
+    }
+    assert_eq!(owner.get(&path).await.json()["group"], expected);
+    member
+        .put(&path, &json!({"description": "Mine"}))
+        .await
+        .problem(403);
+    member.call(Method::DELETE, &path).await.problem(403);
+    member.get(&format!("{path}/participants")).await.problem(403);
+    owner.call(Method::DELETE, &path).await.must_be(204);
+    owner.get(&path).await.problem(404);
+}
+
+#[tokio::test]
+async fn what_a_group_cannot_be_is_refused_with_its_place() {
+    let owner = person();
+    let own = owner.define("Event", &json!({"name": "Tea"})).await;
+    for (name, value, place) in [
+        ("title", json!(""), "body.title"),
+        ("title", json!("a\u{0}"), "body.title"),
+        (
+            "svc_data_types",
+            json!(["HeartRate", own]),
+            "body.svc_data_types.1",
+        ),
+        ("svc_data_types", json!(["file:/"]), "body.svc_data_types.0"),
+        ("time_start", json!("2024-01-01T00:00:00"), "body.time_start"),
+        ("time_end", json!("2024-01-01T00:00:00Z"), "body.time_end"),
+        ("is_public", json!("yes"), "body.is_public"),
+        ("description", json!("a\u{0}"), "body.description"),
+        ("invited_svc_userids", json!(["me"]), "body.invited_svc_userids.0"),
+    ] {
+        let mut body = whole();
+        body[name] = value;
+        assert_eq!(owner.post(GROUP, &body).await.faults(), [place], "{body}");
+    }
+    assert_eq!(owner.post(GROUP, &json!({})).await.faults(), ["body.title"]);
+}
+
+#[tokio::test]
+async fn private_groups_are_seen_by_owner_members_and_those_invited() {
+    let (owner, friend, stranger) = (person(), person(), person());
+    let body = json!({"title": "Family", "invited_svc_userids": [friend.id]});
+    let family = group(&owner, &body).await;
+    let path = format!("{GROUP}/{family}");
+    assert!(ids_for(&friend, GROUP).await.contains(&family));
+    assert!(!ids_for(&stranger, GROUP).await.contains(&family));
+    assert_eq!(
+        ids_for(&friend, &format!("{GROUP}?subscribed_only=true")).await,
+        [""; 0]
+    );
+    let hidden = stranger.get(&path).await.must_be(404);
+    let missing = stranger
+        .get(&format!("{GROUP}/{}", Uuid::new_v4()))
+        .await
+        .must_be(404);
+    assert_eq!(hidden.body, missing.body);
+    stranger
+        .call(Method::POST, &format!("{path}/membership"))
+        .await
+        .problem(404);
+    stranger.call(Method::DELETE, &path).await.problem(404);
+    let participant = join(&friend, &family).await;
+    assert_eq!(
+        join(&friend, &family).await,
+        participant,
+        "joining twice changes nothing"
+    );
+    assert_eq!(
+        ids_for(&friend, &format!("{GROUP}?subscribed_only=1")).await,
+        [family.clone()]
+    );
+    // Who is a member stays one when the invitation is taken back.
+    owner
+        .put(&path, &json!({"invited_svc_userids": []}))
+        .await
+        .must_be(200);
+    friend.get(&path).await.must_be(200);
+    friend
+        .call(Method::DELETE, &format!("{path}/membership"))
+        .await
+        .must_be(200);
+    friend.get(&path).await.problem(404);
+    friend
+        .call(Method::DELETE, &format!("{path}/membership"))
+        .await
+        .problem(404);
+    friend.get(&format!("{GROUP}/nothing")).await.problem(404);
+}
+
+#[tokio::test]
+async fn the_owner_knows_participants_by_ids_that_say_nothing_and_notes_what_they_like() {
+    let (owner, member, stranger) = (person(), person(), person());
+    let study = group(&owner, &whole()).await;
+    let participant = join(&member, &study).await;
+    let list = format!("{GROUP}/{study}/participants");
+    let listed = owner.get(&list).await.must_be(200);
+    assert!(!listed.text().contains(&member.id.to_string()), "{listed}");
+    assert_eq!(listed.rows().len(), 1);
+    assert_eq!(listed.rows()[0]["participant_id"], json!(participant));
+    assert!(listed.rows()[0]["joined_at"].is_string());
+
+    let notes = format!("{list}/{participant}/metadata");
+    assert_eq!(owner.get(&notes).await.must_be(200).json(), json!({}));
+    let first = json!({"arm": "A", "visits": {"first": 1, "second": 2}});
+    assert_eq!(owner.put(&notes, &first).await.must_be(200).json(), first);
+    let patch = json!({"visits": {"second": null, "third": 3}, "arm": "B"});
+    let patched = owner
+        .call(Method::PATCH, &notes)
+        .header("content-type", "application/json")
+        .body(patch.to_string())
+        .await
+        .must_be(200)
+        .json();
+    assert_eq!(patched, json!({"arm": "B", "visits": {"first": 1, "third": 3}}));
+    assert_eq!(owner.get(&notes).await.json(), patched);
+    for other in [&member, &stranger] {
+        other.get(&notes).await.problem(403);
+        other.put(&notes, &json!({})).await.problem(403);
+    }
+    owner.put(&notes, &json!([1])).await.must_be(422);
+    owner.put(&notes, &json!({"a": "\u{0}"})).await.must_be(422);
+    owner
+        .put(&notes, &json!({"a": "x".repeat(70_000)}))
+        .await
+        .must_be(422);
+    owner
+        .get(&format!("{list}/{}/metadata", Uuid::new_v4()))
+        .await
+        .problem(404);
+    owner.get(&format!("{list}/somebody/metadata")).await.problem(404);
+}
+
+#[tokio::test]
+async fn the_owner_reads_only_the_groups_types_inside_its_time() {
+    let (owner, member) = (person(), person());
+    member
+        .records("HeartRate", &[heart_rate(id(1), &at("10:30"), 61)])
+        .await;
+    let body = json!({
+        "title": "May", "is_public": true, "svc_data_types": ["HeartRate"],
+        "time_start": "2024-05-01T00:00:00Z", "time_end": "2024-06-01T00:00:00Z",
+    });
+    let study = group(&owner, &body).await;
+    let participant = join(&member, &study).await;
+    let samples = |metric: &str, start: &str, end: &str| {
+        owner
+            .get(&format!(
+                "/data/v0/pool/{study}/participant/{participant}/metric_samples"
+            ))
+            .with("metric", metric)
+            .with("start_time", start)
+            .with("end_time", end)
+    };
+    let inside = ("2024-05-01T00:00:00Z", "2024-06-01T00:00:00Z");
+    assert_eq!(
+        samples("HeartRate", inside.0, inside.1)
+            .await
+            .must_be(200)
+            .rows()
+            .len(),
+        1
+    );
+    samples("StepCount", inside.0, inside.1).await.problem(403);
+    samples("HeartRate", "2024-04-30T00:00:00Z", inside.1)
+        .await
+        .problem(403);
+    samples("HeartRate", inside.0, "2024-06-01T00:00:01Z")
+        .await
+        .problem(403);
+    let by_query = |pool: &str, participant: Option<&str>| {
+        let mut call = owner
+            .get("/data/v1alpha1/event/HeartRate")
+            .with("start_time", inside.0)
+            .with("end_time", inside.1)
+            .with("pool_id", pool);
+        if let Some(participant) = participant {
+            call = call.with("participant_id", participant);
+        }
+        call
+    };
+    let rows = by_query(&study, Some(&participant)).await.must_be(200).rows();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(by_query(&study, None).await.faults(), ["query.participant_id"]);
+    assert_eq!(
+        by_query("study", Some(&participant)).await.faults(),
+        ["query.pool_id"]
+    );
+    let both = by_query(&study, Some(&participant)).with("svc_userid", &member.id.to_string());
+    assert_eq!(both.await.faults(), ["query.svc_userid"]);
+    owner
+        .get("/data/v0/pool/study/participant/one/metric_samples")
+        .await
+        .must_be(422);
+    // Calendars are nobody's business.
+    let path = format!("/data/v0/pool/{study}/participant/{participant}/calendar_events");
+    owner.get(&path).await.must_be(404);
+    owner
+        .call(Method::DELETE, &format!("{GROUP}/{study}"))
+        .await
+        .must_be(204);
+    samples("HeartRate", inside.0, inside.1).await.problem(403);
+}
+
+#[tokio::test]
+async fn the_key_set_needs_no_token_and_is_true() {
+    for path in [
+        "/user/v1/group/.well-known/jwks.json",
+        "/user/v1alpha1/group/.well-known/jwks.json",
+    ] {
+        let keys = shared().nobody().get(path).await.must_be(200).json();
+        assert_eq!(keys, json!({"keys": []}));
+    }
+}
+
+#[tokio::test]
+async fn rule_9_2h_all_participants_together_are_told_of_where_five_of_them_have_records() {
+    let owner = person();
+    let body = json!({"title": "Five", "is_public": true, "svc_data_types": ["HeartRate"]});
+    let study = group(&owner, &body).await;
+    let ask = |class: &str, function: &str| {
+        let call = owner
+            .get(&format!("/data/v1alpha1/{class}/HeartRate/agg/60m"))
+            .with("pool_id", &study)
+            .with("start_time", "2024-05-01T00:00:00Z")
+            .with("end_time", "2024-05-02T00:00:00Z");
+        if function.is_empty() {
+            call
+        } else {
+            call.with("function", function)
+        }
+    };
+    let nothing = ask("event", "").await.must_be(200);
+    assert_eq!(
+        (nothing.rows().len(), nothing.header("x-svc-periods-left-out")),
+        (0, Some("0"))
+    );
+    let mut members = Vec::new();
+    for n in 0..5_u32 {
+        let member = person();
+        // Everybody at ten, the first four at eleven too.
+        let mut rates = vec![heart_rate(id(1), &at("10:30"), f64::from(60 + n))];
+        if n < 4 {
+            rates.push(heart_rate(id(2), &at("11:30"), 70.0));
+        }
+        member.records("HeartRate", &rates).await;
+        join(&member, &study).await;
+        members.push(member);
+    }
+    let counted = ask("event", "").await.must_be(200);
+    assert_eq!(counted.header("x-svc-periods-left-out"), Some("1"));
+    let rows = counted.rows();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(
+        (&rows[0]["count"], &rows[0]["participants"]),
+        (&json!(5), &json!(5))
+    );
+    let values = ask("metric", "min")
+        .with("function", "max")
+        .with("function", "avg")
+        .await
+        .must_be(200);
+    let rows = values.rows();
+    let numbers = ["min", "max", "avg"].map(|name| rows[0][name].as_f64().unwrap());
+    assert_eq!(numbers, [60.0, 64.0, 62.0]);
+    for member in &members {
+        assert!(!values.text().contains(&member.id.to_string()));
+    }
+    // One leaves, and the rest cannot be told of any more.
+    let membership = format!("{GROUP}/{study}/membership");
+    members[0].call(Method::DELETE, &membership).await.must_be(200);
+    assert_eq!(ask("event", "").await.must_be(200).rows().len(), 0);
+    let stranger = person()
+        .get("/data/v1alpha1/event/HeartRate/agg/60m")
+        .with("pool_id", &study)
+        .with("start_time", "2024-05-01T00:00:00Z")
+        .with("end_time", "2024-05-02T00:00:00Z");
+    stranger.await.problem(403);
+}

@@ -1,0 +1,142 @@
+//! What a reader sees of another person's data (rules 9.2b to 9.2d), while shares come and go.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{at as address, group, join, share, share_of};
+use crate::harness::{Call, Person, Setup, at, heart_rate, id, person, texts};
+
+fn samples(reader: &Person, owner: &Person, start: &str, end: &str) -> Call {
+    reader
+        .get(&format!("/data/v0/{}/metric_samples", owner.id))
+        .with("metric", "HeartRate")
+        .with("start_time", start)
+        .with("end_time", end)
+}
+
+async fn with_rates() -> Person {
+    let owner = person();
+    let rates = [(1, "09:00", 60), (2, "10:30", 61), (3, "12:30", 62)];
+    let rates = rates.map(|(n, time, value)| heart_rate(id(n), &at(time), value));
+    owner.records("HeartRate", &rates).await;
+    owner
+}
+
+fn window(reader: &Person, start: &str, end: &str) -> Value {
+    let mut body = share_of(&["HeartRate"], reader);
+    body["time_start"] = json!(at(start));
+    body["time_end"] = json!(at(end));
+    body
+}
+
+#[tokio::test]
+async fn whoever_asks_for_more_than_was_granted_gets_what_was_granted() {
+    let (owner, reader) = (with_rates().await, person());
+    share(&owner, &window(&reader, "10:00", "12:00")).await;
+    let reply = samples(&reader, &owner, &at("08:00"), &at("14:00"))
+        .await
+        .must_be(200);
+    assert_eq!(texts(&reply.rows(), "uuid"), [id(2).to_string()]);
+    assert_eq!(
+        reply.header("x-svc-effective-range"),
+        Some("2024-05-01T10:00:00Z/2024-05-01T12:00:00Z")
+    );
+    let reply = samples(&reader, &owner, &at("08:00"), &at("09:30"))
+        .await
+        .must_be(200);
+    assert_eq!(
+        (reply.rows().len(), reply.header("x-svc-effective-range")),
+        (0, Some(""))
+    );
+}
+
+#[tokio::test]
+async fn windows_of_several_shares_are_joined_and_gaps_stay_gaps() {
+    let (owner, reader) = (with_rates().await, person());
+    let friends = group(&owner, &json!({"title": "Friends", "is_public": true})).await;
+    join(&reader, &friends).await;
+    share(&owner, &window(&reader, "08:00", "09:30")).await;
+    let mut through = window(&reader, "12:00", "13:00");
+    through["permissions"] = json!([]);
+    through["group_permissions"] = json!([{"allowed_group_id": friends}]);
+    share(&owner, &through).await;
+    let reply = samples(&reader, &owner, &at("08:30"), &at("14:00"))
+        .await
+        .must_be(200);
+    assert_eq!(
+        texts(&reply.rows(), "uuid"),
+        [id(1).to_string(), id(3).to_string()]
+    );
+    assert_eq!(
+        reply.header("x-svc-effective-range"),
+        Some("2024-05-01T08:30:00Z/2024-05-01T09:30:00Z, 2024-05-01T12:00:00Z/2024-05-01T13:00:00Z")
+    );
+}
+
+#[tokio::test]
+async fn a_reader_never_writes_changes_or_shares_on() {
+    let (owner, reader, third) = (with_rates().await, person(), person());
+    let mut all = share_of(&[], &reader);
+    all["share_all_data"] = json!(true);
+    share(&owner, &all).await;
+    samples(&reader, &owner, &at("08:00"), &at("14:00"))
+        .await
+        .must_be(200);
+    // What the reader deletes and shares is the reader's own.
+    reader.delete("HeartRate", id(1)).await;
+    share(&reader, &share_of(&["HeartRate"], &third)).await;
+    samples(&third, &owner, &at("08:00"), &at("14:00"))
+        .await
+        .problem(403);
+    assert_eq!(owner.all_samples("HeartRate").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_known_answer_is_not_known_any_more_when_the_share_changes() {
+    let (owner, reader) = (with_rates().await, person());
+    let given = share(&owner, &window(&reader, "10:00", "12:00")).await;
+    let ask = || samples(&reader, &owner, &at("08:00"), &at("14:00"));
+    let tag = ask().await.must_be(200).header("etag").unwrap().to_owned();
+    ask().header("if-none-match", &tag).await.must_be(304);
+    owner
+        .put(&address(&given), &json!({"time_end": at("13:00")}))
+        .await
+        .must_be(200);
+    let reply = ask().header("if-none-match", &tag).await.must_be(200);
+    assert_eq!(reply.rows().len(), 2);
+    owner.call(Method::DELETE, &address(&given)).await.must_be(204);
+    ask().header("if-none-match", &tag).await.problem(403);
+}
+
+#[tokio::test]
+async fn rule_9_2b_revoking_ends_the_next_request_and_a_download_underway() {
+    let server = Setup::default().start();
+    let (owner, reader) = (server.person(), server.person());
+    for hour in 0..40 {
+        let rates: Vec<Value> = (0..5_000)
+            .map(|n| {
+                let record = hour * 5_000 + n;
+                heart_rate(id(record), &crate::harness::instant(record), 60)
+            })
+            .collect();
+        owner.records("HeartRate", &rates).await;
+    }
+    let given = share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    let mut answer = samples(&reader, &owner, "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z")
+        .open()
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.chunk().await.unwrap().expect("a first chunk");
+    owner.call(Method::DELETE, &address(&given)).await.must_be(204);
+    samples(&reader, &owner, &at("08:00"), &at("14:00"))
+        .await
+        .problem(403);
+    // The service looks again once a second has passed; what the network already holds still comes.
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let mut rest = Ok(Some(bytes::Bytes::new()));
+    while let Ok(Some(_)) = &rest {
+        rest = answer.chunk().await;
+    }
+    assert!(rest.is_err(), "the download went on to its end");
+}
