@@ -140,12 +140,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         interface.queue_patience,
         metrics.meters.reads.clone(),
     );
-    let geocoder: Arc<dyn Geocoder> = match &settings.geocoder {
-        Some(service) => {
-            Arc::new(Service::new(service, metrics.meters.geocoder.clone()).map_err(Failed::from_error)?)
-        }
-        None => Arc::new(Offline::default()),
-    };
+    let geocoder = geocoder(settings, &metrics)?;
     let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let sharing = Sharing::new(
         catalog.clone(),
@@ -244,6 +239,15 @@ fn kept_files(
         Arc::clone(ids),
         file_settings,
     )
+}
+
+fn geocoder(settings: &Settings, metrics: &Metrics) -> Result<Arc<dyn Geocoder>, Failed> {
+    Ok(match &settings.geocoder {
+        Some(service) => {
+            Arc::new(Service::new(service, metrics.meters.geocoder.clone()).map_err(Failed::from_error)?)
+        }
+        None => Arc::new(Offline::default()),
+    })
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {

@@ -117,7 +117,7 @@ async fn one_flipped_bit_anywhere_in_an_object_is_never_a_wrong_answer() {
             // An answer that breaks off midway is no answer either.
             Err(_) => refused += 1,
             Ok(reply) if reply.status == 200 => {
-                assert!(is_right(&reply), "byte {place} of {length}: a wrong answer")
+                assert!(is_right(&reply), "byte {place} of {length}: a wrong answer");
             }
             Ok(reply) => {
                 assert_clear(reply, &server);

@@ -116,6 +116,10 @@ fn parted(insight: &Value, rows: &[Value]) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// Works the numbers of an insight out of its evidence.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the kinds, each worked out anew, read best one after the other"
+)]
 async fn check(person: &Person, insight: &Value) {
     let rows = evidence(person, insight).await;
     let (value, comparison) = (number(insight, "value"), &insight["comparison"]);

@@ -58,10 +58,10 @@ impl ScalarUDFImpl for VersionLists {
     }
 
     fn return_type(&self, arguments: &[ArrowType]) -> Result<ArrowType> {
-        match arguments {
-            [ArrowType::Struct(fields)] => Ok(ArrowType::Struct(self.fields(fields))),
-            _ => internal_err!("version_lists takes an object"),
-        }
+        let [ArrowType::Struct(fields)] = arguments else {
+            return internal_err!("version_lists takes an object");
+        };
+        Ok(ArrowType::Struct(self.fields(fields)))
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
@@ -124,9 +124,9 @@ fn lists(texts: &ArrayRef) -> Result<ArrayRef> {
         }
     } else {
         let texts = cast(texts, &ArrowType::Utf8)?;
-        read(texts.as_string())
-            .iter()
-            .for_each(|numbers| add(Some(numbers)));
+        for numbers in &read(texts.as_string()) {
+            add(Some(numbers));
+        }
     }
     Ok(Arc::new(lists.finish()))
 }

@@ -63,7 +63,7 @@ async fn every_variant_is_made_read_and_listed() {
                 .await
                 .must_be(200)
                 .rows();
-            assert_eq!(some, [annotation.clone()]);
+            assert_eq!(some, std::slice::from_ref(annotation));
         }
         server.restart();
         assert_eq!(listed(&person).await, made);
@@ -79,7 +79,7 @@ async fn an_annotation_is_deleted_softly_and_had_back() {
     );
     let deleted = delete(&person, &annotation).await;
     assert!(deleted["deleted_at"].is_string(), "{deleted}");
-    assert_eq!(listed(&person).await, [kept.clone()]);
+    assert_eq!(listed(&person).await, std::slice::from_ref(&kept));
     assert_eq!(person.get(&at(&annotation)).await.must_be(200).json(), deleted);
     assert_eq!(delete(&person, &annotation).await, deleted, "deleted once");
 

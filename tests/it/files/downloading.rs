@@ -110,7 +110,7 @@ async fn what_is_known_is_not_sent_again() {
 async fn a_damaged_file_is_an_error_and_never_other_bytes() {
     let server = Setup::default().no_upkeep().start();
     let person = server.person();
-    let file = put(&person, "/", "a", &[7; 50_000]).await;
+    let file = put(&person, "/", "a", &vec![7; 50_000]).await;
     let mut parts = Vec::new();
     let mut folders = vec![server.data_dir().join("objects/files")];
     while let Some(folder) = folders.pop() {
@@ -119,9 +119,9 @@ async fn a_damaged_file_is_an_error_and_never_other_bytes() {
             .map(|entry| entry.unwrap().path())
         {
             if entry.is_dir() {
-                folders.push(entry)
+                folders.push(entry);
             } else {
-                parts.push(entry)
+                parts.push(entry);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Looking through files for harm: over clamd's protocol, against a scanner made for the purpose, and against
 //! clamd itself where it is installed.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -70,7 +71,7 @@ async fn answer(mut stream: TcpStream) {
 }
 
 async fn until_scanned(person: &Person, file: &Value) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let file = get(person, file).await;
         if file["scan_state"] != "pending" {
@@ -153,7 +154,10 @@ impl Clamd {
             return None;
         };
         let socket = home.join("clamd.sock");
-        let hexadecimal: String = HARM.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let hexadecimal = HARM.bytes().fold(String::new(), |mut text, byte| {
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        });
         fs::write(
             home.join("own.ndb"),
             format!("Almanac.Test.Harm:0:*:{hexadecimal}\n"),
@@ -171,7 +175,7 @@ impl Clamd {
             .spawn()
             .expect("clamd starts");
         let clamd = Self(child);
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !socket.exists() {
             assert!(Instant::now() < deadline, "clamd does not listen");
             std::thread::sleep(Duration::from_millis(20));

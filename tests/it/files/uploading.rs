@@ -207,7 +207,7 @@ async fn send_most(url: &str, bytes: &Bytes) -> (impl Sized + use<>, tokio::task
     for piece in most.chunks(1 << 20) {
         sender.send(Ok(Bytes::copy_from_slice(piece))).await.unwrap();
     }
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while ask(url, bytes.len()).await == 0 {
         assert!(Instant::now() < deadline, "no part became durable");
         tokio::time::sleep(Duration::from_millis(20)).await;
