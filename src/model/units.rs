@@ -414,7 +414,7 @@ mod tests {
             ("StepCount", "kg"),
             ("StepCount", "strokes"),
             ("BodyTemperature", "mmHg"),
-            ("BloodKetones", "mg/dL"),
+            ("BloodKetones", "kg"),
             ("HeartRate", "%"),
         ] {
             assert!(

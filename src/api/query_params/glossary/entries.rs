@@ -15,6 +15,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("avg"),
     },
     Entry {
+        name: "annotation_id",
+        aliases: &[],
+        description: "The id of an annotation",
+        absent: "",
+        example: Text(ID),
+    },
+    Entry {
         name: "annotation_type",
         aliases: &[],
         description: "Only annotations of this variant",
@@ -188,6 +195,28 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("morning-upload-2024-06-01"),
     },
     Entry {
+        name: "if-match",
+        aliases: &[],
+        description: "Only if the file still has this tag; else 412",
+        absent: "whatever tag it has",
+        example: Text("\"1f3870be274f6c49\""),
+    },
+    Entry {
+        name: "if-none-match",
+        aliases: &[],
+        description: "A tag that is known already, which is answered with 304; an asterisk, that there is \
+                      nothing yet, else 412",
+        absent: "no condition",
+        example: Text("*"),
+    },
+    Entry {
+        name: "if-range",
+        aliases: &[],
+        description: "The tag of the bytes that the range continues; all are answered if they have another one",
+        absent: "the range is answered in any case",
+        example: Text("\"1f3870be274f6c49\""),
+    },
+    Entry {
         name: "include_after",
         aliases: &[],
         description: "Whether to look forward in time too",
@@ -214,6 +243,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "Whether archived data types are listed too",
         absent: "",
         example: Flag(true),
+    },
+    Entry {
+        name: "input_id",
+        aliases: &[],
+        description: "The id of a version of a file",
+        absent: "",
+        example: Text(ID),
     },
     Entry {
         name: "limit",
@@ -301,6 +337,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("scan.pdf"),
     },
     Entry {
+        name: "origin",
+        aliases: &[],
+        description: "Where the page stands that asks",
+        absent: "no page asks",
+        example: Text("https://home.example"),
+    },
+    Entry {
         name: "output",
         aliases: &[],
         description: "The form of the answer",
@@ -348,6 +391,20 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "A selector: a data type, conditions, how far back, and from when",
         absent: "",
         example: Text("HeartRate[3600s] @ 1717200000"),
+    },
+    Entry {
+        name: "range",
+        aliases: &[],
+        description: "The bytes that are wanted",
+        absent: "all of them",
+        example: Text("bytes=0-1023"),
+    },
+    Entry {
+        name: "reflection_id",
+        aliases: &[],
+        description: "The id of a reflection",
+        absent: "",
+        example: Text(ID),
     },
     Entry {
         name: "replace_nulls",
@@ -472,6 +529,20 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The person whose data is asked for: you, or somebody who shares it with you",
         absent: "you",
         example: Text("0191f000-0000-7000-8000-00000000a11a"),
+    },
+    Entry {
+        name: "tag_id",
+        aliases: &[],
+        description: "The id of a tag",
+        absent: "",
+        example: Text(ID),
+    },
+    Entry {
+        name: "tag_name",
+        aliases: &[],
+        description: "The name of a tag",
+        absent: "",
+        example: Text("calm"),
     },
     Entry {
         name: "time",

@@ -203,7 +203,7 @@ impl World {
         let missing = shared.groups.iter().any(|group| self.gone.contains(group));
         let owner = person(shared.owner);
         let made = self.sharing.create_share(&self.types, owner, None, change).await;
-        assert_eq!(made.is_ok(), !nobody && !missing);
+        assert_eq!(made.is_ok(), !nobody && !missing, "{made:?}");
         if let Ok(made) = made {
             self.shares.push((made.id, shared));
         }
