@@ -59,7 +59,8 @@ async fn texts_that_compress_well_are_flushed_and_compacted_in_little_memory() {
     let busy = Setup::default().busy_upkeep().in_dir(server.data_dir()).start();
     until_no_tail(&busy).await;
     let peak = busy.peak_memory();
-    assert!(peak < MEMORY, "flushing took {peak} MiB");
+    // A flush and a compaction at once, each in steps of its own: a bound, though above that of a writing process.
+    assert!(peak < 2 * MEMORY, "flushing took {peak} MiB");
     let metrics = busy.metrics().await;
     assert_eq!(metrics.sum(&["almanac_upkeep_failures_total"]), 0.0);
 }
