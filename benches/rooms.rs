@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use almanac::auth::grants::Grants;
 use almanac::auth::keys::SigningKey;
-use almanac::auth::mint::{TokenOrder, mint};
+use almanac::auth::mint::{Minter, TokenOrder};
 use almanac::auth::settings::{IdentitySettings, Provider};
 use almanac::auth::tokens::{Reader, Verifier};
 use almanac::catalog::Catalog;
@@ -18,7 +18,9 @@ use almanac::catalog::granting::SHARED_WITH_PERSON;
 use almanac::ingest::assemble::Stores;
 use almanac::ingest::compile::CompiledType;
 use almanac::ingest::decode::{DecodeContext, DecodedRows, RecordDecoder};
+use almanac::ingest::intake::IntakeStores;
 use almanac::ingest::merge::Change;
+use almanac::ingest::pressure::TailPressure;
 use almanac::ingest::queue::{CommitQueue, Committer, QueueSettings};
 use almanac::ingest::upload::{PartitionChanges, Upload, Work};
 use almanac::model::clock::{Clock as _, SystemClock};
@@ -147,21 +149,28 @@ impl Installation {
             spill: directory.path().to_owned(),
             spill_limit: 1 << 30,
             deadline: Duration::from_mins(5),
+            longest: Duration::from_mins(5),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         let archive = Archive::new(Arc::clone(&engine), catalog.clone(), snapshots, files);
         let committer = Committer {
             catalog: catalog.clone(),
-            stores,
-            ids: Arc::new(SystemIds),
+            shared: IntakeStores {
+                stores,
+                objects: objects.clone(),
+                ids: Arc::new(SystemIds),
+            },
+            tail: TailPressure::new(catalog.clone(), 1 << 30),
             report: Box::new(|_| ()),
         };
         let (queue, _task) = CommitQueue::start(
             QueueSettings {
                 waiting: 1024,
+                waiting_bytes: 64 << 20,
                 group: 1024,
                 window: Duration::ZERO,
                 size: 8 << 20,
+                at_once: 8,
             },
             committer,
         );
@@ -190,6 +199,7 @@ impl Installation {
             key: None,
             work: Work::Small(vec![changes]),
             sources: Vec::new(),
+            memory: None,
         };
         self.queue.commit(upload).await.unwrap();
     }
@@ -205,6 +215,7 @@ impl Installation {
         let source = Source {
             data_type: Arc::clone(data_type),
             partition: data_type.id.clone(),
+            definitions: None,
         };
         let spec = RecordsSpec {
             conditions: Vec::new(),
@@ -225,6 +236,7 @@ impl Installation {
         let source = Source {
             data_type: Arc::clone(data_type),
             partition: data_type.id.clone(),
+            definitions: None,
         };
         let traits = data_type.metric.as_ref().unwrap();
         let spec = SeriesSpec {
@@ -464,7 +476,8 @@ async fn verified(directory: &TempDir, people: [PersonId; 2]) -> Vec<Reader> {
             name: None,
             lifetime: Duration::from_hours(1),
         };
-        let token = mint(&key, &settings, &order, Uuid::now_v7(), SystemClock.now()).unwrap();
+        let minter = Minter::new(key.clone(), settings.clone());
+        let token = minter.token(&order, Uuid::now_v7(), SystemClock.now()).unwrap();
         readers.push(
             verifier
                 .verify(Some(format!("Bearer {token}").as_bytes()))

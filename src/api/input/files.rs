@@ -137,8 +137,8 @@ pub async fn list_files(
 /// Announces a file. Its bytes are then sent to the url of the answer.
 #[utoipa::path(post, path = "/", tag = "files",
     request_body = NewFileInput,
-    params(Checked<NoParams>, ("origin" = Option<String>, Header, description = "Makes no difference"),
-        ("if-none-match" = Option<String>, Header, description = "`*`: only where there is no such file yet")),
+    params(Checked<NoParams>, ("origin" = Option<String>, Header),
+        ("if-none-match" = Option<String>, Header)),
     responses((status = 200, description = "The file, and where its bytes go", body = CreatedFile),
         (status = 412), (status = 413), (status = 415), (status = 422)))]
 pub async fn create_file(
@@ -209,8 +209,7 @@ pub async fn file(
 
 /// Deletes a version of a file. Its bytes stay, so that it can be restored.
 #[utoipa::path(delete, path = "/{input_id}", tag = "files",
-    params(("input_id" = String, Path), Checked<NoParams>,
-        ("if-match" = Option<String>, Header, description = "Only if the file still has this entity tag")),
+    params(("input_id" = String, Path), Checked<NoParams>, ("if-match" = Option<String>, Header)),
     responses((status = 204, description = "It is deleted"), (status = 404), (status = 409),
         (status = 412)))]
 pub async fn delete_file(

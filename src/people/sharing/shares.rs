@@ -249,6 +249,8 @@ impl Sharing {
             "allowed_svc_userids": share.people,
             "allowed_group_ids": share.groups,
         });
+        // Who shares before anything else of theirs is stored is new here.
+        self.catalog.ensure_person(share.owner, None).await?;
         let entry = self.log.begin(share.owner, actor, about.to_string()).await?;
         let outcome = self.catalog.change_documents(vec![change]).await;
         self.log.end(

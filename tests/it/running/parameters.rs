@@ -64,6 +64,8 @@ async fn operations() -> Vec<Operation> {
 async fn interface() -> Vec<Operation> {
     let mut operations = operations().await;
     operations.retain(|operation| operation.described["tags"] != json!(["operation"]));
+    // Who names a participant is asked for the group first; the operations are those of the same name without.
+    operations.retain(|operation| !operation.path.starts_with("/data/v0/pool/"));
     assert!(operations.len() > 30);
     operations
 }

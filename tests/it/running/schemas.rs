@@ -171,7 +171,7 @@ async fn a_body_made_after_its_schema_is_taken() {
         (
             false,
             json!({
-                "data": "{\"value\": 61, \"end_date\": \"2024-06-01T10:31:00Z\"}",
+                "data": "{\"value\": 61}",
                 "metadata": {
                     "data_type": "HeartRate", "source": ["a"], "recorded_at": "2024-06-01T10:30:00Z",
                 },

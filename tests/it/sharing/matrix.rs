@@ -183,7 +183,7 @@ async fn rule_9_2b_every_data_route_answers_exactly_those_who_were_given_the_typ
         assert_eq!(unlike(&refused), unlike(&unknown), "{refused}");
 
         let without = person();
-        share(&owner, &share_of(&["BodyMass"], &without)).await;
+        share(&owner, &share_of(&["Weight"], &without)).await;
         let other = route.ask(&without, &whose).await.must_be(403);
         assert_eq!(other.body, refused.body);
 
@@ -313,7 +313,7 @@ async fn listings_of_a_stranger_are_refused_and_those_of_a_sharer_show_what_is_s
         .rows();
     assert_eq!(shared, entries);
     // A type that is not shared cannot be told from one that is not there.
-    for name in [own.as_str(), "BodyMass", "Nosuch"] {
+    for name in [own.as_str(), "Weight", "Nosuch"] {
         let path = "/data/v1/catalog";
         ask(&reader, path, owner.id)
             .with("data_type", name)

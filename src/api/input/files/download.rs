@@ -22,11 +22,10 @@ use crate::store::StoreError;
 
 /// The bytes of a file, to be kept and not shown.
 #[utoipa::path(get, path = "/{input_id}/download", tag = "files",
-    params(("input_id" = String, Path), Checked<OwnerQuery>,
-        ("range" = Option<String>, Header, description = "One range of bytes"),
-        ("if-range" = Option<String>, Header, description = "Everything, unless the file still has this entity tag")),
-    responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
-        (status = 206, description = "The range of them", content_type = "application/octet-stream"),
+    params(("input_id" = String, Path), Checked<OwnerQuery>, ("range" = Option<String>, Header),
+        ("if-range" = Option<String>, Header)),
+    responses((status = 200, description = "The bytes", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, description = "The range of them", body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 403), (status = 404), (status = 409), (status = 416), (status = 422)))]
 pub async fn download_file(
     State(app): State<Shared>,
