@@ -20,15 +20,16 @@ use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
-use crate::model::registry::TypeId;
 use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
-use crate::query::records::{Prepared, QueryError};
+use crate::query::records::{Prepared, QueryError, ReadState};
 use crate::query::sleep::TooManyCells;
 use crate::store::StoreError;
 
+/// Another release may answer the same question in other bytes.
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
@@ -59,7 +60,7 @@ pub async fn answer(
     prepared: Prepared,
     method: OutputMethod,
 ) -> Result<Response, ApiError> {
-    let tag = entity_tag(&prepared.versions, request.question, method);
+    let tag = entity_tag(&prepared.states, request.question, method);
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
@@ -126,12 +127,12 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Equal when the same was asked and nothing that was read has changed. Weak: the bytes of two equal answers
-/// may differ in the last digit of a sum.
+/// Equal when the same was asked of the same release and nothing that was read has changed, neither the rows nor
+/// their columns. Weak: the bytes of two equal answers may differ in the last digit of a sum.
 #[must_use]
-pub fn entity_tag(versions: &[(TypeId, i64)], question: &str, method: OutputMethod) -> String {
+pub fn entity_tag(states: &[ReadState], question: &str, method: OutputMethod) -> String {
     let mut hasher = DefaultHasher::new();
-    (versions, question, method).hash(&mut hasher);
+    (RELEASE, states, question, method).hash(&mut hasher);
     format!("W/\"{:016x}\"", hasher.finish())
 }
 

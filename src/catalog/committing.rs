@@ -12,11 +12,11 @@ use uuid::Uuid;
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::records::{Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, SeenSource, WRITE_LIMIT};
+use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
+use super::registers::{SOURCES_KIND, change_register, enrol};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
-use super::tables::{
-    DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of,
-};
+use super::strays::{paths_of, refuse_condemned};
+use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -33,15 +33,13 @@ impl Catalog {
     /// confirms: then the new pieces are looked for, and only where that is impossible too is the outcome
     /// unknown behind `Unavailable`.
     pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
-        refuse_abandoned(
-            commit.changes.iter().flat_map(|change| &change.add),
-            self.clock.now(),
-        )?;
-        self.register(commit).await
+        let stamps = self.commit_stamped(commit).await?;
+        Ok(stamps.map_or(CommitOutcome::Stale, |_| CommitOutcome::Done))
     }
 
-    /// The same for objects of any age, while nobody collects what seems to be abandoned.
-    pub async fn register(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
+    /// The same; what the changed partitions hold afterwards, in the order of the changes, or none when the
+    /// commit was stale.
+    pub async fn commit_stamped(&self, commit: Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let mut session = self.database.write().await?;
         let witness = commit
             .changes
@@ -51,14 +49,18 @@ impl Catalog {
             .next();
         let outcome = apply(&mut session, commit, self.clock.now()).await?;
         match outcome {
-            CommitOutcome::Done => self.confirm(session, witness).await?,
-            CommitOutcome::Stale => session.rollback().await?,
+            Some(_) => self.confirm(session, witness).await?,
+            None => session.rollback().await?,
         }
         Ok(outcome)
     }
 }
 
-async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<CommitOutcome, CatalogError> {
+async fn apply(
+    session: &mut Session,
+    commit: Commit,
+    now: Instant,
+) -> Result<Option<Vec<Stamp>>, CatalogError> {
     let mut people = BTreeSet::new();
     people.extend(commit.changes.iter().map(|change| change.person));
     people.extend(commit.uploads.iter().map(|upload| upload.person));
@@ -81,7 +83,7 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
             })
     };
     if !commit.changes.iter().all(unchanged) {
-        return Ok(CommitOutcome::Stale);
+        return Ok(None);
     }
 
     for ledger in ledgers.values_mut() {
@@ -120,9 +122,12 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
         .checksums
         .into_iter();
     session.insert_blobs(blobs).await?;
+    let added = commit.changes.iter().flat_map(|change| &change.add);
+    refuse_condemned(session, paths_of(added)).await?;
 
     let minute = now.micros().div_euclid(MINUTE) * MINUTE;
     let mut ended = Vec::new();
+    let mut stamps = Vec::with_capacity(commit.changes.len());
     for change in &commit.changes {
         let Some((row, _)) = partitions.get_mut(&(change.person, change.data_type.clone())) else {
             continue;
@@ -147,6 +152,7 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
             row.dead += 1;
             row.digest ^= checksum;
         }
+        stamps.push(row.stamp());
     }
     store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
     session
@@ -175,35 +181,7 @@ async fn apply(session: &mut Session, commit: Commit, now: Instant) -> Result<Co
         .collect();
     let expected = keyed.len() as u64;
     let written = session.insert(&UPLOADS, keyed, Existing::Keep).await?;
-    Ok(if written.rows == expected {
-        CommitOutcome::Done
-    } else {
-        CommitOutcome::Stale
-    })
-}
-
-/// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind,
-/// and removed.
-pub(super) fn refuse_abandoned<'p>(
-    pieces: impl IntoIterator<Item = &'p NewPiece>,
-    now: Instant,
-) -> Result<(), CatalogError> {
-    let limit = now.micros().saturating_sub(WRITE_LIMIT.as_micros() as i64);
-    for piece in pieces {
-        let written_at = piece
-            .id
-            .0
-            .get_timestamp()
-            .map(|timestamp| timestamp.to_unix().0 as i64 * 1_000_000);
-        if let (NewPlace::Object { path, .. }, Some(written_at)) = (&piece.place, written_at)
-            && written_at < limit
-        {
-            return Err(CatalogError::Missing {
-                what: format!("object {path}, which waited for longer than a write may take,"),
-            });
-        }
-    }
-    Ok(())
+    Ok((written.rows == expected).then_some(stamps))
 }
 
 /// The ledgers of `people`, locked until the transaction ends; people who are new are created.
@@ -253,7 +231,7 @@ pub(super) async fn create_person(
         Value::NullText,
         Value::Int(now.micros()),
     ];
-    let created = session.insert(&PEOPLE, vec![row], Existing::Keep).await?.rows == 1;
+    let created = enrol(session, vec![row]).await? == 1;
     session
         .insert(&LEDGERS, vec![Ledger::empty(person).values()], Existing::Keep)
         .await?;
@@ -344,19 +322,22 @@ async fn store_sources(
     sources: &[SeenSource],
     now: Instant,
 ) -> Result<(), CatalogError> {
-    let rows = sources
-        .iter()
-        .map(|source| {
-            vec![
-                id(source.person.0),
-                text(&source.key),
-                id(source_id(source)),
-                optional_text(source.name.as_deref()),
-                Value::Int(now.micros()),
-            ]
-        })
-        .collect();
-    session.insert(&SOURCES, rows, Existing::Keep).await?;
+    let mut by_person: BTreeMap<PersonId, Vec<Vec<Value>>> = BTreeMap::new();
+    for source in sources {
+        by_person.entry(source.person).or_default().push(vec![
+            id(source.person.0),
+            text(&source.key),
+            id(source_id(source)),
+            optional_text(source.name.as_deref()),
+            Value::Int(now.micros()),
+        ]);
+    }
+    for (person, rows) in by_person {
+        let new = session.insert_new(&SOURCES, rows).await?;
+        if !new.is_empty() {
+            change_register(session, person, SOURCES_KIND, |folder| folder.gain(&new)).await?;
+        }
+    }
     Ok(())
 }
 

@@ -145,10 +145,10 @@ impl Change {
 }
 
 /// How many documents of one kind a person has, and the exclusive or of all that must be there.
-#[derive(Clone, Copy, Debug, Default)]
-struct Folder {
-    documents: i64,
-    digest: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Folder {
+    pub documents: i64,
+    pub digest: u32,
 }
 
 type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
@@ -287,7 +287,7 @@ async fn apply(
     };
     let mut folder = match folders.get(&(person, kind)) {
         Some(folder) => *folder,
-        None => read_folder(session, person, kind).await?,
+        None => read_folder(session, person, kind.as_str()).await?,
     };
     let outcome = match change {
         Change::Insert {
@@ -357,12 +357,12 @@ async fn apply(
     Ok(outcome)
 }
 
-async fn read_folder(
+pub(super) async fn read_folder(
     session: &mut Session,
     person: PersonId,
-    kind: DocumentKind,
+    kind: &str,
 ) -> Result<Folder, CatalogError> {
-    let values = vec![id(person.0), text(kind.as_str())];
+    let values = vec![id(person.0), text(kind)];
     let found = session
         .select(&FOLDERS, "WHERE person = $1 AND kind = $2", values)
         .await?;
@@ -381,7 +381,7 @@ async fn verified(
     person: PersonId,
     kind: DocumentKind,
 ) -> Result<Vec<Document>, CatalogError> {
-    let folder = read_folder(session, person, kind).await?;
+    let folder = read_folder(session, person, kind.as_str()).await?;
     let values = || vec![id(person.0), text(kind.as_str())];
     let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
     let rows = session.select(&DOCUMENTS, rest, values()).await?;

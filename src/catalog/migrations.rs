@@ -3,11 +3,16 @@
 
 use super::database::{Database, Value};
 use super::errors::CatalogError;
+use super::registers::register_all;
 use crate::model::time::Instant;
+
+/// From here on the rows of people, sources and definitions are counted.
+const REGISTERED: i64 = 3;
 
 const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
     (2, include_str!("migrations/0002_documents.sql")),
+    (REGISTERED, include_str!("migrations/0003_ground.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {
@@ -33,6 +38,9 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
     }
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;
+        if *version == REGISTERED {
+            register_all(&mut session).await?;
+        }
         let applied = vec![Value::Int(*version), Value::Int(now.micros())];
         session
             .execute(

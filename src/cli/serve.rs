@@ -20,7 +20,7 @@ use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, SystemIds};
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
-use crate::upkeep::{Upkeep, UpkeepStores};
+use crate::upkeep::{Upkeep, UpkeepStores, identity};
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::settings::{Settings, own_url};
@@ -61,6 +61,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         .await
         .map_err(Failed::from_error)?;
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
+        .await
+        .map_err(Failed::from_error)?;
     let foundations = Foundations {
         verifier: verifier(&settings, &clock)?,
         readiness: Box::new(Dependencies {

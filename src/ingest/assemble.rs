@@ -107,7 +107,7 @@ pub async fn written(
 ) -> Result<Assembled, AssembleError> {
     let snapshot = stores.snapshot(person, &written.data_type).await?;
     let mut dead = still_replaced(written, &snapshot);
-    if snapshot.version != written.base.version {
+    if snapshot.stamp() != written.base.stamp() {
         let known: HashSet<PieceId> = written.base.pieces.iter().map(|piece| piece.id).collect();
         let ids: Vec<RecordId> = written.given.keys().copied().collect();
         let since = Snapshot {

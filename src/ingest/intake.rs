@@ -95,20 +95,18 @@ impl Intake {
                     changes: vec![change],
                 }]));
             }
-            if let Err(error) = self.write(first).await {
-                self.abandon().await;
-                return Err(error);
-            }
+            self.write(first).await?;
         }
         Ok(self
             .written
+            .take()
             .map_or_else(|| Work::Small(Vec::new()), Work::Written))
     }
 
     /// Removes what was written, because the request failed. What cannot be removed now is collected as an
     /// orphan later.
-    pub async fn abandon(self) {
-        if let Some(written) = self.written {
+    pub async fn abandon(mut self) {
+        if let Some(written) = self.written.take() {
             remove(&self.shared.objects, &written.pieces).await;
         }
     }
@@ -244,6 +242,18 @@ impl Intake {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Intake {
+    /// A request that is given up anywhere leaves nothing behind, as far as that is possible now.
+    fn drop(&mut self) {
+        if let Some(written) = self.written.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let objects = self.shared.objects.clone();
+            runtime.spawn(async move { remove(&objects, &written.pieces).await });
+        }
     }
 }
 

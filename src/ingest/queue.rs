@@ -297,13 +297,13 @@ impl Committer {
     }
 
     async fn commit(&self, commit: Commit, added: Vec<Assembled>) -> Result<CommitOutcome, CommitError> {
-        let outcome = self.catalog.commit(commit).await?;
-        if outcome == CommitOutcome::Done {
-            for Assembled { change, rows } in added {
-                self.stores.snapshots.committed(&change, rows);
-            }
+        let Some(stamps) = self.catalog.commit_stamped(commit).await? else {
+            return Ok(CommitOutcome::Stale);
+        };
+        for (Assembled { change, rows }, stamp) in added.into_iter().zip(stamps) {
+            self.stores.snapshots.committed(&change, rows, stamp);
         }
-        Ok(outcome)
+        Ok(CommitOutcome::Done)
     }
 
     async fn assemble(

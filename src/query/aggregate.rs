@@ -44,7 +44,7 @@ use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::filter::{Condition, FilterError};
-use super::records::{Archive, Order, Prepared, QueryError, Source, bind_all};
+use super::records::{Archive, Order, Prepared, QueryError, ReadState, Source, bind_all};
 use super::together::{align, common_schema};
 
 use groups::GroupLimitExec;
@@ -211,9 +211,10 @@ impl<Authority> Archive<Authority> {
         } else {
             Vec::new()
         };
-        let versions = partitions
-            .into_iter()
-            .zip(snapshots.iter().map(|snapshot| snapshot.version))
+        let states = bound
+            .iter()
+            .zip(&snapshots)
+            .map(|((source, _), snapshot)| ReadState::of(source, snapshot))
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
@@ -225,11 +226,7 @@ impl<Authority> Archive<Authority> {
         {
             let plan = finished(plan, spec)?;
             let schema = plan.schema();
-            return Ok(Prepared {
-                plan,
-                schema,
-                versions,
-            });
+            return Ok(Prepared { plan, schema, states });
         }
         let mut plans = Vec::with_capacity(bound.len());
         for ((source, condition), snapshot) in bound.into_iter().zip(&snapshots) {
@@ -247,11 +244,7 @@ impl<Authority> Archive<Authority> {
         }
         let plan = finished(aggregated(by_time(plans, groups)?, spec)?, spec)?;
         let schema = plan.schema();
-        Ok(Prepared {
-            plan,
-            schema,
-            versions,
-        })
+        Ok(Prepared { plan, schema, states })
     }
 
     /// Each record by itself, in the order of time: (time, group fields, what is measured, what is summed

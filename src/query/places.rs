@@ -31,7 +31,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
-use super::records::{Archive, QueryError, Source};
+use super::records::{Archive, QueryError, ReadState, Source};
 use super::scan::{KEY_COLUMNS, Scan};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
@@ -123,8 +123,8 @@ impl<Authority> Pinned<'_, Authority> {
         }
     }
 
-    fn version(&self) -> (TypeId, i64) {
-        (self.granted.source.partition.clone(), self.snapshot.version)
+    fn state(&self) -> ReadState {
+        ReadState::of(&self.granted.source, &self.snapshot)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows specs, snapshots and plans; knows nothing of HTTP or of how an answer is encoded.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
 
 use crate::catalog::Catalog;
+use crate::catalog::records::Stamp;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
@@ -86,8 +88,30 @@ pub enum QueryError {
 pub struct Prepared {
     pub plan: Arc<dyn ExecutionPlan>,
     pub schema: SchemaRef,
-    /// The versions of all that would be read; the same versions give the same answer.
-    pub versions: Vec<(TypeId, i64)>,
+    /// The states of all that would be read; the same states give the same answer.
+    pub states: Vec<ReadState>,
+}
+
+/// What of one partition an answer is made from, and which columns its rows have now.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReadState {
+    partition: TypeId,
+    stamp: Stamp,
+    layout: u64,
+}
+
+impl ReadState {
+    #[must_use]
+    pub fn of(source: &Source, snapshot: &Snapshot) -> Self {
+        let layout = &source.data_type.layout;
+        let mut columns = DefaultHasher::new();
+        (layout.version, layout.storage.fields()).hash(&mut columns);
+        Self {
+            partition: source.partition.clone(),
+            stamp: snapshot.stamp(),
+            layout: columns.finish(),
+        }
+    }
 }
 
 /// A stored partition with the type that its rows have now.
@@ -131,9 +155,9 @@ impl<Authority> Archive<Authority> {
         spec: &RecordsSpec,
     ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
-        let versions = selected
+        let states = selected
             .iter()
-            .map(|one| (one.source.partition.clone(), one.snapshot.version))
+            .map(|one| ReadState::of(one.source, &one.snapshot))
             .collect();
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(sources.len());
@@ -164,11 +188,7 @@ impl<Authority> Archive<Authority> {
         } else {
             plan.schema()
         };
-        Ok(Prepared {
-            plan,
-            schema,
-            versions,
-        })
+        Ok(Prepared { plan, schema, states })
     }
 
     /// How many records there are, and between which moments.

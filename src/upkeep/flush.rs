@@ -28,6 +28,8 @@ pub fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) ->
     backlog.pieces >= MOST_PIECES
         || backlog.bytes >= size
         || now.micros().saturating_sub(backlog.oldest.micros()) >= age
+        // Written by a node whose clock is ahead of this one.
+        || backlog.oldest > now
 }
 
 /// Makes objects of the tail that a partition has now. Returns how many pieces of the tail are gone; none

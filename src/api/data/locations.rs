@@ -130,8 +130,8 @@ pub async fn platform_location_visits(
             .archive
             .stays(&updates, query.range, &prepared.schema, spec.ids)
             .await?;
-        let versions = prepared.versions.into_iter().chain(stays.versions).collect();
-        prepared = Prepared { versions, ..stays };
+        let states = prepared.states.into_iter().chain(stays.states).collect();
+        prepared = Prepared { states, ..stays };
     }
     asking.answer(&app, ticket, prepared, query.output, "").await
 }

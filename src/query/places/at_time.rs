@@ -103,7 +103,7 @@ impl<Authority> Archive<Authority> {
         visits: Option<&Granted<Authority>>,
         spec: AtTimeSpec,
     ) -> Result<Prepared, QueryError> {
-        let (pinned, visits, versions) = self.pinned_with_visits(updates, visits).await?;
+        let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;
         let mut found = None;
         let mut schema = None;
         for width in spec.searches() {
@@ -124,11 +124,7 @@ impl<Authority> Archive<Authority> {
         }
         let plan =
             MemorySourceConfig::try_new_exec(&[found.into_iter().collect()], Arc::clone(&schema), None)?;
-        Ok(Prepared {
-            plan,
-            schema,
-            versions,
-        })
+        Ok(Prepared { plan, schema, states })
     }
 
     async fn nearest_visit(
