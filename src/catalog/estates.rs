@@ -12,7 +12,7 @@ use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::reading::{read_contents, verify_partitions};
 use super::registers::enrol;
-use super::rows::id;
+use super::rows::{Ledger, id};
 use super::tables::{
     DEAD_ROWS, DEFINITIONS, DOCUMENTS, Existing, FOLDERS, Kind, LEDGERS, LINKS, MANIFESTS, PARTITIONS,
     PEOPLE, PIECES, Record, SOURCES, Table, UPDATES,
@@ -72,6 +72,8 @@ pub struct EstateReader {
 pub struct EstateWriter {
     session: Session,
     person: PersonId,
+    /// Somebody of this id was made, and nothing is known of them yet.
+    is_known: bool,
 }
 
 impl Catalog {
@@ -100,17 +102,31 @@ impl Catalog {
         Ok(state)
     }
 
-    /// Begins to put back what there was of a person; `None` if somebody of this id is here already.
+    /// Begins to put back what there was of a person; `None` if something is known of them already.
     pub async fn restore_estate(&self, person: PersonId) -> Result<Option<EstateWriter>, CatalogError> {
         let mut session = self.database.write().await?;
         let known = session
             .select(&PEOPLE, "WHERE person = $1", vec![id(person.0)])
             .await?;
-        if !known.is_empty() {
+        let ledger = session
+            .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let folders = session
+            .select(&FOLDERS, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let is_blank = match ledger.first() {
+            Some(ledger) => Ledger::of(ledger)? == Ledger::empty(person) && folders.is_empty(),
+            None => known.is_empty(),
+        };
+        if !is_blank {
             session.rollback().await?;
             return Ok(None);
         }
-        Ok(Some(EstateWriter { session, person }))
+        Ok(Some(EstateWriter {
+            session,
+            person,
+            is_known: !known.is_empty(),
+        }))
     }
 
     /// What the newest manifest of a person holds, as far as that was noted here.
@@ -267,10 +283,14 @@ impl EstateWriter {
             }
             rows.push(values);
         }
-        if table.name == PEOPLE.name {
+        if table.name == PEOPLE.name && !self.is_known {
             enrol(&mut self.session, rows).await?;
         } else {
-            self.session.insert(table, rows, Existing::Refuse).await?;
+            let existing = match table.name {
+                name if name == PEOPLE.name || name == LEDGERS.name => Existing::Replace,
+                _ => Existing::Refuse,
+            };
+            self.session.insert(table, rows, existing).await?;
         }
         Ok(())
     }

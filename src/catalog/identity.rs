@@ -54,10 +54,16 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Whether anybody is known here.
-    pub async fn knows_anybody(&self) -> Result<bool, CatalogError> {
-        let sql = "SELECT person FROM people LIMIT 1";
-        let found = self.database.fetch(sql.to_owned(), Vec::new()).await?;
-        Ok(!found.is_empty())
+    /// Whether anything is known here of anybody. People who were only made to have a token for do not count.
+    pub async fn knows_anything(&self) -> Result<bool, CatalogError> {
+        for sql in [
+            "SELECT person FROM partitions LIMIT 1",
+            "SELECT person FROM folders LIMIT 1",
+        ] {
+            if !self.database.fetch(sql.to_owned(), Vec::new()).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

@@ -75,8 +75,8 @@ pub struct Searched {
 
 /// Why nothing may be collected now. `None`: it may.
 pub async fn forbidden(stores: &UpkeepStores) -> Result<Option<&'static str>, StoreError> {
-    if !stores.catalog.knows_anybody().await? {
-        return Ok(Some("the catalogue knows nobody"));
+    if !stores.catalog.knows_anything().await? {
+        return Ok(Some("the catalogue knows nothing of anybody"));
     }
     let is_unfinished = stores.catalog.unfinished_repair().await?.is_some();
     Ok(is_unfinished.then_some("a repair of the catalogue was not finished"))

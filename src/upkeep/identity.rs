@@ -28,7 +28,7 @@ pub enum ApartError {
     )]
     Different { expected: Uuid, found: Uuid },
     #[error(
-        "the catalogue is empty, but the object store holds data: correct ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if the \
+        "the catalogue names no objects, but the object store holds data: correct ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if the \
          catalogue is lost, run `almanac check --repair`, which makes it anew from the store; to begin without what is in the \
          store, start once with ALMANAC_ADOPT_STORE=true"
     )]
@@ -93,7 +93,7 @@ pub async fn settle(
         (Some(expected), Some(found)) => Err(ApartError::Different { expected, found }),
         (Some(expected), None) => {
             let is_blank =
-                !catalog.knows_anybody().await? && likeness(catalog, objects).await? == Likeness::Blank;
+                !catalog.knows_anything().await? && likeness(catalog, objects).await? == Likeness::Blank;
             if insist || is_blank {
                 write(objects, expected).await
             } else {
@@ -160,7 +160,7 @@ pub async fn write(objects: &ObjectStorage, identity: Uuid) -> Result<Uuid, Apar
 
 /// Why a catalogue is not taken for that of a store that holds other things.
 async fn strange(catalog: &Catalog) -> Result<ApartError, ApartError> {
-    Ok(if catalog.knows_anybody().await? {
+    Ok(if catalog.object_totals().await?.objects > 0 {
         ApartError::Foreign
     } else {
         ApartError::Empty

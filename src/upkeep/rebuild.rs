@@ -36,12 +36,12 @@ pub struct Rebuilt {
     pub failed: Vec<String>,
 }
 
-/// Makes a catalogue that knows nobody, or whose repair was interrupted, from what is in the store. Any other is
+/// Makes a catalogue that knows nothing, or whose repair was interrupted, from what is in the store. Any other is
 /// left as it is.
 pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
     let mut rebuilt = Rebuilt::default();
     let is_continued = stores.catalog.unfinished_repair().await?.is_some();
-    if !is_continued && stores.catalog.knows_anybody().await? {
+    if !is_continued && stores.catalog.knows_anything().await? {
         return Ok(rebuilt);
     }
     let objects = objects_by_person(stores).await?;

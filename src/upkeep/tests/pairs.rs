@@ -68,7 +68,7 @@ async fn an_empty_catalogue_over_a_store_with_data_is_refused_with_identity_or_w
     // A person who was made to have a token for does not make it another.
     let catalog = &bench.stores.catalog;
     catalog.ensure_person(bench.key.person, None).await.unwrap();
-    assert!(matches!(settled(&bench).await, Err(ApartError::Foreign)));
+    assert!(matches!(settled(&bench).await, Err(ApartError::Empty)));
     insisted(&bench).await;
     settled(&bench).await.unwrap();
 }

@@ -3,8 +3,11 @@
 use super::{lose_catalogue, on, said};
 use crate::harness::{Almanac, Backends, Setup, heart_rate, id, instant};
 
+/// So many that they are an object when they are acknowledged.
+const ROWS: u32 = 5_000;
+
 fn records(value: u32) -> Vec<serde_json::Value> {
-    (0..100).map(|n| heart_rate(id(n), &instant(n), value)).collect()
+    (0..ROWS).map(|n| heart_rate(id(n), &instant(n), value)).collect()
 }
 
 /// That the server does not start, and why.
@@ -33,6 +36,10 @@ async fn a_lost_catalogue_makes_garbage_of_nothing() {
     let (text, status) = said(&server, &["check"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(objects.iter().all(|path| path.exists()));
+    let (text, status) = said(&server, &["check", "--repair"]);
+    assert_eq!(status, Some(0), "{text}");
+    server.launch();
+    assert_eq!(person.all_samples("HeartRate").await.len(), ROWS as usize);
 }
 
 #[tokio::test]
@@ -102,5 +109,5 @@ async fn an_installation_from_before_there_were_identities_is_adopted() {
     super::tamper(&server, "DELETE FROM meta WHERE name = 'store:identity'").await;
     server.launch();
     assert!(identity.exists());
-    assert_eq!(person.all_samples("HeartRate").await.len(), 100);
+    assert_eq!(person.all_samples("HeartRate").await.len(), ROWS as usize);
 }
