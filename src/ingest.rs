@@ -24,6 +24,7 @@ pub mod legacy;
 pub mod lines;
 mod memo;
 pub mod merge;
+mod naming;
 mod plan;
 pub mod queue;
 mod row;

@@ -8,6 +8,8 @@ pub mod geo;
 pub mod grid;
 pub mod ids;
 pub mod meters;
+pub mod nearest;
+pub mod objects;
 pub mod permit;
 pub mod registry;
 pub mod sleep;

@@ -1,5 +1,13 @@
-//! What people make for themselves: their own data types and preferences. Knows the catalogue and the
+//! What people make for themselves: their own data types and preferences, annotations, tags and
+//! reflections, API sessions. Knows the catalogue and the
 //! registry; knows nothing of HTTP or of stored rows.
 
+pub mod annotations;
+pub mod documents;
+pub mod limits;
 pub mod preferences;
+pub mod reflections;
+pub mod sessions;
+pub mod tags;
+pub mod text;
 pub mod types;

@@ -8,6 +8,7 @@
 pub mod aggregate;
 pub mod available;
 mod backwards;
+pub mod definitions;
 pub mod engine;
 pub mod files;
 pub mod filter;
@@ -25,3 +26,4 @@ pub mod sleep;
 mod stored;
 pub mod sweep;
 mod together;
+pub mod totals;

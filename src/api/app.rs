@@ -7,6 +7,7 @@ use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::{Grants, Warden};
+use crate::auth::mint::Minter;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::compile::CompiledTypes;
@@ -14,6 +15,10 @@ use crate::ingest::intake::IntakeStores;
 use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
+use crate::people::annotations::Annotations;
+use crate::people::reflections::Reflections;
+use crate::people::sessions::Sessions;
+use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
@@ -25,11 +30,18 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdSource>,
     pub verifier: Verifier,
+    /// Makes tokens, where they are made here.
+    pub minter: Option<Minter>,
+    /// What stands behind tokens that were made here.
+    pub sessions: Sessions,
     pub grants: Grants,
     pub metrics: Metrics,
     pub readiness: Box<dyn Readiness>,
     /// What can be recorded: the built-in types and each person's own.
     pub types: Types,
+    pub annotations: Annotations,
+    pub tags: Tags,
+    pub reflections: Reflections,
     /// Types ready to decode their records.
     pub compiled: CompiledTypes,
     pub catalog: Catalog,

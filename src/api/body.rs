@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName};
 use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_path_to_error::{Path, Segment};
+use serde_path_to_error::Path;
 
 use crate::api::app::Shared;
 use crate::api::layers::arrival::is_stalled;
@@ -17,6 +17,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::ingest::body::BodyForm;
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
 use crate::model::faults::{Fault, LocPart};
+use crate::model::objects::Object;
 
 /// Bytes of a document that is no batch of records, decompressed: a thousand times what anybody writes.
 const DOCUMENT_LIMIT: usize = 1 << 20;
@@ -50,7 +51,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
         let limit = app.settings.body_limit.min(DOCUMENT_LIMIT);
         let bytes = whole(limit, &parts.headers, body).await?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
-        let read = serde_path_to_error::deserialize(&mut json)
+        let Object(read) = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| ApiError::invalid_all(vec![misread(error.path(), error.inner())]))?;
         json.end()
             .map_err(|error| invalid(["body"], format!("the body is no JSON document: {error}")))?;
@@ -60,25 +61,12 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
 
 /// What could not be read, and where it stands.
 fn misread(path: &Path, error: &serde_json::Error) -> Fault {
-    let mut loc = vec![LocPart::from("body")];
-    if !error.is_data() {
-        return Fault::new(loc, "json_invalid", format!("the body is no JSON: {error}"));
+    let loc = vec![LocPart::from("body")];
+    if error.is_data() {
+        Fault::misread(loc, path, error)
+    } else {
+        Fault::new(loc, "json_invalid", format!("the body is no JSON: {error}"))
     }
-    loc.extend(path.iter().filter_map(|segment| match segment {
-        Segment::Seq { index } => Some(LocPart::Index(*index)),
-        Segment::Map { key } => Some(LocPart::Name(key.clone())),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    }));
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default();
-    if let Some(name) = message
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.strip_suffix('`'))
-    {
-        loc.push(LocPart::from(name));
-        return Fault::new(loc, "missing", "this member is required");
-    }
-    Fault::new(loc, "value_error", message)
 }
 
 /// The whole body, decompressed, within `limit` before and after.

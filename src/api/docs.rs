@@ -13,6 +13,8 @@ use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+pub mod answers;
+pub mod bodies;
 pub mod common;
 
 pub const DOCUMENT_PATH: &str = "/openapi.json";

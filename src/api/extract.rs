@@ -7,13 +7,18 @@ use axum::extract::FromRequestParts;
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
 use uuid::Uuid;
 
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Asked, FromParams, Params, described};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
+
+pub const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// The query of a request, read and found valid.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +30,13 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let mut params = Params::parse(parts.uri.query().unwrap_or_default());
         let read = Q::from_params(&mut params);
+        let strict = params.strict() || prefers_strict(&parts.headers);
         let ignored = params.ignored();
-        if let (Some(notes), false) = (parts.extensions.get::<Notes>(), ignored.is_empty()) {
-            notes.ignored_parameters(ignored.join(", "));
+        if strict {
+            params.refuse(&ignored);
+        } else if let (Some(notes), false) = (parts.extensions.get::<Notes>(), ignored.is_empty()) {
+            let names: Vec<String> = ignored.iter().map(ToString::to_string).collect();
+            notes.ignored_parameters(names.join(", "));
         }
         let faults = params.into_faults();
         match read {
@@ -36,6 +45,28 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
             _ => Err(ApiError::invalid_all(faults)),
         }
     }
+}
+
+impl<Q: FromParams> IntoParams for Checked<Q> {
+    /// What `Q` reads. Nothing else says which parameters a route takes.
+    fn into_params(_place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        described::<Q>().iter().map(Asked::parameter).collect()
+    }
+}
+
+/// Whether the client would rather be refused than misunderstood: `Prefer: handling=strict`, RFC 7240.
+fn prefers_strict(headers: &HeaderMap) -> bool {
+    let lines = headers
+        .get_all(PREFER)
+        .iter()
+        .filter_map(|line| line.to_str().ok());
+    let mut preferences = lines.flat_map(|line| line.split(','));
+    preferences.any(|preference| {
+        let token = preference.split(';').next().unwrap_or_default();
+        let (name, value) = token.split_once('=').unwrap_or((token, ""));
+        name.trim().eq_ignore_ascii_case("handling")
+            && value.trim().trim_matches('"').eq_ignore_ascii_case("strict")
+    })
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Reader {

@@ -12,9 +12,11 @@ use axum::Json;
 use axum::http::header::{CONTENT_LENGTH, HeaderMap};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use uuid::Uuid;
 
 use crate::api::app::{App, Shared};
 use crate::api::docs::common::also_answering;
@@ -79,23 +81,28 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-fn decode_context(app: &App) -> DecodeContext {
-    DecodeContext {
-        now: app.clock.now(),
-        ids: Arc::clone(&app.ids),
-        source_prefix: Arc::from(app.settings.source_prefix.as_str()),
-    }
+/// What records of one name are decoded with.
+struct Recordable {
+    compiled: Arc<CompiledType>,
+    context: DecodeContext,
 }
 
-/// The type that records named `name` are of, if `person` can record them.
-async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Arc<CompiledType>, ApiError> {
+/// The type that records named `name` are of, if `person` can record them. `MomentAnnotation/<uuid>` is the base, and
+/// all records belong to that annotation.
+async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
     let named = app.types.find(person, name).await?;
-    if named.annotation.is_some() {
-        let base = named.data_type.id.as_str();
-        let message = format!(
-            "post to {base}; a record names its definition in `sources`, as <prefix>.annotation.<uuid>"
-        );
-        return Err(invalid(["path", "data_type"], message));
+    let mut definition = None;
+    if let Some(id) = named.annotation {
+        let annotation = app
+            .annotations
+            .of_type(person, named.data_type.id.as_str(), id)
+            .await?;
+        if !annotation.is_live() {
+            return Err(ApiError::conflict(format!(
+                "the annotation {id} is deleted; cancel its deletion to record again"
+            )));
+        }
+        definition = Some(Arc::from(annotation.svc_source_id));
     }
     if !named.data_type.recordable {
         return Err(invalid(
@@ -103,7 +110,14 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Arc<Compi
             format!("{} cannot be recorded", named.data_type.id),
         ));
     }
-    app.compiled.get(&named.data_type).map_err(ApiError::internal)
+    let compiled = app.compiled.get(&named.data_type).map_err(ApiError::internal)?;
+    let context = DecodeContext {
+        now: app.clock.now(),
+        ids: Arc::clone(&app.ids),
+        source_prefix: Arc::from(app.settings.source_prefix.as_str()),
+        definition,
+    };
+    Ok(Recordable { compiled, context })
 }
 
 /// The partitions of `person` from which tombstones delete.
@@ -146,6 +160,12 @@ struct Submission {
     sources: Vec<SeenSource>,
 }
 
+/// What was stored, once it is durable.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Uploaded {
+    upload_id: Uuid,
+}
+
 /// Commits, and answers once it is durable.
 async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError> {
     let Submission {
@@ -183,7 +203,10 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         }
     }
     let receipt = committed?;
-    Ok((StatusCode::CREATED, Json(json!({ "upload_id": receipt.upload }))).into_response())
+    let uploaded = Uploaded {
+        upload_id: receipt.upload.0,
+    };
+    Ok((StatusCode::CREATED, Json(uploaded)).into_response())
 }
 
 impl From<AcceptError> for ApiError {

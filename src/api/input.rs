@@ -4,19 +4,22 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::api::answer::listing;
-use crate::api::app::Shared;
+use crate::api::app::{App, Shared};
 use crate::api::body::Document;
+use crate::api::docs::bodies::{DataTypeChange, NewDataType};
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
-use crate::model::registry::Base;
+use crate::model::registry::{Base, CatalogEntry};
 use crate::people::types::OwnType;
 
 /// Every route that defines.
@@ -36,14 +39,15 @@ pub struct ListQuery {
 impl FromParams for ListQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
-            archived: params.flag("include_deprecated").unwrap_or(false),
+            archived: params.flag_or("include_deprecated", false)?,
         })
     }
 }
 
 /// The caller's own types.
-#[utoipa::path(get, path = "/input/v1/data_type", tag = "own types", params(("include_deprecated" = Option<bool>, Query)),
-    responses((status = 200, description = "Own types", body = Vec<Object>)))]
+#[utoipa::path(get, path = "/input/v1/data_type", tag = "own types",
+    params(Checked<ListQuery>),
+    responses((status = 200, description = "Own types", body = [OwnEntry]), (status = 422)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
@@ -56,20 +60,22 @@ pub async fn list(
         .filter(|own| query.archived || !own.definition.deprecated);
     listing(
         &headers,
-        &wanted.map(|own| entry(&app, own)).collect::<Vec<Value>>(),
+        &wanted.map(|own| entry(&app, own)).collect::<Vec<OwnEntry>>(),
     )
 }
 
 /// Defines a type upon `Event` or `Metric`.
-#[utoipa::path(post, path = "/input/v1/data_type/{base}", tag = "own types", params(("base" = String, Path)), request_body = Object,
-    responses((status = 201, description = "The new type", body = Object), (status = 404), (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(post, path = "/input/v1/data_type/{base}", tag = "own types",
+    params(("base" = inline(Base), Path), Checked<NoParams>), request_body = NewDataType,
+    responses((status = 201, description = "The new type", body = OwnEntry), (status = 404), (status = 413),
+        (status = 415), (status = 422)))]
 pub async fn create(
     State(app): State<Shared>,
     reader: Reader,
     Path(base): Path<String>,
     _query: Checked<NoParams>,
     Document(body): Document,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+) -> Result<(StatusCode, Json<OwnEntry>), ApiError> {
     let own = app
         .types
         .create(reader.person(), base_named(&base)?, &body)
@@ -78,8 +84,9 @@ pub async fn create(
 }
 
 /// One of the caller's own types, archived or not.
-#[utoipa::path(get, path = "/input/v1/data_type/{base}/{id}", tag = "own types", params(("base" = String, Path), ("id" = String, Path)),
-    responses((status = 200, description = "The type", body = Object), (status = 404)))]
+#[utoipa::path(get, path = "/input/v1/data_type/{base}/{id}", tag = "own types",
+    params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The type", body = OwnEntry), (status = 404), (status = 422)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
@@ -95,15 +102,18 @@ pub async fn one(
 }
 
 /// Changes what is sent: names, a schema that grows, or `deprecated` to archive and restore.
-#[utoipa::path(put, path = "/input/v1/data_type/{base}/{id}", tag = "own types", params(("base" = String, Path), ("id" = String, Path)),
-    request_body = Object, responses((status = 200, description = "The changed type", body = Object), (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(put, path = "/input/v1/data_type/{base}/{id}", tag = "own types",
+    params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<NoParams>),
+    request_body = DataTypeChange,
+    responses((status = 200, description = "The changed type", body = OwnEntry), (status = 404),
+        (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change(
     State(app): State<Shared>,
     reader: Reader,
     Path((base, id)): Path<(String, String)>,
     _query: Checked<NoParams>,
     Document(body): Document,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<OwnEntry>, ApiError> {
     let own = app
         .types
         .change(reader.person(), base_named(&base)?, definition_id(&id)?, &body)
@@ -122,26 +132,37 @@ fn definition_id(text: &str) -> Result<Uuid, ApiError> {
     Uuid::parse_str(last).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no data type")))
 }
 
+/// A type of one's own: the catalogue's entry, with what only the owner is told.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnEntry {
+    #[serde(flatten)]
+    #[schema(value_type = CatalogEntry)]
+    entry: Value,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// Archived, as `deprecated` says.
+    deleted: bool,
+    /// By which records of it are written and read.
+    svc_data_type: String,
+    url: String,
+}
+
 /// The catalogue's entry, with what only the owner is told.
-fn entry(app: &crate::api::app::App, own: &OwnType) -> Value {
-    let mut entry = own.data_type.catalog_entry(own.definition.person);
+fn entry(app: &App, own: &OwnType) -> OwnEntry {
+    let definition = &own.definition;
+    let mut entry = own.data_type.catalog_entry(definition.person);
     if let Value::Object(members) = &mut entry {
-        let path = format!("/input/v1/data_type/{}", own.data_type.id);
-        members.insert(
-            "created_at".to_owned(),
-            json!(own.definition.created_at.to_rfc3339()),
-        );
-        members.insert(
-            "updated_at".to_owned(),
-            json!(own.definition.updated_at.to_rfc3339()),
-        );
-        members.insert("deleted".to_owned(), json!(own.definition.deprecated));
-        members.insert("deprecated".to_owned(), json!(own.definition.deprecated));
-        members.insert("svc_data_type".to_owned(), json!(own.data_type.id.as_str()));
-        members.insert(
-            "url".to_owned(),
-            json!(format!("{}{path}", app.settings.public_url)),
-        );
+        members.insert("deprecated".to_owned(), json!(definition.deprecated));
     }
-    entry
+    let id = own.data_type.id.as_str();
+    OwnEntry {
+        entry,
+        created_at: definition.created_at.to_rfc3339(),
+        updated_at: definition.updated_at.to_rfc3339(),
+        deleted: definition.deprecated,
+        svc_data_type: id.to_owned(),
+        url: format!("{}/input/v1/data_type/{id}", app.settings.public_url),
+    }
 }

@@ -136,7 +136,9 @@ fn known_method(method: &Method) -> &'static str {
 }
 
 /// The service's numbers, for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "operation", security(()), responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+#[utoipa::path(get, path = "/metrics", tag = "operation", security(()),
+    responses((status = 200, description = "Numbers", body = String,
+        content_type = "application/openmetrics-text")))]
 pub async fn metrics(State(app): State<Shared>) -> Response {
     // These two are known to those who do the work; everything else was counted as it happened.
     app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);

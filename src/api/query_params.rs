@@ -1,22 +1,29 @@
 //! The query of a request: text in, words of the domain out, every fault found at once.
 //!
 //! A route says in [`FromParams`] what it takes. It reads all of its parameters before it looks at any, so
-//! that one answer names everything that is wrong; what it never asked for is reported as ignored.
+//! that one answer names everything that is wrong; what it never asked for is reported as ignored. What was
+//! asked for is kept with its form and default: [`described`] asks with an empty query and has the list that
+//! the documentation shows. What a name means stands in the [`glossary`].
 
 use std::borrow::Cow;
-use std::fmt::Display;
-use std::str::FromStr;
-
-use uuid::Uuid;
+use std::fmt;
 
 use crate::model::faults::Fault;
-use crate::model::ids::PersonId;
-use crate::model::time::{Instant, TimeRange, parse_instant_in_query};
-use crate::model::zone::Zone;
+use crate::model::nearest::nearest;
 
+mod asked;
+mod choices;
 mod decode;
+pub mod glossary;
+mod readers;
 #[cfg(test)]
 mod tests;
+
+pub use asked::{Asked, Form, Literal, Need};
+pub use choices::Choice;
+
+/// Whether what the route does not know is refused instead of passed over.
+pub const STRICT: &str = "strict";
 
 /// A query that a route understands.
 pub trait FromParams: Sized {
@@ -34,11 +41,21 @@ impl FromParams for NoParams {
     }
 }
 
+/// Every parameter that `Q` takes, in the order in which it reads them.
+#[must_use]
+pub fn described<Q: FromParams>() -> Vec<Asked> {
+    let mut params = Params::parse("");
+    let _nothing_was_sent = Q::from_params(&mut params);
+    params.strict();
+    params.asked
+}
+
 /// All parameters of one request.
 #[derive(Debug)]
 pub struct Params<'a> {
     pairs: Vec<Pair<'a>>,
     faults: Vec<Fault>,
+    asked: Vec<Asked>,
 }
 
 #[derive(Debug)]
@@ -48,6 +65,26 @@ struct Pair<'a> {
     known: bool,
 }
 
+/// A parameter that was sent and that nobody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// As it can stand in a header.
+    pub name: String,
+    /// The parameter of this route that is called nearly so.
+    pub nearest: Option<&'static str>,
+}
+
+impl fmt::Display for Ignored {
+    /// As an item of a list of RFC 8941: the name, and with `nearest` what may be meant.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)?;
+        match self.nearest {
+            Some(nearest) => write!(formatter, ";nearest={nearest}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl<'a> Params<'a> {
     /// Reads `a=b&c=d`, percent-encoded or with `+` for blanks.
     #[must_use]
@@ -55,6 +92,7 @@ impl<'a> Params<'a> {
         let mut params = Self {
             pairs: Vec::new(),
             faults: Vec::new(),
+            asked: Vec::new(),
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -71,19 +109,34 @@ impl<'a> Params<'a> {
         params
     }
 
-    /// Notes that the parameter `name` is wrong.
+    /// Notes that the parameter `name` is wrong. The fault shows it by the name by which it was sent.
     pub fn fault(&mut self, name: &str, kind: &'static str, message: impl Into<String>) {
-        self.faults.push(Fault::new(["query", name], kind, message));
+        let sent = self.sent_as(name).unwrap_or(name).to_owned();
+        self.faults.push(Fault::new(["query", &sent], kind, message));
     }
 
-    /// Whether a parameter was sent, be it empty.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.pairs.iter().any(|pair| pair.name == name)
+    /// All values of the parameter, as they were sent, by whichever of its names. It becomes known, as one
+    /// of the route.
+    fn ask(&mut self, asked: Asked) -> Vec<String> {
+        let name = asked.name;
+        if !self.asked.iter().any(|known| known.name == name) {
+            self.asked.push(asked);
+        }
+        let mut values = self.take(name);
+        for alias in glossary::aliases(name) {
+            let others = self.take(alias);
+            if values.is_empty() {
+                values = others;
+            } else if !others.is_empty() && others != values {
+                let message =
+                    format!("{name} and {alias} are one parameter and differ here; send one of them");
+                self.fault(name, "value_error", message);
+            }
+        }
+        values
     }
 
-    /// All values of a repeated parameter, each as it is.
-    pub fn repeated(&mut self, name: &str) -> Vec<String> {
+    fn take(&mut self, name: &str) -> Vec<String> {
         let mut values = Vec::new();
         for pair in self.pairs.iter_mut().filter(|pair| pair.name == name) {
             pair.known = true;
@@ -92,225 +145,55 @@ impl<'a> Params<'a> {
         values
     }
 
-    /// All values of a list, given by repetition or with commas between them.
-    pub fn list(&mut self, name: &str) -> Vec<String> {
-        let mut items = Vec::new();
-        for value in self.repeated(name) {
-            items.extend(
-                value
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|item| !item.is_empty())
-                    .map(str::to_owned),
-            );
-        }
-        items
+    /// The first of the names of a parameter by which it was sent, if it was, be it without a value.
+    fn sent_as(&self, name: &str) -> Option<&str> {
+        let sent = |name: &str| self.pairs.iter().find(|pair| pair.name == name);
+        let mut aliases = glossary::aliases(name).iter();
+        let pair = sent(name).or_else(|| aliases.find_map(|alias| sent(alias)))?;
+        Some(&pair.name)
     }
 
-    /// The same, where an item may have commas itself: each value whole, and what stands between its commas.
-    pub fn list_and_whole(&mut self, name: &str) -> Vec<String> {
-        let mut items = Vec::new();
-        for value in self.repeated(name) {
-            let parts = std::iter::once(value.as_str())
-                .chain(value.split(',').filter(|part| part.len() < value.len()));
-            items.extend(
-                parts
-                    .map(str::trim)
-                    .filter(|item| !item.is_empty())
-                    .map(str::to_owned),
-            );
-        }
-        items
+    /// `strict`. Read last: only then is it known what the route does not know.
+    pub fn strict(&mut self) -> bool {
+        self.flag_or(STRICT, false).unwrap_or_default()
     }
 
-    /// The value of a parameter that stands once; the last one where it was repeated.
-    pub fn text(&mut self, name: &str) -> Option<String> {
-        self.repeated(name).pop()
-    }
-
-    pub fn required_text(&mut self, name: &str) -> Option<String> {
-        let text = self.text(name);
-        self.required(name, text)
-    }
-
-    pub fn instant(&mut self, name: &str) -> Option<Instant> {
-        let text = self.text(name)?;
-        match parse_instant_in_query(&text) {
-            Ok(instant) => Some(instant),
-            Err(error) => {
-                self.fault(name, "datetime_parsing", error.to_string());
-                None
-            }
-        }
-    }
-
-    pub fn required_instant(&mut self, name: &str) -> Option<Instant> {
-        if self.missing(name) {
-            return None;
-        }
-        self.instant(name)
-    }
-
-    /// `start_time` and `end_time`, both required.
-    pub fn range(&mut self) -> Option<TimeRange> {
-        let (start, end) = (
-            self.required_instant("start_time"),
-            self.required_instant("end_time"),
-        );
-        self.not_inverted(start?, end?)
-    }
-
-    /// `start_time` and `end_time`, either of which may be open. `Some` unless one of them is wrong.
-    pub fn open_range(&mut self) -> Option<TimeRange> {
-        let before = self.faults.len();
-        let (start, end) = (self.instant("start_time"), self.instant("end_time"));
-        if self.faults.len() > before {
-            return None;
-        }
-        self.not_inverted(start.unwrap_or(Instant::MIN), end.unwrap_or(Instant::MAX))
-    }
-
-    fn not_inverted(&mut self, start: Instant, end: Instant) -> Option<TimeRange> {
-        let range = TimeRange::new(start, end);
-        if range.is_none() {
-            self.fault(
-                "end_time",
-                "value_error",
-                "the range is inverted: end_time must not be before start_time",
-            );
-        }
-        range
-    }
-
-    /// `true`, `false`, `True`, `False`, `1` or `0`.
-    pub fn flag(&mut self, name: &str) -> Option<bool> {
-        match self.text(name)?.as_str() {
-            "true" | "True" | "1" => Some(true),
-            "false" | "False" | "0" => Some(false),
-            other => {
-                self.fault(
-                    name,
-                    "bool_parsing",
-                    format!("{other:?} is neither true nor false"),
-                );
-                None
-            }
-        }
-    }
-
-    pub fn integer(&mut self, name: &str) -> Option<i64> {
-        self.parsed(name, "int_parsing", "a whole number")
-    }
-
-    /// A finite number.
-    pub fn number(&mut self, name: &str) -> Option<f64> {
-        let number: f64 = self.parsed(name, "float_parsing", "a number")?;
-        if !number.is_finite() {
-            self.fault(name, "finite_number", "expected a finite number");
-            return None;
-        }
-        Some(number)
-    }
-
-    pub fn uuid(&mut self, name: &str) -> Option<Uuid> {
-        self.parsed(name, "uuid_parsing", "a uuid")
-    }
-
-    /// A time zone; UTC where none is named. The person's own is never assumed: the same question has the
-    /// same answer for everybody.
-    pub fn zone(&mut self, name: &str) -> Option<Zone> {
-        let Some(text) = self.text(name) else {
-            return Some(Zone::UTC);
-        };
-        Zone::parse_in_query(&text)
-            .map_err(|error| self.fault(name, "enum", error.to_string()))
-            .ok()
-    }
-
-    /// `svc_userid`: whose data is asked for, where it is not the reader's own.
-    pub fn owner(&mut self) -> Option<PersonId> {
-        self.uuid("svc_userid").map(PersonId)
-    }
-
-    /// One of the names of `T`, whose error says which there are.
-    pub fn choice<T>(&mut self, name: &str) -> Option<T>
-    where
-        T: FromStr,
-        T::Err: Display,
-    {
-        let text = self.text(name)?;
-        self.chosen(name, &text)
-    }
-
-    pub fn required_choice<T>(&mut self, name: &str) -> Option<T>
-    where
-        T: FromStr,
-        T::Err: Display,
-    {
-        let text = self.required_text(name)?;
-        self.chosen(name, &text)
-    }
-
-    /// Several names of `T`. `Some` unless one of them is unknown.
-    pub fn choices<T>(&mut self, name: &str) -> Option<Vec<T>>
-    where
-        T: FromStr,
-        T::Err: Display,
-    {
-        let names = self.list(name);
-        let chosen: Vec<Option<T>> = names.iter().map(|text| self.chosen(name, text)).collect();
-        chosen.into_iter().collect()
-    }
-
-    /// Names of parameters that were sent and never asked for, each once.
+    /// What was sent and never asked for, each once.
     #[must_use]
-    pub fn ignored(&self) -> Vec<String> {
-        let mut names: Vec<String> = self
+    pub fn ignored(&self) -> Vec<Ignored> {
+        let mut names: Vec<&str> = self
             .pairs
             .iter()
             .filter(|pair| !pair.known)
-            .map(|pair| shown(&pair.name))
+            .map(|pair| &*pair.name)
             .collect();
         names.sort_unstable();
         names.dedup();
-        names
+        let spellings =
+            |asked: &Asked| std::iter::once(asked.name).chain(glossary::aliases(asked.name).iter().copied());
+        let known: Vec<&'static str> = self.asked.iter().flat_map(spellings).collect();
+        let ignored = |name: &str| Ignored {
+            name: shown(name),
+            nearest: nearest(name, known.iter().copied()),
+        };
+        names.into_iter().map(ignored).collect()
+    }
+
+    /// Notes that each of `ignored` is wrong.
+    pub fn refuse(&mut self, ignored: &[Ignored]) {
+        for Ignored { name, nearest } in ignored {
+            let hint = nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"));
+            self.fault(
+                name,
+                "extra_forbidden",
+                format!("there is no parameter {name} here{hint}"),
+            );
+        }
     }
 
     #[must_use]
     pub fn into_faults(self) -> Vec<Fault> {
         self.faults
-    }
-
-    fn chosen<T>(&mut self, name: &str, text: &str) -> Option<T>
-    where
-        T: FromStr,
-        T::Err: Display,
-    {
-        text.parse()
-            .map_err(|error: T::Err| self.fault(name, "enum", error.to_string()))
-            .ok()
-    }
-
-    fn parsed<T: FromStr>(&mut self, name: &str, kind: &'static str, expected: &str) -> Option<T> {
-        let text = self.text(name)?;
-        text.parse()
-            .map_err(|_| self.fault(name, kind, format!("{text:?} is not {expected}")))
-            .ok()
-    }
-
-    fn missing(&mut self, name: &str) -> bool {
-        let missing = !self.has(name);
-        if missing {
-            self.fault(name, "missing", "this parameter is required");
-        }
-        missing
-    }
-
-    fn required<T>(&mut self, name: &str, value: Option<T>) -> Option<T> {
-        if value.is_none() {
-            self.missing(name);
-        }
-        value
     }
 }
 

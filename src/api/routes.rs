@@ -5,6 +5,7 @@ use axum::middleware::from_fn_with_state;
 use tower::ServiceBuilder;
 use tower::util::{MapRequest, option_layer};
 use utoipa::OpenApi;
+use utoipa::openapi::Server;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -43,6 +44,7 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
     let mut document = docs::Frame::openapi();
     document.merge(interface_document);
     document.merge(open_document);
+    document.servers = Some(vec![Server::new(&app.settings.public_url)]);
 
     // Unknown addresses stand behind the wall as well: without a token, nobody learns what exists.
     let interface = interface

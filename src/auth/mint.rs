@@ -14,6 +14,29 @@ use super::settings::IdentitySettings;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
+/// The claim with the session that a token belongs to. `jti` says the same, but earlier tokens have one too and
+/// no session.
+pub(super) const SESSION_CLAIM: &str = "sid";
+
+/// Makes tokens that name a session. Lives as long as the service.
+#[derive(Clone, Debug)]
+pub struct Minter {
+    key: SigningKey,
+    settings: IdentitySettings,
+}
+
+impl Minter {
+    #[must_use]
+    pub const fn new(key: SigningKey, settings: IdentitySettings) -> Self {
+        Self { key, settings }
+    }
+
+    /// The token of `session`, accepted from `now` on for as long as the session is open.
+    pub fn token(&self, order: &TokenOrder, session: Uuid, now: Instant) -> Result<String, MintError> {
+        mint(&self.key, &self.settings, order, Some(session), now)
+    }
+}
+
 /// What a token is to say.
 #[derive(Clone, Debug)]
 pub struct TokenOrder {
@@ -28,12 +51,13 @@ pub enum MintError {
     Signing(#[from] jsonwebtoken::errors::Error),
 }
 
-/// A token that a verifier with the same key and settings accepts from `now` on.
-pub fn mint(
+/// A token that a verifier with the same key and settings accepts from `now` on. Without a session, it is
+/// accepted until it expires, whatever happens.
+pub(crate) fn mint(
     key: &SigningKey,
     settings: &IdentitySettings,
     order: &TokenOrder,
-    id: Uuid,
+    session: Option<Uuid>,
     now: Instant,
 ) -> Result<String, MintError> {
     let issued = now.micros().div_euclid(MICROS_PER_SECOND);
@@ -53,7 +77,10 @@ pub fn mint(
     }
     claims.insert("iat".to_owned(), json!(issued));
     claims.insert("exp".to_owned(), json!(expires));
-    claims.insert("jti".to_owned(), json!(id));
+    if let Some(session) = session {
+        claims.insert("jti".to_owned(), json!(session));
+        claims.insert(SESSION_CLAIM.to_owned(), json!(session));
+    }
     Ok(jsonwebtoken::encode(
         &Header::new(Algorithm::HS256),
         &Value::Object(claims),

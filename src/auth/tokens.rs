@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
 use moka::sync::Cache;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::model::clock::Clock;
 use crate::model::ids::PersonId;
@@ -35,6 +36,7 @@ pub struct Reader {
     person: PersonId,
     name: Option<Arc<str>>,
     expires: Instant,
+    session: Option<Uuid>,
 }
 
 impl Reader {
@@ -55,10 +57,17 @@ impl Reader {
         self.expires
     }
 
+    /// The session that the token belongs to. A verified token says nothing about whether it is still open.
+    #[must_use]
+    pub const fn session(&self) -> Option<Uuid> {
+        self.session
+    }
+
     #[cfg(test)]
     pub(crate) fn for_tests(person: PersonId) -> Self {
         Self {
             person,
+            session: None,
             name: None,
             expires: Instant::from_micros(i64::MAX),
         }

@@ -52,7 +52,7 @@ pub fn command() -> Command {
                 Arg::new(NAME)
                     .long(NAME)
                     .value_name("NAME")
-                    .help("What to call the person"),
+                    .help("What to call the session, and the person if they are new"),
             )
             .arg(
                 Arg::new(DAYS)

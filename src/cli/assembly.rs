@@ -10,6 +10,7 @@ use crate::api::app::{App, Shared};
 use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::auth::grants::Grants;
+use crate::auth::mint::Minter;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::assemble::Stores;
@@ -20,6 +21,11 @@ use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::CommitMeters;
 use crate::model::registry::Registry;
+use crate::people::annotations::Annotations;
+use crate::people::documents::Documents;
+use crate::people::reflections::Reflections;
+use crate::people::sessions::Sessions;
+use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
@@ -64,6 +70,7 @@ pub struct Foundations {
     pub catalog: Catalog,
     pub objects: ObjectStorage,
     pub verifier: Verifier,
+    pub minter: Option<Minter>,
     pub readiness: Box<dyn Readiness>,
 }
 
@@ -73,6 +80,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         catalog,
         objects,
         verifier,
+        minter,
         readiness,
     } = foundations;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
@@ -114,8 +122,24 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         }
         None => Arc::new(Offline::default()),
     };
+    let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
+    let limits = settings.limits;
     let app = Arc::new(App {
         verifier,
+        minter,
+        sessions: Sessions::new(
+            catalog.clone(),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            settings.session_limit,
+        ),
+        annotations: Annotations::new(
+            documents.clone(),
+            limits.annotations,
+            Arc::from(interface.source_prefix.as_str()),
+        ),
+        tags: Tags::new(documents.clone(), limits.tags),
+        reflections: Reflections::new(documents, limits.reflections),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),

@@ -72,6 +72,7 @@ async fn record(
         now: app.clock.now(),
         ids: app.ids.clone(),
         source_prefix: app.settings.source_prefix.as_str().into(),
+        definition: None,
     };
     let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context)?;
     let limits = BodyLimits {

@@ -7,17 +7,17 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::api::app::App;
 use crate::api::health::{NotReady, Readiness};
 use crate::api::serve::Ended;
 use crate::api::{routes, serve};
 use crate::auth::jwks::Jwks;
 use crate::auth::keys::SigningKey;
-use crate::auth::mint::{TokenOrder, mint};
+use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::settings::Provider;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::{IdSource, SystemIds};
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::{Upkeep, UpkeepStores, identity};
@@ -34,6 +34,9 @@ const READY_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long the token of the sample person serves.
 const DEMO_TOKEN: Duration = Duration::from_hours(30 * 24);
+
+/// What its session is called.
+const DEMO_SESSION: &str = "almanac serve --demo";
 
 pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
@@ -66,6 +69,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         .map_err(Failed::from_error)?;
     let foundations = Foundations {
         verifier: verifier(&settings, &clock)?,
+        minter: minter(&settings)?,
         readiness: Box::new(Dependencies {
             catalog: catalog.clone(),
             objects: objects.clone(),
@@ -77,7 +81,10 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     let assembly = assemble(&settings, foundations)?;
     if demo {
         demo::load(&assembly.app).await?;
-        let invitation = demo::invitation(&assembly.app.settings.public_url, &demo_token(&settings)?);
+        let invitation = demo::invitation(
+            &assembly.app.settings.public_url,
+            &demo_token(&assembly.app).await?,
+        );
         if let Err(error) = print(&invitation) {
             tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints a token");
         }
@@ -126,26 +133,36 @@ async fn close(assembly: Assembly) {
 }
 
 /// A token of the sample person, where tokens are made here.
-fn demo_token(settings: &Settings) -> Result<String, Failed> {
-    if let Provider::Outside(_) = &settings.identity.provider {
+async fn demo_token(app: &App) -> Result<String, Failed> {
+    let Some(minter) = &app.minter else {
         return Err(Failed::because(
             "`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL",
         ));
-    }
-    let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+    };
     let order = TokenOrder {
         person: demo::PERSON,
         name: Some(demo::NAME.to_owned()),
         lifetime: DEMO_TOKEN,
     };
-    mint(
-        &key,
-        &settings.identity,
-        &order,
-        SystemIds.next(),
-        SystemClock.now(),
-    )
-    .map_err(Failed::from_error)
+    let session = app
+        .sessions
+        .open(order.person, DEMO_SESSION, order.lifetime)
+        .await;
+    let session = session.map_err(Failed::from_error)?;
+    minter
+        .token(&order, session.id, session.created_at)
+        .map_err(Failed::from_error)
+}
+
+/// What makes tokens, where they are made here.
+fn minter(settings: &Settings) -> Result<Option<Minter>, Failed> {
+    match &settings.identity.provider {
+        Provider::Outside(_) => Ok(None),
+        Provider::Embedded => {
+            let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+            Ok(Some(Minter::new(key, settings.identity.clone())))
+        }
+    }
 }
 
 fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {

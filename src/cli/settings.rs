@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::api::settings::InterfaceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
+use crate::people::limits::PersonLimits;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
 use crate::upkeep::settings::UpkeepSettings;
@@ -45,6 +46,8 @@ pub enum SettingsError {
 pub struct Settings {
     pub interface: InterfaceSettings,
     pub identity: IdentitySettings,
+    /// How many API sessions one person may have.
+    pub session_limit: u64,
     pub data_dir: PathBuf,
     pub database_url: String,
     pub objects: ObjectStoreSettings,
@@ -53,6 +56,8 @@ pub struct Settings {
     pub queries: QuerySettings,
     pub writes: WriteSettings,
     pub upkeep: UpkeepSettings,
+    /// How much one person may keep.
+    pub limits: PersonLimits,
     /// Who names positions, if not the places built in.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
@@ -107,6 +112,7 @@ impl Settings {
         Ok(Self {
             interface: interface(sayings)?,
             identity: identity(sayings)?,
+            session_limit: parse::number(said("session_limit")?, 1)?,
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,
@@ -129,6 +135,11 @@ impl Settings {
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
                 collect_anyway: parse::flag(said("collect_anyway")?)?,
+            },
+            limits: PersonLimits {
+                annotations: parse::number(said("limit_annotations")?, 0)?,
+                tags: parse::number(said("limit_tags")?, 0)?,
+                reflections: parse::number(said("limit_reflections")?, 0)?,
             },
             geocoder: geocoder(sayings)?,
             log: log(sayings)?,

@@ -4,14 +4,18 @@
 use std::sync::Arc;
 
 use crate::auth::keys::SigningKey;
-use crate::auth::mint::{TokenOrder, mint};
+use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
-use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::{IdSource, SystemIds};
+use crate::model::clock::SystemClock;
+use crate::model::ids::SystemIds;
+use crate::people::sessions::{Session, SessionError, Sessions};
 
 use super::settings::Settings;
 use super::{Failed, data_directory, print};
+
+/// What the session of a token is called for which no name was given.
+const NAMELESS: &str = "almanac token";
 
 pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
@@ -26,24 +30,38 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
         .enable_all()
         .build()
         .map_err(Failed::from_error)?;
-    runtime.block_on(known(settings, order))?;
-    let token = mint(
-        &key,
-        &settings.identity,
-        order,
-        SystemIds.next(),
-        SystemClock.now(),
-    )
-    .map_err(Failed::from_error)?;
+    let session = runtime.block_on(opened(settings, order))?;
+    let token = Minter::new(key, settings.identity.clone())
+        .token(order, session.id, session.created_at)
+        .map_err(Failed::from_error)?;
     print(&format!("{token}\n"))
 }
 
-/// Makes sure that the person is in the catalogue.
-async fn known(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
+/// A session of the person, who is in the catalogue afterwards.
+async fn opened(settings: &Settings, order: &TokenOrder) -> Result<Session, Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
         .await
         .map_err(Failed::from_error)?;
     let ensured = catalog.ensure_person(order.person, order.name.as_deref()).await;
+    let sessions = Sessions::new(
+        catalog.clone(),
+        Arc::new(SystemClock),
+        Arc::new(SystemIds),
+        settings.session_limit,
+    );
+    let session = match ensured {
+        Ok(_) => {
+            let name = order.name.as_deref().unwrap_or(NAMELESS);
+            sessions.open(order.person, name, order.lifetime).await
+        }
+        Err(error) => Err(error.into()),
+    };
     catalog.close().await;
-    ensured.map(drop).map_err(Failed::from_error)
+    session.map_err(|error| match error {
+        SessionError::Invalid(faults) => {
+            let reasons: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
+            Failed::because(reasons.join("; "))
+        }
+        other => Failed::from_error(other),
+    })
 }

@@ -60,7 +60,12 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
         ColumnType::Boolean => match raw {
             "true" => Ok(Cell::Bool(true).into()),
             "false" => Ok(Cell::Bool(false).into()),
-            _ => Err(misfit("type", "expected boolean")),
+            // Whether numbers may stand here was for the schema to say.
+            _ => match float(raw) {
+                Some(1.0) => Ok(Cell::Bool(true).into()),
+                Some(0.0) => Ok(Cell::Bool(false).into()),
+                _ => Err(misfit("type", "expected boolean")),
+            },
         },
         ColumnType::Timestamp(..) => {
             let text =

@@ -4,6 +4,7 @@
 //! types, layouts and JSON; knows nothing of requests, of people, or of what is stored already, so that two
 //! rows may well carry the same id.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use super::body::Place;
 use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::memo::{Memo, NOTHING};
+use super::naming::with_source;
 use super::row::{Row, SourceMark};
 use super::{fast, general};
 use crate::model::faults::Fault;
@@ -38,6 +40,8 @@ pub struct DecodeContext {
     pub ids: Arc<dyn IdSource>,
     /// Sources of annotations begin with this: `<prefix>.annotation.<uuid>`.
     pub source_prefix: Arc<str>,
+    /// The definition that all records belong to, as a source: they were sent to its address.
+    pub definition: Option<Arc<str>>,
 }
 
 impl DecodeContext {
@@ -48,6 +52,12 @@ impl DecodeContext {
             .strip_prefix(&*self.source_prefix)?
             .strip_prefix(".annotation.")?;
         Uuid::try_parse(rest).ok()
+    }
+
+    /// The source that names a definition, in its one spelling.
+    #[must_use]
+    pub fn source_of(&self, definition: Uuid) -> String {
+        format!("{}.annotation.{definition}", self.source_prefix)
     }
 }
 
@@ -146,12 +156,16 @@ impl RecordDecoder {
     /// Decodes one record. When it is refused nothing of it is kept, and decoding may go on, to find the
     /// faults of other records too.
     pub fn push(&mut self, place: impl Into<Place>, json: &[u8]) -> Result<(), Vec<Fault>> {
-        if let Some(row) = fast::decode(&self.compiled, &self.context, &mut self.memo, json) {
+        let named = match &self.context.definition {
+            Some(source) => with_source(json, source),
+            None => Cow::Borrowed(json),
+        };
+        if let Some(row) = fast::decode(&self.compiled, &self.context, &mut self.memo, &named) {
             self.append(row);
         } else {
-            self.push_completely(place.into(), json)?;
+            self.push_completely(place.into(), &named)?;
         }
-        self.bytes = self.bytes.saturating_add(json.len());
+        self.bytes = self.bytes.saturating_add(named.len());
         Ok(())
     }
 
@@ -277,6 +291,7 @@ impl RecordDecoder {
         {
             row.cells.push((column, Cell::Text(source_id.to_string().into())));
         }
+        self.leave_to_definition(&mut row.cells);
         let mut outcome = Ok(());
         for (column, cell) in row.cells.drain(..) {
             if let Some(Err(error)) = self
@@ -294,6 +309,27 @@ impl RecordDecoder {
             self.broken.get_or_insert(error);
         }
         self.memo.spare = fast::empty(row.cells);
+    }
+
+    /// Takes away what a record brings of its definition: answers show the definition as it is then, and what was
+    /// read can be written back.
+    fn leave_to_definition(&self, cells: &mut Vec<(usize, Cell<'_>)>) {
+        let of_definition = self.compiled.plan.of_definition;
+        if !cells
+            .iter()
+            .any(|(column, _)| of_definition.contains(&Some(*column)))
+        {
+            return;
+        }
+        let names_one = cells.iter().any(|(column, cell)| match cell {
+            Cell::Text(source) if self.compiled.plan.source_id == Some(*column) => {
+                self.context.definition_of(source).is_some()
+            }
+            _ => false,
+        });
+        if names_one {
+            cells.retain(|(column, _)| !of_definition.contains(&Some(*column)));
+        }
     }
 
     fn batch(&mut self) -> Result<RecordBatch, ArrowError> {

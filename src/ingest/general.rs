@@ -386,15 +386,14 @@ impl<'c, 'a> Reading<'c, 'a> {
                 rules.mark(&mut facts, name, &value);
             }
         }
-        let is_definition = |source: &&str| context.definition_of(source).is_some();
+        let definition = |source: &str| Some(context.source_of(context.definition_of(source)?));
         FoundSource {
             key: source_key(&facts).into_owned(),
             name: facts.source_name.map(str::to_owned),
             class: rules.classify(&facts).code(),
             source_id: sources()
-                .find(is_definition)
-                .or_else(|| sources().next())
-                .map(str::to_owned),
+                .find_map(definition)
+                .or_else(|| sources().next().map(str::to_owned)),
         }
     }
 

@@ -82,6 +82,8 @@ pub(super) struct Plan {
     pub source_columns: [Option<usize>; 3],
     /// Column to fill from `sources` where the record leaves it out.
     pub source_id: Option<usize>,
+    /// Columns that are worked out for answers where a record belongs to a definition.
+    pub of_definition: [Option<usize>; 2],
     /// One bit for each field that must be given, where there are bits enough.
     pub required: u64,
     /// Whether the schema as a whole asks nothing that its fields' own rules do not.
@@ -120,6 +122,7 @@ impl Plan {
             unit: metric_field("unit"),
             source_columns: [column("source_properties"), column("device_properties"), sources],
             source_id: column("source_id").filter(|_| sources.is_some()),
+            of_definition: ["source_name", "metadata"].map(|name| column(name).filter(|_| data_type.is_base)),
             columns: own.to_vec(),
             fields_are_independent: scalar::fields_are_independent(&data_type.schema)
                 && fields.list.len() <= MOST_FIELDS_IN_HASTE,

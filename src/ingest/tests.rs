@@ -43,6 +43,7 @@ fn context() -> DecodeContext {
         now: instant("2024-06-01T12:00:00Z"),
         ids: Arc::new(Counting::default()),
         source_prefix: "com.almanac".into(),
+        definition: None,
     }
 }
 

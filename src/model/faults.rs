@@ -4,6 +4,7 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_path_to_error::{Path, Segment};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,28 @@ impl Fault {
             message: message.into(),
             kind,
             value: None,
+        }
+    }
+
+    /// What a reader of JSON did not take: the value at `path` below `loc`.
+    #[must_use]
+    pub fn misread(mut loc: Vec<LocPart>, path: &Path, error: &serde_json::Error) -> Self {
+        loc.extend(path.iter().filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(LocPart::Index(*index)),
+            Segment::Map { key } => Some(LocPart::Name(key.clone())),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        }));
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        let missing = message
+            .strip_prefix("missing field `")
+            .and_then(|rest| rest.strip_suffix('`'));
+        match missing {
+            Some(name) => {
+                loc.push(LocPart::from(name));
+                Self::new(loc, "missing", "this member is required")
+            }
+            None => Self::new(loc, "value_error", message),
         }
     }
 

@@ -4,6 +4,7 @@
 //! Built-in types come from `schemas/`, embedded; a person's own types come from the catalogue and look
 //! exactly the same from here on.
 
+mod annotation;
 mod builtin;
 mod canonical;
 mod definition;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::ids::PersonId;
@@ -28,8 +30,10 @@ use super::sleep::SleepStage;
 use super::sources::{SourceRules, SourceRulesError};
 use super::units::{UnitTableError, Units};
 
+pub use annotation::AnnotationTraits;
 pub use canonical::{Canonical, respelt};
 pub use definition::{Base, Definition, Scale};
+pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
 
 /// `HeartRate`, `Event`, `Event/0191…`. The uuid part is lower case.
@@ -97,7 +101,7 @@ impl fmt::Display for TypeId {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordClass {
     Metric,
@@ -107,7 +111,7 @@ pub enum RecordClass {
     Tombstone,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ApiVersion {
     V0,
@@ -115,7 +119,7 @@ pub enum ApiVersion {
     V1,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
     Cumulative,

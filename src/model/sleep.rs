@@ -2,16 +2,18 @@
 //! differently.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 const STAGES: &str = include_str!("../../schemas/sleep_stages.json");
 
 /// One stage, as `sleep_stage_metadata` shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SleepStage {
     pub stage: i64,
     pub name: String,
     pub label: String,
     /// Orders a hypnogram from top to bottom; none for a stage that could be any.
+    #[schema(required)]
     pub depth: Option<i64>,
     pub is_asleep: bool,
     pub is_in_bed: bool,
@@ -19,6 +21,7 @@ pub struct SleepStage {
     pub priority: i64,
     /// How others write the stage: system to codes.
     #[serde(default, skip_serializing)]
+    #[schema(ignore)]
     pub imports: serde_json::Map<String, serde_json::Value>,
 }
 

@@ -202,6 +202,13 @@ pub fn source_key<'a>(facts: &SourceFacts<'a>) -> Cow<'a, str> {
     }
 }
 
+/// The product that a source of a person names, if it names one.
+#[must_use]
+pub fn product_of(key: &str) -> Option<&str> {
+    let (bundle, product) = key.split_once('/')?;
+    (!bundle.is_empty() && !product.is_empty()).then_some(product)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -81,6 +81,11 @@ impl Zone {
         Some(Self { tz, name: tz.name() })
     }
 
+    /// The same, with what may have been meant when there is no such zone.
+    pub fn named(name: &str) -> Result<Self, UnknownZone> {
+        Self::parse(name).ok_or_else(|| UnknownZone::called(name))
+    }
+
     /// The zone that a query names, in which a `+` may have arrived as a space, as in `Etc/GMT+5`. No zone
     /// has a space in its name.
     pub fn parse_in_query(name: &str) -> Result<Self, UnknownZone> {

@@ -111,7 +111,8 @@ impl OutputMethod {
     }
 
     /// The content type without parameters.
-    fn media_type(self) -> &'static str {
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
         self.content_type().split(';').next().unwrap_or_default()
     }
 

@@ -43,6 +43,7 @@ use crate::model::zone::Zone;
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
+use super::definitions;
 use super::filter::{Condition, FilterError};
 use super::records::{Archive, Order, Prepared, QueryError, ReadState, Source, bind_all};
 use super::together::{align, common_schema};
@@ -215,6 +216,7 @@ impl<Authority> Archive<Authority> {
             .iter()
             .zip(&snapshots)
             .map(|((source, _), snapshot)| ReadState::of(source, snapshot))
+            .chain(definitions::states(sources))
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));

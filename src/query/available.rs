@@ -50,6 +50,7 @@ impl<Authority> Archive<Authority> {
                 records,
                 first_start: Some(first_start),
                 last_end: Some(last_end),
+                ..
             } = found
             {
                 available.push(Available {
@@ -76,6 +77,7 @@ impl<Authority> Archive<Authority> {
             summary.and(Summary {
                 records: piece.rows,
                 first_start: Some(bounds.min_start),
+                last_start: Some(bounds.max_start),
                 last_end: Some(bounds.max_end),
             })
         });

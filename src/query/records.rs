@@ -4,6 +4,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::{SortOptions, max, min};
@@ -33,6 +34,7 @@ use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::aggregate::AggregateError;
 use super::backwards;
+use super::definitions::{self, Definitions};
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
 use super::filter::{self, Bound, Condition, FilterError};
@@ -58,6 +60,33 @@ pub enum Order {
     #[default]
     Ascending,
     Descending,
+}
+
+/// A name that is no order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown sort '{0}'; use one of asc, desc")]
+pub struct UnknownOrder(String);
+
+impl Order {
+    pub const ALL: [Self; 2] = [Self::Ascending, Self::Descending];
+
+    /// The name by which it is asked for.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ascending => "asc",
+            Self::Descending => "desc",
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = UnknownOrder;
+
+    fn from_str(name: &str) -> Result<Self, UnknownOrder> {
+        let found = Self::ALL.into_iter().find(|order| order.name() == name);
+        found.ok_or_else(|| UnknownOrder(name.to_owned()))
+    }
 }
 
 /// What is asked of the records of a type. Equal specs give equal answers on equal data.
@@ -101,6 +130,15 @@ pub struct ReadState {
 }
 
 impl ReadState {
+    /// Of something that rows are shown with, under a name that no partition has.
+    pub(super) fn beside_rows(name: TypeId, state: u64) -> Self {
+        Self {
+            partition: name,
+            stamp: Stamp::default(),
+            layout: state,
+        }
+    }
+
     #[must_use]
     pub fn of(source: &Source, snapshot: &Snapshot) -> Self {
         let layout = &source.data_type.layout;
@@ -119,6 +157,20 @@ impl ReadState {
 pub struct Source {
     pub data_type: Arc<DataType>,
     pub partition: TypeId,
+    /// Those that its rows belong to, where the rows of a type belong to definitions.
+    pub definitions: Option<Arc<Definitions>>,
+}
+
+impl Source {
+    /// The partition of that type.
+    #[must_use]
+    pub fn of(data_type: Arc<DataType>) -> Self {
+        Self {
+            partition: data_type.id.clone(),
+            data_type,
+            definitions: None,
+        }
+    }
 }
 
 /// Prepares questions about records. It takes the permits of one authority only.
@@ -158,6 +210,7 @@ impl<Authority> Archive<Authority> {
         let states = selected
             .iter()
             .map(|one| ReadState::of(one.source, &one.snapshot))
+            .chain(definitions::states(sources))
             .collect();
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(sources.len());
@@ -287,7 +340,7 @@ impl<Authority> Archive<Authority> {
                     .filter_map(|column| layout.storage.index_of(&column.name).ok()),
             );
         }
-        let columns = grown::needed(&source.data_type, columns);
+        let columns = definitions::needed(source, grown::needed(&source.data_type, columns));
         let scan = Scan {
             snapshot,
             storage: &layout.storage,
@@ -300,6 +353,7 @@ impl<Authority> Archive<Authority> {
             &source.data_type,
             &columns,
         )?;
+        let plan = definitions::laid_over(plan, source)?;
         let Some(condition) = condition else {
             return Ok(plan);
         };
@@ -330,6 +384,7 @@ struct Selected<'a> {
 pub struct Summary {
     pub records: i64,
     pub first_start: Option<Instant>,
+    pub last_start: Option<Instant>,
     pub last_end: Option<Instant>,
 }
 
@@ -339,6 +394,7 @@ impl Summary {
         Self {
             records: self.records + other.records,
             first_start: self.first_start.into_iter().chain(other.first_start).min(),
+            last_start: self.last_start.into_iter().chain(other.last_start).max(),
             last_end: self.last_end.into_iter().chain(other.last_end).max(),
         }
     }
@@ -360,6 +416,7 @@ pub(super) async fn summarise(
         summary = summary.and(Summary {
             records: batch.num_rows() as i64,
             first_start: column("start_time").and_then(min).map(Instant::from_micros),
+            last_start: column("start_time").and_then(max).map(Instant::from_micros),
             last_end: column("end_time").and_then(max).map(Instant::from_micros),
         });
     }

@@ -9,6 +9,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
+use super::definitions;
 use super::records::{Archive, QueryError, Source};
 use super::scan::{KEY_COLUMNS, Scan};
 
@@ -51,8 +52,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let storage = &source.data_type.layout.storage;
         let mut wanted: Vec<usize> = columns.filter_map(|name| storage.index_of(name).ok()).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
+        wanted = definitions::needed(source, wanted);
         let scan = Scan {
             snapshot,
             storage,
@@ -60,6 +60,9 @@ impl<Authority> Archive<Authority> {
             windows: permit.windows().as_slice(),
             begins: None,
         };
-        Ok(scan.plan(&self.reader, &self.objects)?)
+        Ok(definitions::laid_over(
+            scan.plan(&self.reader, &self.objects)?,
+            source,
+        )?)
     }
 }

@@ -185,3 +185,22 @@ async fn until_ready(server: &Almanac) {
     }
     panic!("the server does not recover:\n{}", server.log());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn while_the_catalogue_cannot_say_whose_session_is_open_nobody_is_let_in() {
+    let Some((server, database, _objects)) = wired().await else {
+        return;
+    };
+    let person = server.person();
+    let asked = || person.get("/data/v0/metrics_catalog");
+    asked().await.must_be(200);
+    database.cut();
+    asked().await.problem(503);
+    person
+        .showing("no.token")
+        .get("/data/v0/metrics_catalog")
+        .await
+        .problem(401);
+    database.mend();
+    asked().await.must_be(200);
+}

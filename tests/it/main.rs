@@ -38,6 +38,8 @@ mod preferences;
 mod running;
 mod selector;
 mod series;
+mod sessions;
 mod sleep;
 mod streaming;
 mod types_round_trip;
+mod user_info;

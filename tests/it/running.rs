@@ -6,5 +6,7 @@ mod directory;
 mod documents;
 mod ending;
 mod headers;
+mod parameters;
 mod refusals;
+mod schemas;
 mod silence;

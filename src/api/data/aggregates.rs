@@ -7,9 +7,11 @@ use std::time::Instant as Moment;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use utoipa::ToSchema;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
+use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
@@ -18,7 +20,6 @@ use crate::model::duration::Truncation;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
-use crate::output::RowFormat;
 use crate::people::preferences::Preferences;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::records::Source;
@@ -26,10 +27,13 @@ use crate::query::records::Source;
 use super::records::{Selection, readable, sources_of};
 
 /// How long a period is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
 enum Resolution {
+    #[schema(rename = "15m")]
     QuarterHour,
+    #[schema(rename = "60m")]
     Hour,
+    #[schema(rename = "day")]
     Day,
 }
 
@@ -80,7 +84,7 @@ impl FromParams for CountQuery {
             range: range?,
             zone: zone?,
             group,
-            selection,
+            selection: selection?,
         })
     }
 }
@@ -95,16 +99,11 @@ pub struct ValuesQuery {
 impl FromParams for ValuesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let query = CountQuery::from_params(params);
-        let functions: Option<Vec<Function>> = params.choices("function");
+        let functions: Option<Vec<Function>> = params.required_choices(
+            "function",
+            "this parameter is required; use one or more of sum, avg, min, max",
+        );
         let functions = functions?;
-        if functions.is_empty() {
-            params.fault(
-                "function",
-                "missing",
-                "this parameter is required; use one or more of sum, avg, min, max",
-            );
-            return None;
-        }
         let twice = functions
             .iter()
             .enumerate()
@@ -126,10 +125,8 @@ impl FromParams for ValuesQuery {
 
 /// How many records began in each period. Periods without records are left out.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/agg/{resolution}", tag = "aggregates",
-    params(("data_type" = String, Path), ("resolution" = String, Path, description = "15m, 60m or day"), ("start_time" = String, Query),
-        ("end_time" = String, Query), ("time_zone" = Option<String>, Query), ("format" = Option<RowFormat>, Query), ("sort" = Option<String>, Query),
-        ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query), ("group" = Option<Vec<String>>, Query)),
-    responses((status = 200, description = "Counts"), (status = 403), (status = 404), (status = 422)))]
+    params(("data_type" = String, Path), ("resolution" = inline(Resolution), Path), Checked<CountQuery>),
+    responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn event_aggregate(
     State(app): State<Shared>,
     reader: Reader,
@@ -149,11 +146,8 @@ pub async fn event_aggregate(
 
 /// What the values of a metric come to in each period. Periods without samples are left out.
 #[utoipa::path(get, path = "/data/v1alpha1/metric/{data_type}/agg/{resolution}", tag = "aggregates",
-    params(("data_type" = String, Path), ("resolution" = String, Path, description = "15m, 60m or day"), ("start_time" = String, Query),
-        ("end_time" = String, Query), ("function" = Vec<String>, Query, description = "sum, avg, min, max"), ("time_zone" = Option<String>, Query),
-        ("format" = Option<RowFormat>, Query), ("sort" = Option<String>, Query), ("svc_userid" = Option<String>, Query),
-        ("filter" = Option<Vec<String>>, Query), ("group" = Option<Vec<String>>, Query)),
-    responses((status = 200, description = "Aggregates"), (status = 403), (status = 404), (status = 422)))]
+    params(("data_type" = String, Path), ("resolution" = inline(Resolution), Path), Checked<ValuesQuery>),
+    responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_aggregate(
     State(app): State<Shared>,
     reader: Reader,
@@ -187,7 +181,7 @@ async fn aggregate(
     measure: AggregateMeasure,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.selection.owner.unwrap_or_else(|| reader.person());
+    let owner = query.selection.which.owner.unwrap_or_else(|| reader.person());
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(asked.data_type), query.range)
@@ -207,7 +201,7 @@ async fn aggregate(
         ));
     }
     let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(app, owner, &named, query.selection.conditions).await?;
+    let (sources, conditions) = sources_of(app, owner, &named, query.selection.which.conditions).await?;
     let mut chosen_sources = Vec::new();
     if matches!(&measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum)) {
         let preferences = Preferences::of(&app.catalog, owner).await?;

@@ -67,6 +67,7 @@ impl Asking {
         let source = Source {
             data_type: named.data_type,
             partition,
+            definitions: None,
         };
         Ok(Granted { permit, source })
     }
@@ -93,6 +94,6 @@ impl Asking {
 }
 
 /// The form of the answer where the caller names none: an array of rows.
-pub fn output(params: &mut Params<'_>) -> OutputMethod {
-    params.choice("output").unwrap_or(OutputMethod::Jstable)
+pub fn output(params: &mut Params<'_>) -> Option<OutputMethod> {
+    params.choice_or("output", OutputMethod::Jstable)
 }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use uuid::Uuid;
 
 use crate::api::app::Shared;
+use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -26,18 +27,18 @@ pub struct CalendarsQuery {
 
 impl FromParams for CalendarsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (identifiers, output) = (params.list_and_whole("vendor_ids"), output(params));
         Some(Self {
-            identifiers: params.list_and_whole("vendor_ids"),
-            output: output(params),
+            identifiers,
+            output: output?,
         })
     }
 }
 
 /// A person's calendars, in the order in which they were uploaded first.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/calendars", tag = "calendars",
-    params(("svc_userid" = String, Path), ("vendor_ids" = Option<Vec<String>>, Query, description = "Only the calendars with these values of `calendar_identifier`"),
-        ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Calendars"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<CalendarsQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn calendars(
     State(app): State<Shared>,
     asking: Asking,
@@ -66,19 +67,11 @@ pub struct EventsQuery {
 
 impl FromParams for EventsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let range = params.range();
-        let mut calendars = Vec::new();
-        for text in params.list("calendar_ids") {
-            match Uuid::try_parse(&text) {
-                Ok(id) => calendars.extend(spellings(id)),
-                Err(_) => params.fault("calendar_ids", "uuid_parsing", format!("{text:?} is not a uuid")),
-            }
-        }
-        let output = output(params);
+        let (range, calendars, output) = (params.range(), params.uuids("calendar_ids"), output(params));
         Some(Self {
             range: range?,
-            calendars,
-            output,
+            calendars: calendars?.into_iter().flat_map(spellings).collect(),
+            output: output?,
         })
     }
 }
@@ -86,9 +79,8 @@ impl FromParams for EventsQuery {
 /// The events that take place in the range. An event that lasts all day takes place on whole days of its own
 /// time zone (UTC where it names none); dates that are midnights in UTC mean these days in that zone.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/calendar_events", tag = "calendars",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
-        ("calendar_ids" = Option<Vec<String>>, Query, description = "Only events of these calendars"), ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Events"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<EventsQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn calendar_events(
     State(app): State<Shared>,
     asking: Asking,

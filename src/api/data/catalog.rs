@@ -1,5 +1,7 @@
 //! What can be recorded and read: the catalogues.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -12,12 +14,14 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::DataType;
+use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry};
 use crate::model::time::{Instant, TimeRange};
-use crate::people::types::Named;
+use crate::people::annotations::AnnotationRow;
+use crate::people::types::TypesError;
 
 /// All data types as a plain list.
-#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", responses((status = 200, description = "Data types", body = Vec<Object>)))]
+#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<NoParams>),
+    responses((status = 200, description = "Data types", body = [ListEntry])))]
 pub async fn data_types(
     State(app): State<Shared>,
     reader: Reader,
@@ -37,6 +41,8 @@ pub async fn data_types(
             .filter(|own| !own.definition.deprecated)
             .map(|own| own.data_type.list_entry()),
     );
+    let annotations = live_annotations(&app, reader.person()).await?;
+    entries.extend(annotations.iter().map(|data_type| data_type.list_entry()));
     listing(&headers, &entries)
 }
 
@@ -60,8 +66,9 @@ impl FromParams for CatalogQuery {
 
 /// The types that the caller has: built in, own and shared.
 #[utoipa::path(get, path = "/data/v1/catalog", tag = "catalogue",
-    params(("data_type" = Option<String>, Query), ("category" = Option<String>, Query), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Catalogue entries", body = Vec<Object>), (status = 404)))]
+    params(Checked<CatalogQuery>),
+    responses((status = 200, description = "Catalogue entries", body = [CatalogEntry]), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog(
     State(app): State<Shared>,
     reader: Reader,
@@ -80,9 +87,10 @@ pub async fn catalog(
                 .filter(|own| !own.definition.deprecated)
                 .map(|own| own.data_type),
         );
+        types.extend(live_annotations(&app, owner).await?);
     }
     for name in &query.data_type {
-        types.push(app.types.find(owner, name).await?.data_type);
+        types.push(catalogued(&app, owner, name).await?);
     }
     let asked = |data_type: &DataType| {
         query.category.is_empty()
@@ -114,8 +122,9 @@ impl FromParams for EntryQuery {
 
 /// One type with the schema of its records.
 #[utoipa::path(get, path = "/data/v1/catalog/{data_type}/{api_version}", tag = "catalogue",
-    params(("data_type" = String, Path), ("api_version" = String, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Catalogue entry", body = Object), (status = 404)))]
+    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<EntryQuery>),
+    responses((status = 200, description = "Catalogue entry", body = CatalogEntry), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog_entry(
     State(app): State<Shared>,
     reader: Reader,
@@ -124,14 +133,15 @@ pub async fn catalog_entry(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let owner = listed_owner(&app, &reader, query.owner).await?;
-    let named = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, &named.data_type.detailed_entry(owner))
+    let data_type = of_version(&app, owner, &data_type, &api_version).await?;
+    listing(&headers, &data_type.detailed_entry(owner))
 }
 
 /// The JSON Schema of one type's records.
 #[utoipa::path(get, path = "/data/v1/catalog/{data_type}/{api_version}/schema", tag = "catalogue",
-    params(("data_type" = String, Path), ("api_version" = String, Path), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 404)))]
+    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<EntryQuery>),
+    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 403),
+        (status = 404), (status = 422)))]
 pub async fn catalog_schema(
     State(app): State<Shared>,
     reader: Reader,
@@ -140,20 +150,52 @@ pub async fn catalog_schema(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let owner = listed_owner(&app, &reader, query.owner).await?;
-    let named = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, named.data_type.schema.as_ref())
+    let data_type = of_version(&app, owner, &data_type, &api_version).await?;
+    listing(&headers, data_type.schema.as_ref())
 }
 
-async fn of_version(app: &App, owner: PersonId, name: &str, api_version: &str) -> Result<Named, ApiError> {
+/// A person's annotations as data types, oldest first. Deleted ones are none.
+async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
+    let annotations = app.annotations.all(owner).await?;
+    Ok(annotations
+        .iter()
+        .filter(|annotation| annotation.is_live())
+        .filter_map(|annotation| annotation.data_type(app.types.registry()).map(Arc::new))
+        .collect())
+}
+
+/// The type called `name` as the catalogue shows it: an annotation under its own name.
+async fn catalogued(app: &App, owner: PersonId, name: &str) -> Result<Arc<DataType>, ApiError> {
     let named = app.types.find(owner, name).await?;
-    let version = serde_json::to_value(named.data_type.api_version).map_err(ApiError::internal)?;
+    let Some(id) = named.annotation else {
+        return Ok(named.data_type);
+    };
+    let annotation = app
+        .annotations
+        .of_type(owner, named.data_type.id.as_str(), id)
+        .await?;
+    let live = Some(annotation).filter(AnnotationRow::is_live);
+    let data_type = live.and_then(|annotation| annotation.data_type(app.types.registry()));
+    data_type
+        .map(Arc::new)
+        .ok_or_else(|| TypesError::Unknown(name.to_owned()).into())
+}
+
+async fn of_version(
+    app: &App,
+    owner: PersonId,
+    name: &str,
+    api_version: &str,
+) -> Result<Arc<DataType>, ApiError> {
+    let data_type = catalogued(app, owner, name).await?;
+    let version = serde_json::to_value(data_type.api_version).map_err(ApiError::internal)?;
     if version == api_version {
-        return Ok(named);
+        return Ok(data_type);
     }
     let version = version.as_str().unwrap_or_default().to_owned();
     Err(ApiError::not_found(format!(
         "{} has the version {version}, not {api_version:?}",
-        named.data_type.id
+        data_type.id
     )))
 }
 

@@ -1,9 +1,14 @@
 //! What there is: stored data, its sources, its changes.
 
+use std::collections::HashMap;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
@@ -28,10 +33,22 @@ impl FromParams for RangeQuery {
     }
 }
 
+/// What was changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Updates {
+    /// How many records were written or deleted, by data type.
+    #[schema(value_type = HashMap<String, i64>)]
+    data_types: Map<String, Value>,
+    /// Files that were changed.
+    #[schema(value_type = Vec<Object>)]
+    file_changes: Vec<Value>,
+}
+
 /// What was changed while the range was now, counted by type.
 #[utoipa::path(get, path = "/data/v1/updates", tag = "listings",
-    params(("start_time" = String, Query), ("end_time" = String, Query), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Counts by data type, and changed files", body = Object)))]
+    params(Checked<RangeQuery>),
+    responses((status = 200, description = "Counts by data type, and changed files", body = Updates),
+        (status = 403), (status = 422)))]
 pub async fn updates(
     State(app): State<Shared>,
     reader: Reader,
@@ -46,7 +63,7 @@ pub async fn updates(
             query.range,
         )
         .await?;
-    let counts: Map<String, Value> = app
+    let data_types: Map<String, Value> = app
         .catalog
         .updates_between(permit.owner(), query.range)
         .await?
@@ -54,13 +71,28 @@ pub async fn updates(
         .filter(|(data_type, _)| permit.windows_of(data_type).is_some())
         .map(|(data_type, count)| (data_type.as_str().to_owned(), json!(count)))
         .collect();
-    listing(&headers, &json!({ "data_types": counts, "file_changes": [] }))
+    let updates = Updates {
+        data_types,
+        file_changes: Vec::new(),
+    };
+    listing(&headers, &updates)
+}
+
+/// What there is of one type.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Stored {
+    #[schema(format = DateTime)]
+    start_time: String,
+    #[schema(format = DateTime)]
+    end_time: String,
+    count: i64,
 }
 
 /// Which types have records in the range, and from when to when.
 #[utoipa::path(get, path = "/data/v1alpha1/data_available", tag = "listings",
-    params(("start_time" = String, Query), ("end_time" = String, Query), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "One object for each type, keyed by the type", body = Vec<Object>)))]
+    params(Checked<RangeQuery>),
+    responses((status = 200, description = "One object for each type, keyed by the type",
+        body = Vec<HashMap<String, Stored>>), (status = 403), (status = 422)))]
 pub async fn data_available(
     State(app): State<Shared>,
     reader: Reader,
@@ -77,21 +109,41 @@ pub async fn data_available(
         .await?;
     let available = app.archive.available(&permit, query.range).await?;
     let entry = |found: crate::query::available::Available| {
-        let bounds = json!({
-            "start_time": found.first_start.to_rfc3339(),
-            "end_time": found.last_end.to_rfc3339(),
-            "count": found.records,
-        });
-        json!({ (found.data_type.as_str()): bounds })
+        let bounds = Stored {
+            start_time: found.first_start.to_rfc3339(),
+            end_time: found.last_end.to_rfc3339(),
+            count: found.records,
+        };
+        HashMap::from([(found.data_type.to_string(), bounds)])
     };
-    listing(
-        &headers,
-        &available.into_iter().map(entry).collect::<Vec<Value>>(),
-    )
+    listing(&headers, &available.into_iter().map(entry).collect::<Vec<_>>())
+}
+
+/// What records came from.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DataSource {
+    id: Uuid,
+    #[schema(required)]
+    name: Option<String>,
+    /// By which the records name it.
+    vendor_id: String,
+    #[schema(required)]
+    parent_id: Option<Uuid>,
+    #[schema(required)]
+    metadata: Option<SourceMetadata>,
+}
+
+/// What is known of a source besides.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SourceMetadata {
+    /// When the first record of it came.
+    #[schema(format = DateTime)]
+    added_at: String,
 }
 
 /// Where the caller's records came from.
-#[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings", responses((status = 200, description = "Sources", body = Vec<Object>)))]
+#[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings", params(Checked<NoParams>),
+    responses((status = 200, description = "Sources", body = [DataSource])))]
 pub async fn data_sources(
     State(app): State<Shared>,
     reader: Reader,
@@ -99,14 +151,17 @@ pub async fn data_sources(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sources = app.catalog.sources_of(reader.person()).await?;
-    let entry = |source: crate::catalog::records::KnownSource| {
-        json!({
-            "id": source.id,
-            "name": source.name,
-            "vendor_id": source.key,
-            "parent_id": null,
-            "metadata": { "added_at": source.added_at.to_rfc3339() },
-        })
+    let entry = |source: crate::catalog::records::KnownSource| DataSource {
+        id: source.id,
+        name: source.name,
+        vendor_id: source.key,
+        parent_id: None,
+        metadata: Some(SourceMetadata {
+            added_at: source.added_at.to_rfc3339(),
+        }),
     };
-    listing(&headers, &sources.into_iter().map(entry).collect::<Vec<Value>>())
+    listing(
+        &headers,
+        &sources.into_iter().map(entry).collect::<Vec<DataSource>>(),
+    )
 }

@@ -3,11 +3,13 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
+use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -46,15 +48,15 @@ impl FromParams for RangeQuery {
         let (range, output) = (params.range(), output(params));
         Some(Self {
             range: range?,
-            output,
+            output: output?,
         })
     }
 }
 
 /// Positions that a device told, as it told them.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_location_updates", tag = "locations",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Updates"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<RangeQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn platform_location_updates(
     State(app): State<Shared>,
     asking: Asking,
@@ -81,15 +83,11 @@ pub struct VisitsQuery {
 
 impl FromParams for VisitsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, derive, output) = (
-            params.range(),
-            params.flag("derive").unwrap_or(false),
-            output(params),
-        );
+        let (range, derive, output) = (params.range(), params.flag_or("derive", false), output(params));
         Some(Self {
             range: range?,
-            derive,
-            output,
+            derive: derive?,
+            output: output?,
         })
     }
 }
@@ -97,10 +95,8 @@ impl FromParams for VisitsQuery {
 /// Stays at places that share time with the range. An arrival in year 1 and a departure in year 4001 are
 /// unknown.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_location_visits", tag = "locations",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
-        ("derive" = Option<bool>, Query, description = "Where no visit of the range was recorded, work visits out from the device's updates: at least 10 minutes within 100 metres, with silences of at most 15 minutes"),
-        ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Visits"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<VisitsQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn platform_location_visits(
     State(app): State<Shared>,
     asking: Asking,
@@ -150,17 +146,15 @@ impl FromParams for MapsQuery {
         Some(Self {
             range: range?,
             source,
-            output,
+            output: output?,
         })
     }
 }
 
 /// Positions that a maps provider told, as it told them.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/maps_location_updates", tag = "locations",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
-        ("svc_source_id" = Option<String>, Query, description = "Only updates of this source: its id, its vendor's id, or the `source_id` of the updates"),
-        ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Updates"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<MapsQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn maps_location_updates(
     State(app): State<Shared>,
     asking: Asking,
@@ -191,10 +185,19 @@ impl FromParams for BoundsQuery {
     }
 }
 
+/// Between which moments there is something.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Bounds {
+    #[schema(required, format = DateTime)]
+    start_date: Option<String>,
+    #[schema(required, format = DateTime)]
+    end_date: Option<String>,
+}
+
 /// When the first and the last position of a maps provider were, both null when there is none.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/maps_location_updates/bounds", tag = "locations",
-    params(("svc_userid" = String, Path), ("source" = Option<String>, Query, description = "Only updates of this source, named as in `svc_source_id`")),
-    responses((status = 200, description = "Bounds", body = Object), (status = 403)))]
+    params(("svc_userid" = Uuid, Path), Checked<BoundsQuery>),
+    responses((status = 200, description = "Bounds", body = Bounds), (status = 403), (status = 422)))]
 pub async fn maps_location_bounds(
     State(app): State<Shared>,
     asking: Asking,
@@ -207,10 +210,11 @@ pub async fn maps_location_bounds(
     let only = of_source(&app, asking.owner, query.source).await?;
     let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
-    listing(
-        &asking.headers,
-        &json!({"start_date": time(bounds.first_start), "end_date": time(bounds.last_end)}),
-    )
+    let bounds = Bounds {
+        start_date: time(bounds.first_start),
+        end_date: time(bounds.last_end),
+    };
+    listing(&asking.headers, &bounds)
 }
 
 /// A range of time, and whom to believe.
@@ -227,16 +231,15 @@ impl FromParams for UpdatesQuery {
         Some(Self {
             range: range?,
             sources: sources?,
-            output,
+            output: output?,
         })
     }
 }
 
 /// Positions of both kinds of sources in one shape, by time; `location_source` says what each row is.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/location_updates", tag = "locations",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
-        ("location_sources" = Option<Vec<String>>, Query, description = "mobile_os, maps; both if not given"), ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Updates"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<UpdatesQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn location_updates(
     State(app): State<Shared>,
     asking: Asking,

@@ -25,12 +25,13 @@ pub struct DataMetric {
     pub value_column: String,
     pub is_time_series: bool,
     /// `cumulative` or `discrete`.
-    #[schema(value_type = Option<String>)]
+    #[schema(required)]
     pub metric_kind: Option<MetricKind>,
 }
 
 /// All metrics.
-#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "data v0", responses((status = 200, body = [DataMetric])))]
+#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "data v0", params(Checked<NoParams>),
+    responses((status = 200, description = "Metrics", body = [DataMetric])))]
 pub async fn metrics_catalog(
     _reader: Reader,
     State(app): State<Shared>,

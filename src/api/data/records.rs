@@ -1,24 +1,28 @@
 //! Records of any type, as they were recorded: `/data/v1alpha1/event` and `/data/v1alpha1/metric`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::api::answer::{Request, answer, listing};
 use crate::api::app::{App, Shared};
+use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Form, FromParams, Need, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
-use crate::model::registry::{Base, TypeId};
+use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{OutputMethod, RowFormat};
 use crate::people::types::Named;
+use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::{Order, RecordsSpec, Source};
 use crate::query::shape::IdForm;
@@ -27,33 +31,51 @@ use crate::query::shape::IdForm;
 #[derive(Debug)]
 pub struct RecordsQuery {
     range: TimeRange,
-    format: RowFormat,
-    order: Order,
-    owner: Option<PersonId>,
-    conditions: Vec<Condition>,
+    selection: Selection,
 }
 
 impl FromParams for RecordsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let range = params.range();
-        let selection = Selection::read(params);
-        Some(selection.within(range?))
+        let (range, selection) = (params.range(), Selection::read(params));
+        Some(Self {
+            range: range?,
+            selection: selection?,
+        })
     }
 }
 
 /// Everything but the range.
 #[derive(Debug)]
 pub(super) struct Selection {
+    pub(super) which: Which,
     pub(super) format: RowFormat,
     pub(super) order: Order,
+}
+
+impl Selection {
+    pub(super) fn read(params: &mut Params<'_>) -> Option<Self> {
+        let which = Which::read(params);
+        let order = params.choice_or("sort", Order::Ascending);
+        let format = params.choice_or("format", RowFormat::Json);
+        Some(Self {
+            which,
+            format: format?,
+            order: order?,
+        })
+    }
+}
+
+/// Whose records, and which of them.
+#[derive(Debug)]
+pub(super) struct Which {
     pub(super) owner: Option<PersonId>,
     pub(super) conditions: Vec<Condition>,
 }
 
-impl Selection {
-    pub(super) fn read(params: &mut Params<'_>) -> Self {
+impl Which {
+    fn read(params: &mut Params<'_>) -> Self {
         for name in ["pool_id", "participant_id"] {
-            if params.text(name).is_some() {
+            if params.one(name, Form::Uuid, Need::Optional).is_some() {
                 params.fault(
                     name,
                     "value_error",
@@ -66,38 +88,8 @@ impl Selection {
             params.fault("filter", "value_error", error.to_string());
             Vec::new()
         });
-        let order = match params.text("sort").as_deref() {
-            None | Some("asc") => Order::Ascending,
-            Some("desc") => Order::Descending,
-            Some(other) => {
-                params.fault(
-                    "sort",
-                    "enum",
-                    format!("unknown sort '{other}'; use one of asc, desc"),
-                );
-                Order::Ascending
-            }
-        };
         Self {
-            format: params.choice("format").unwrap_or_default(),
-            order,
             owner: params.owner(),
-            conditions,
-        }
-    }
-
-    fn within(self, range: TimeRange) -> RecordsQuery {
-        let Self {
-            format,
-            order,
-            owner,
-            conditions,
-        } = self;
-        RecordsQuery {
-            range,
-            format,
-            order,
-            owner,
             conditions,
         }
     }
@@ -105,9 +97,8 @@ impl Selection {
 
 /// Records of a type, selected by time and `filter`.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}", tag = "records",
-    params(("data_type" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("format" = Option<RowFormat>, Query),
-        ("sort" = Option<String>, Query), ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
-    responses((status = 200, description = "Records"), (status = 403), (status = 404), (status = 422)))]
+    params(("data_type" = String, Path), Checked<RecordsQuery>),
+    responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn event(
     State(app): State<Shared>,
     reader: Reader,
@@ -121,9 +112,8 @@ pub async fn event(
 
 /// Raw samples of a metric, selected by time and `filter`.
 #[utoipa::path(get, path = "/data/v1alpha1/metric/{data_type}", tag = "records",
-    params(("data_type" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("format" = Option<RowFormat>, Query),
-        ("sort" = Option<String>, Query), ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
-    responses((status = 200, description = "Samples"), (status = 403), (status = 404), (status = 422)))]
+    params(("data_type" = String, Path), Checked<RecordsQuery>),
+    responses(Records, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric(
     State(app): State<Shared>,
     reader: Reader,
@@ -144,18 +134,19 @@ async fn records(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let Selection { which, format, order } = query.selection;
+    let owner = which.owner.unwrap_or_else(|| reader.person());
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(data_type), query.range)
         .await?;
     let named = readable(app, owner, data_type).await?;
     let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(app, owner, &named, query.conditions).await?;
-    let method = query.format.method();
+    let (sources, conditions) = sources_of(app, owner, &named, which.conditions).await?;
+    let method = format.method();
     let spec = RecordsSpec {
         conditions,
-        order: query.order,
+        order,
         ids: id_form(method),
         limit: None,
     };
@@ -175,45 +166,61 @@ async fn records(
     .await
 }
 
+/// Records of any time, unless the caller bounds it.
+#[derive(Debug)]
+pub struct AnyTimeQuery {
+    range: TimeRange,
+    which: Which,
+}
+
+impl FromParams for AnyTimeQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, which) = (params.open_range(), Which::read(params));
+        Some(Self { range: range?, which })
+    }
+}
+
 /// A person's latest record.
 #[derive(Debug)]
 pub struct LatestQuery {
-    query: RecordsQuery,
+    within: AnyTimeQuery,
+    format: RowFormat,
 }
 
 impl FromParams for LatestQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let range = params.open_range();
-        let selection = Selection::read(params);
+        let within = AnyTimeQuery::from_params(params);
+        let format = params.choice_or("format", RowFormat::Json);
         Some(Self {
-            query: selection.within(range?),
+            within: within?,
+            format: format?,
         })
     }
 }
 
 /// The record that starts last: a list of one, or of none.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/latest", tag = "records",
-    params(("data_type" = String, Path), ("start_time" = Option<String>, Query), ("end_time" = Option<String>, Query),
-        ("format" = Option<RowFormat>, Query), ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
-    responses((status = 200, description = "The latest record"), (status = 403), (status = 404), (status = 422)))]
+    params(("data_type" = String, Path), Checked<LatestQuery>),
+    responses(Records, (status = 403), (status = 404), (status = 422)))]
 #[deprecated = "the interface keeps it for older clients"]
 pub async fn latest_event(
     State(app): State<Shared>,
     reader: Reader,
     Path(data_type): Path<String>,
-    Checked(LatestQuery { query }): Checked<LatestQuery>,
+    Checked(query): Checked<LatestQuery>,
     RawQuery(question): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let AnyTimeQuery { range, which } = query.within;
+    let owner = which.owner.unwrap_or_else(|| reader.person());
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&data_type), query.range)
+        .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
     let ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
+    let (sources, conditions) = sources_of(&app, owner, &named, which.conditions).await?;
     let method = query.format.method();
     let spec = RecordsSpec {
         conditions,
@@ -237,35 +244,46 @@ pub async fn latest_event(
     .await
 }
 
+/// How many records there are, and between which moments; null where there is none.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecordsSummary {
+    data_type: String,
+    count: i64,
+    #[schema(required, format = DateTime)]
+    start_time: Option<String>,
+    #[schema(required, format = DateTime)]
+    end_time: Option<String>,
+}
+
 /// How many records there are in the range, and between which moments.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/summary", tag = "records",
-    params(("data_type" = String, Path), ("start_time" = Option<String>, Query), ("end_time" = Option<String>, Query),
-        ("svc_userid" = Option<String>, Query), ("filter" = Option<Vec<String>>, Query)),
-    responses((status = 200, description = "Count and bounds", body = Object), (status = 403), (status = 404), (status = 422)))]
+    params(("data_type" = String, Path), Checked<AnyTimeQuery>),
+    responses((status = 200, description = "Count and bounds", body = RecordsSummary), (status = 403),
+        (status = 404), (status = 422)))]
 #[deprecated = "the interface keeps it for older clients"]
 pub async fn event_summary(
     State(app): State<Shared>,
     reader: Reader,
     Path(data_type): Path<String>,
-    Checked(LatestQuery { query }): Checked<LatestQuery>,
+    Checked(AnyTimeQuery { range, which }): Checked<AnyTimeQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let owner = which.owner.unwrap_or_else(|| reader.person());
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&data_type), query.range)
+        .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
     let _ticket = app.queries.enter().await?;
-    let (sources, conditions) = sources_of(&app, owner, &named, query.conditions).await?;
+    let (sources, conditions) = sources_of(&app, owner, &named, which.conditions).await?;
     let summary = app.archive.summary(&permit, &sources, &conditions).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
-    let summary = json!({
-        "data_type": named.data_type.id.as_str(),
-        "count": summary.records,
-        "start_time": time(summary.first_start),
-        "end_time": time(summary.last_end),
-    });
+    let summary = RecordsSummary {
+        data_type: named.data_type.id.to_string(),
+        count: summary.records,
+        start_time: time(summary.first_start),
+        end_time: time(summary.last_end),
+    };
     listing(&headers, &summary)
 }
 
@@ -289,11 +307,11 @@ pub async fn sources_of(
     named: &Named,
     mut conditions: Vec<Condition>,
 ) -> Result<(Vec<Source>, Vec<Condition>), ApiError> {
-    let source = |data_type: &Arc<crate::model::registry::DataType>| Source {
-        data_type: Arc::clone(data_type),
-        partition: data_type.id.clone(),
-    };
-    let mut sources = vec![source(&named.data_type)];
+    let source = |data_type: &Arc<DataType>| Source::of(Arc::clone(data_type));
+    let mut sources = vec![Source {
+        definitions: definitions_of(app, owner, &named.data_type).await?,
+        ..source(&named.data_type)
+    }];
     if Base::named(named.data_type.id.as_str()).is_some() {
         let own = app.types.all_own(owner).await?;
         sources.extend(
@@ -305,7 +323,7 @@ pub async fn sources_of(
     if let Some(annotation) = named.annotation {
         // Between itself and itself: an equality would be an alternative to the caller's own conditions on
         // the same field.
-        let id = format!("{}.annotation.{annotation}", app.settings.source_prefix);
+        let id = app.annotations.source_id(annotation);
         for operator in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
             conditions.push(Condition {
                 field: "source_id".to_owned(),
@@ -315,6 +333,27 @@ pub async fn sources_of(
         }
     }
     Ok((sources, conditions))
+}
+
+/// The definitions that records of the type belong to, where it is one whose records belong to some.
+async fn definitions_of(
+    app: &App,
+    owner: PersonId,
+    data_type: &DataType,
+) -> Result<Option<Arc<Definitions>>, ApiError> {
+    if !data_type.is_base || Base::named(data_type.id.as_str()).is_some() {
+        return Ok(None);
+    }
+    let mut known = BTreeMap::new();
+    for annotation in app.annotations.all(owner).await? {
+        let shown = Shown {
+            name: annotation.root.name().to_owned(),
+            definition: serde_json::to_string(&annotation).map_err(ApiError::internal)?,
+        };
+        known.insert(annotation.id, shown);
+    }
+    let prefix = app.annotations.source_prefix();
+    Ok(Some(Arc::new(Definitions::new(prefix, known))))
 }
 
 /// Frames carry ids as text; encoders of text print the bytes themselves.

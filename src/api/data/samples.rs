@@ -8,6 +8,7 @@ use axum::response::Response;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::Shared;
+use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
@@ -30,20 +31,19 @@ pub struct SamplesQuery {
 impl FromParams for SamplesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, metric) = (params.range(), params.required_text("metric"));
-        let output = params.choice("output").unwrap_or(OutputMethod::Jstable);
+        let output = params.choice_or("output", OutputMethod::Jstable);
         Some(Self {
             range: range?,
             metric: metric?,
-            output,
+            output: output?,
         })
     }
 }
 
 /// The samples of a metric that intersect the range, as they were recorded.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/metric_samples", tag = "samples",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("metric" = String, Query),
-        ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Samples"), (status = 403), (status = 404), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<SamplesQuery>),
+    responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_samples(
     State(app): State<Shared>,
     reader: Reader,

@@ -9,9 +9,10 @@ use axum::response::Response;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::Shared;
+use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Choice, FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -49,22 +50,35 @@ impl FromStr for LineFormat {
     }
 }
 
+impl Choice for LineFormat {
+    fn all() -> Vec<Self> {
+        vec![Self::Json, Self::Csv]
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Csv => "csv",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format {0:?}; use one of json (a record a line), csv")]
 struct UnknownFormat(String);
 
 impl FromParams for SelectorQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let format: Option<LineFormat> = params.choice("format");
+        let format = params.choice_or("format", LineFormat::Json);
         let output: Option<OutputMethod> = params.choice("output");
         let owner = params.owner();
         let text = params.required_text("q")?;
         let selector = Selector::parse(&text)
             .map_err(|error| params.fault("q", "value_error", error.to_string()))
             .ok()?;
-        let lines = match format {
-            Some(LineFormat::Csv) => OutputMethod::Csv,
-            Some(LineFormat::Json) | None => OutputMethod::Ndjson,
+        let lines = match format? {
+            LineFormat::Csv => OutputMethod::Csv,
+            LineFormat::Json => OutputMethod::Ndjson,
         };
         Some(Self {
             selector,
@@ -79,9 +93,8 @@ impl FromParams for SelectorQuery {
 ///
 /// `HeartRate[3600s] @ 1717200000`, `{__name__="Event/<uuid>", note=~"tea.*"}[1d] offset 1w`, `HeartRate`.
 #[utoipa::path(get, path = "/data/v1/records", tag = "records",
-    params(("q" = String, Query, description = "A selector"), ("format" = Option<String>, Query, description = "json, a record a line, or csv"),
-        ("output" = Option<OutputMethod>, Query), ("svc_userid" = Option<String>, Query)),
-    responses((status = 200, description = "Records"), (status = 403), (status = 404), (status = 422)))]
+    params(Checked<SelectorQuery>),
+    responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn selected_records(
     State(app): State<Shared>,
     reader: Reader,

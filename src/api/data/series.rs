@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
+use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
@@ -30,8 +31,8 @@ use crate::query::sleep::StageTable;
 
 use super::records::sources_of;
 
-/// Seconds of a bin when nothing is said.
-const DEFAULT_RATE: SampleRate = SampleRate::Width(60_000_000);
+/// How long a bin is when nothing is said: seconds.
+const DEFAULT_RATE: &str = "60";
 
 /// One metric, and what of it.
 #[derive(Debug)]
@@ -64,32 +65,35 @@ impl FromParams for SeriesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (metric, windows) = (params.required_text("metric"), WindowsQuery::read(params));
         let calculations = params.choices("calculations");
-        let gaps = Gaps {
-            drop: params.flag("drop_nulls").unwrap_or_default(),
-            replace: params.flag("replace_nulls").unwrap_or_default(),
-        };
+        let (drop, replace) = (
+            params.flag_or("drop_nulls", false),
+            params.flag_or("replace_nulls", false),
+        );
         Some(Self {
             metric: metric?,
             windows: windows?,
             calculations: each_once(calculations?),
-            gaps,
+            gaps: Gaps {
+                drop: drop?,
+                replace: replace?,
+            },
         })
     }
 }
 
 impl FromParams for GroupedQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (metrics, owner, windows) = (params.list("metrics"), params.owner(), WindowsQuery::read(params));
-        let replace = params.flag("replace_nulls").unwrap_or_default();
-        if metrics.is_empty() {
-            params.fault("metrics", "missing", "name at least one metric");
-            return None;
-        }
+        let metrics = params.required_list("metrics", "name at least one metric");
+        let (owner, windows) = (params.owner(), WindowsQuery::read(params));
+        let replace = params.flag_or("replace_nulls", false);
         Some(Self {
-            metrics,
+            metrics: metrics?,
             owner,
             windows: windows?,
-            gaps: Gaps { drop: false, replace },
+            gaps: Gaps {
+                drop: false,
+                replace: replace?,
+            },
         })
     }
 }
@@ -97,15 +101,11 @@ impl FromParams for GroupedQuery {
 impl WindowsQuery {
     fn read(params: &mut Params<'_>) -> Option<Self> {
         let (range, output) = (params.range(), params.required_choice("output"));
-        let rate = params
-            .text("samprate")
-            .map(|text| SampleRate::parse(&text))
-            .transpose();
-        let rate = rate.map_err(|error| params.fault("samprate", "value_error", error.to_string()));
+        let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
         Some(Self {
             range: range?,
-            rate: rate.ok()?.unwrap_or(DEFAULT_RATE),
+            rate: rate?,
             zone: zone?,
             output: output?,
         })
@@ -127,11 +127,8 @@ pub(super) fn each_once(mut calculations: Vec<Calculation>) -> Vec<Calculation> 
 
 /// One metric on a regular grid, a row for each window, empty ones included.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/metric_time_series", tag = "series",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("metric" = String, Query),
-        ("output" = OutputMethod, Query), ("samprate" = Option<String>, Query, description = "Seconds, or a duration such as `15m`, `1d@12h`; 60 if not given"),
-        ("replace_nulls" = Option<bool>, Query), ("drop_nulls" = Option<bool>, Query), ("calculations" = Option<Vec<String>>, Query),
-        ("tz" = Option<String>, Query)),
-    responses((status = 200, description = "A row for each window"), (status = 403), (status = 404), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<SeriesQuery>),
+    responses(Rows, (status = 403), (status = 404), (status = 422)))]
 pub async fn metric_time_series(
     State(app): State<Shared>,
     reader: Reader,
@@ -194,10 +191,8 @@ pub async fn metric_time_series(
 
 /// Several metrics on one regular grid, a column for each.
 #[utoipa::path(get, path = "/data/v0/time_series_grouped", tag = "series",
-    params(("start_time" = String, Query), ("end_time" = String, Query), ("metrics" = Vec<String>, Query), ("output" = OutputMethod, Query),
-        ("svc_userid" = Option<String>, Query), ("samprate" = Option<String>, Query, description = "Seconds, or a duration; 60 if not given"),
-        ("replace_nulls" = Option<bool>, Query), ("tz" = Option<String>, Query)),
-    responses((status = 200, description = "A row for each window"), (status = 403), (status = 422)))]
+    params(Checked<GroupedQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn time_series_grouped(
     State(app): State<Shared>,
     reader: Reader,

@@ -12,6 +12,7 @@ use axum::response::Response;
 
 use crate::api::answer::{Request, answer, listing};
 use crate::api::app::{App, Shared};
+use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
@@ -19,6 +20,7 @@ use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
+use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::OutputMethod;
 use crate::query::records::Source;
@@ -34,12 +36,8 @@ const LOOK_AROUND: i64 = 48 * 3_600_000_000;
 
 /// Stages of sleep on which no two sources disagree, with the number of their cycle.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stages", tag = "sleep",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = OutputMethod, Query),
-        ("cycle_gap" = Option<String>, Query, description = "Time without sleep that parts two cycles, ISO 8601 or short: PT2H, 90m"),
-        ("stages" = Option<Vec<i64>>, Query, description = "Stages to show; all when absent"),
-        ("gap_stages" = Option<Vec<i64>>, Query, description = "Stages that count as time without sleep"),
-        ("clip_to_range" = Option<bool>, Query), ("merge_overlapping" = Option<bool>, Query), ("merge_contiguous" = Option<bool>, Query)),
-    responses((status = 200, description = "Rows of a hypnogram"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<StagesQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_stages(
     State(app): State<Shared>,
     reader: Reader,
@@ -61,12 +59,8 @@ pub async fn sleep_stages(
 
 /// Sleep cycles: nights and naps, each in one row.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_cycles", tag = "sleep",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = OutputMethod, Query),
-        ("cycle_gap" = Option<String>, Query, description = "Time without sleep that parts two cycles, ISO 8601 or short: PT2H, 90m"),
-        ("stages" = Option<Vec<i64>>, Query, description = "Stages to show; all when absent"),
-        ("gap_stages" = Option<Vec<i64>>, Query, description = "Stages that count as time without sleep"),
-        ("clip_to_range" = Option<bool>, Query)),
-    responses((status = 200, description = "Cycles"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<CyclesQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_cycles(
     State(app): State<Shared>,
     reader: Reader,
@@ -82,16 +76,8 @@ pub async fn sleep_cycles(
 
 /// How long each stage lasted in each period.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_agg", tag = "sleep",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = OutputMethod, Query),
-        ("cycle_gap" = Option<String>, Query, description = "Time without sleep that parts two cycles, ISO 8601 or short: PT2H, 90m"),
-        ("stages" = Option<Vec<i64>>, Query, description = "Stages to show; all when absent"),
-        ("gap_stages" = Option<Vec<i64>>, Query, description = "Stages that count as time without sleep"),
-        ("clip_to_range" = Option<bool>, Query),
-        ("mode" = Option<String>, Query, description = "To which period a cycle belongs: start, end (default), or split at the boundaries"),
-        ("period" = Option<String>, Query, description = "Length of a period, and where it starts: 1d (default), 1w, 1mo, 1d@12h"),
-        ("agg_functions" = Option<Vec<String>>, Query, description = "Some of sum (default), avg, min, max"),
-        ("tz" = Option<String>, Query, description = "IANA zone of the periods; UTC when absent")),
-    responses((status = 200, description = "Totals"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<AggregateQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_agg(
     State(app): State<Shared>,
     reader: Reader,
@@ -115,8 +101,10 @@ pub async fn sleep_agg(
 }
 
 /// What the stages of sleep mean.
-#[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stage_metadata", tag = "sleep", params(("svc_userid" = String, Path)),
-    responses((status = 200, description = "The table of stages", body = Vec<Object>), (status = 403)))]
+#[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stage_metadata", tag = "sleep",
+    params(("svc_userid" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The table of stages", body = [SleepStage]), (status = 403),
+        (status = 422)))]
 pub async fn sleep_stage_metadata(
     State(app): State<Shared>,
     reader: Reader,
@@ -228,10 +216,7 @@ impl<'a> Asked<'a> {
     /// Where stages are stored.
     async fn source(&self) -> Result<Source, ApiError> {
         let named = self.app.types.find(self.owner, SLEEP_STAGE).await?;
-        Ok(Source {
-            partition: named.data_type.id.clone(),
-            data_type: named.data_type,
-        })
+        Ok(Source::of(named.data_type))
     }
 
     async fn answer(

@@ -6,9 +6,10 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::api::app::Shared;
+use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Form, FromParams, Literal, Need, Params};
 use crate::auth::grants::Warden;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::OutputMethod;
@@ -45,14 +46,14 @@ impl FromParams for AtTimeQuery {
             params.required_instant("time"),
             seconds(params, "window_size", LOOK_BACK, 0),
         );
-        let include_after = params.flag("include_after").unwrap_or(false);
+        let include_after = params.flag_or("include_after", false);
         let (names, output) = (wants_names(params), output(params));
         Some(Self {
             time: time?,
             window: window?,
-            include_after,
-            names,
-            output,
+            include_after: include_after?,
+            names: names?,
+            output: output?,
         })
     }
 }
@@ -60,10 +61,8 @@ impl FromParams for AtTimeQuery {
 /// Where the person was: the update at the time itself, or the nearest one within the window. An array of one
 /// row or of none.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/location_at_time", tag = "locations",
-    params(("svc_userid" = String, Path), ("time" = String, Query),
-        ("window_size" = Option<i64>, Query, description = "Seconds to look back, and forward with `include_after`; 14400 if not given"),
-        ("include_after" = Option<bool>, Query), ("reverse_geocode" = Option<bool>, Query, description = "Adds `address` and `location_details`"), ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "One sample or none"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<AtTimeQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn location_at_time(
     State(app): State<Shared>,
     asking: Asking,
@@ -107,7 +106,7 @@ impl FromParams for SeriesQuery {
             seconds(params, "sample_rate", SAMPLE_RATE, 1),
             seconds(params, "look_back", LOOK_BACK, 0),
         );
-        let change_meters = params.number("change_meters");
+        let change_meters = params.number_from("change_meters", 0.0);
         if change_meters.is_some_and(|meters| meters < 0.0) {
             params.fault(
                 "change_meters",
@@ -124,8 +123,8 @@ impl FromParams for SeriesQuery {
                 change_meters,
             },
             sources: sources?,
-            names,
-            output,
+            names: names?,
+            output: output?,
         })
     }
 }
@@ -133,13 +132,8 @@ impl FromParams for SeriesQuery {
 /// Where the person was at regular moments: at each the latest position known by then, and how far that is
 /// from the row before.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/location_time_series", tag = "locations",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query),
-        ("sample_rate" = Option<i64>, Query, description = "Seconds from one row to the next; 900 if not given"),
-        ("look_back" = Option<i64>, Query, description = "Seconds for which a position stays known; 14400 if not given"),
-        ("change_meters" = Option<f64>, Query, description = "Rows nearer than this to the row before are left out"),
-        ("location_sources" = Option<Vec<String>>, Query, description = "mobile_os, maps; both if not given"),
-        ("reverse_geocode" = Option<bool>, Query, description = "Adds `address` and `location_details`"), ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Places"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<SeriesQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn location_time_series(
     State(app): State<Shared>,
     asking: Asking,
@@ -171,8 +165,8 @@ pub async fn location_time_series(
 }
 
 /// `reverse_geocode`.
-fn wants_names(params: &mut Params<'_>) -> bool {
-    params.flag("reverse_geocode").unwrap_or(false)
+fn wants_names(params: &mut Params<'_>) -> Option<bool> {
+    params.flag_or("reverse_geocode", false)
 }
 
 /// The rows with the names of their places, if these are wanted, and what the names depend on.
@@ -206,8 +200,9 @@ async fn visits_of(
 }
 
 /// A number of whole seconds, as microseconds.
-fn seconds(params: &mut Params<'_>, name: &str, otherwise: i64, least: i64) -> Option<i64> {
-    let given = match params.text(name) {
+fn seconds(params: &mut Params<'_>, name: &'static str, otherwise: i64, least: i64) -> Option<i64> {
+    let need = Need::Or(Literal::Whole(otherwise));
+    let given = match params.one(name, Form::Whole(least), need) {
         None => Some(otherwise),
         Some(text) => {
             let seconds = text.parse::<i64>().ok();

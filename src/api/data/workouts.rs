@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::api::app::Shared;
+use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -28,15 +29,15 @@ impl FromParams for WorkoutsQuery {
         let (range, output) = (params.range(), output(params));
         Some(Self {
             range: range?,
-            output,
+            output: output?,
         })
     }
 }
 
 /// The workouts that share time with the range.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/platform_workouts", tag = "workouts",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = Option<OutputMethod>, Query)),
-    responses((status = 200, description = "Workouts"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<WorkoutsQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn platform_workouts(
     State(app): State<Shared>,
     asking: Asking,

@@ -1,10 +1,11 @@
 //! What many operations take and answer alike, said once for all of them instead of beside each.
 
 use axum::http::StatusCode;
-use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Required, Response};
 use utoipa_axum::router::OpenApiRouter;
+
+use crate::api::query_params::glossary;
 
 /// What everybody behind the wall may be told.
 const EVERYBODY: [StatusCode; 3] = [
@@ -12,9 +13,6 @@ const EVERYBODY: [StatusCode; 3] = [
     StatusCode::INTERNAL_SERVER_ERROR,
     StatusCode::SERVICE_UNAVAILABLE,
 ];
-
-/// Taken by every operation that takes `filter`, for as long as there are no groups.
-const GROUPS: [&str; 2] = ["pool_id", "participant_id"];
 
 /// `routes`, all of which may also answer with `statuses`.
 #[must_use]
@@ -40,9 +38,7 @@ pub fn complete(document: &mut Document) {
         if operation.request_body.is_some() {
             add(operation, &[StatusCode::REQUEST_TIMEOUT]);
         }
-        if takes(operation, "filter") {
-            name_groups(operation);
-        }
+        explain_names(operation);
         for (status, response) in &mut operation.responses.responses {
             if let (Ok(status), RefOr::T(response)) = (status.parse(), response) {
                 explain(status, response);
@@ -51,7 +47,8 @@ pub fn complete(document: &mut Document) {
     }
 }
 
-fn operations(document: &mut Document) -> impl Iterator<Item = &mut Operation> {
+/// Every operation of the document.
+pub fn operations(document: &mut Document) -> impl Iterator<Item = &mut Operation> {
     document.paths.paths.values_mut().flat_map(|item| {
         [
             &mut item.get,
@@ -76,27 +73,16 @@ fn add(operation: &mut Operation, statuses: &[StatusCode]) {
     }
 }
 
-fn takes(operation: &Operation, name: &str) -> bool {
-    operation
-        .parameters
-        .iter()
-        .flatten()
-        .any(|parameter| matches!(parameter, RefOr::T(parameter) if parameter.name == name))
-}
-
-fn name_groups(operation: &mut Operation) {
-    for name in GROUPS {
-        let parameter = ParameterBuilder::new()
-            .name(name)
-            .parameter_in(ParameterIn::Query)
-            .required(Required::False)
-            .description(Some("Groups are not available yet: 422"))
-            .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
-            .build();
-        operation
-            .parameters
-            .get_or_insert_default()
-            .push(RefOr::T(parameter));
+/// Says of the parameters that do not come from a reader, those of a path and of headers, what they mean.
+fn explain_names(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && parameter.description.is_none()
+            && let Some(entry) = glossary::entry(&parameter.name)
+        {
+            let optional = parameter.required == Required::False;
+            *parameter = entry.explained(parameter.clone(), false, optional);
+        }
     }
 }
 

@@ -9,7 +9,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
 use crate::api::body::{text, whole};
+use crate::api::docs::bodies::WrappedRecord;
+use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
+use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::catalog::records::SeenSource;
 use crate::ingest::body::BodyForm;
@@ -21,15 +24,20 @@ use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 
-use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+use super::{
+    Recordable, Submission, Uploaded, commit, content_length, deleting, idempotency_key, recordable,
+};
 
 /// One wrapped record.
-#[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest", params(("content-length" = u64, Header)), request_body = Object,
-    responses((status = 201, description = "Stored", body = Object), (status = 411), (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(post, path = "/ingest/v1/record", tag = "ingest",
+    params(Checked<NoParams>, ("idempotency-key" = Option<String>, Header)), request_body = WrappedRecord,
+    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
+        (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type}"]
 pub async fn wrapped_record(
     State(app): State<Shared>,
     reader: Reader,
+    _query: Checked<NoParams>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -39,12 +47,17 @@ pub async fn wrapped_record(
 }
 
 /// Several wrapped records: a JSON array, or a line for each.
-#[utoipa::path(post, path = "/ingest/v1/record/batch", tag = "ingest", params(("content-length" = u64, Header)), request_body = Object,
-    responses((status = 201, description = "Stored", body = Object), (status = 411), (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(post, path = "/ingest/v1/record/batch", tag = "ingest",
+    params(Checked<NoParams>, ("idempotency-key" = Option<String>, Header)),
+    request_body(description = "An array of wrapped records, or a line for each",
+        content((Vec<WrappedRecord> = "application/json"), (String = "application/x-jsonl"))),
+    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
+        (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type} with JSON lines"]
 pub async fn wrapped_batch(
     State(app): State<Shared>,
     reader: Reader,
+    _query: Checked<NoParams>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -123,9 +136,9 @@ async fn put(
         .first()
         .map(|record| record.data_type.as_str())
         .unwrap_or_default();
-    let compiled = recordable(app, person, name).await?;
+    let Recordable { compiled, context } = recordable(app, person, name).await?;
     let data_type = std::sync::Arc::clone(compiled.data_type());
-    let mut decoder = RecordDecoder::new(compiled, decode_context(app)).map_err(ApiError::internal)?;
+    let mut decoder = RecordDecoder::new(compiled, context).map_err(ApiError::internal)?;
     for record in records {
         if let Err(found) = decoder.push(record.place, &record.json_for(&data_type)) {
             faults.extend(found);
@@ -155,8 +168,7 @@ async fn delete(
     records: &[LegacyRecord],
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<PartitionChanges>, ApiError> {
-    let compiled = recordable(app, person, TOMBSTONE_TYPE).await?;
-    let context = decode_context(app);
+    let Recordable { compiled, context } = recordable(app, person, TOMBSTONE_TYPE).await?;
     let mut tombstones = Vec::new();
     for record in records {
         match decode_tombstone(

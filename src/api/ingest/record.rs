@@ -17,7 +17,9 @@ use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::upload::{IdempotencyKey, Work};
 
-use super::{Submission, commit, content_length, decode_context, deleting, idempotency_key, recordable};
+use super::{
+    Recordable, Submission, Uploaded, commit, content_length, deleting, idempotency_key, recordable,
+};
 
 /// Which version of the type is meant.
 #[derive(Debug)]
@@ -35,10 +37,11 @@ impl FromParams for RecordQuery {
 
 /// Records of one type. Answered after they are durable.
 #[utoipa::path(post, path = "/ingest/v1/record/{data_type}", tag = "ingest",
-    params(("data_type" = String, Path), ("api_version" = Option<String>, Query), ("content-length" = u64, Header),
-        ("idempotency-key" = Option<String>, Header)),
-    request_body(description = "One record, or JSON lines", content((Object = "application/json"), (String = "application/x-jsonl"))),
-    responses((status = 201, description = "Stored", body = Object), (status = 404), (status = 411), (status = 413), (status = 415), (status = 422)))]
+    params(("data_type" = String, Path), Checked<RecordQuery>, ("idempotency-key" = Option<String>, Header)),
+    request_body(description = "One record, as the schema of its type has it, or a line for each",
+        content((Object = "application/json"), (String = "application/x-jsonl"))),
+    responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
+        (status = 411), (status = 413), (status = 415), (status = 422)))]
 pub async fn record(
     State(app): State<Shared>,
     reader: Reader,
@@ -49,7 +52,7 @@ pub async fn record(
 ) -> Result<Response, ApiError> {
     content_length(&app, &headers)?;
     let person = reader.person();
-    let compiled = recordable(&app, person, &data_type).await?;
+    let Recordable { compiled, context } = recordable(&app, person, &data_type).await?;
     if let Some(version) = &query.api_version {
         let known = serde_json::to_value(compiled.data_type().api_version).map_err(ApiError::internal)?;
         if known != *version {
@@ -62,7 +65,7 @@ pub async fn record(
     let key = idempotency_key(&headers)?;
     let mut fingerprint = Sha256::new_with_prefix(data_type.as_bytes());
 
-    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, decode_context(&app))?;
+    let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, context)?;
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let fed = match chunk {

@@ -8,6 +8,7 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use crate::api::extract::PREFER;
 use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID};
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
@@ -54,6 +55,7 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             IF_MATCH,
             IF_NONE_MATCH,
             IDEMPOTENCY_KEY,
+            PREFER,
             X_REQUEST_ID,
         ])
         .expose_headers([

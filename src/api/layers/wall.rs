@@ -1,14 +1,18 @@
 //! The wall: behind it, every request has a reader. Nothing else about a request is looked at before its
 //! token is.
+//!
+//! A token that names a session is good for as long as the session is open, which the catalogue is asked each
+//! time: whoever was refused anywhere is refused everywhere. While it cannot be asked, nobody is let in.
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::app::Shared;
+use crate::api::app::{App, Shared};
 use crate::api::problem::ApiError;
-use crate::auth::tokens::Refusal;
+use crate::auth::tokens::{Reader, Refusal};
+use crate::people::sessions::SessionError;
 
 /// What a client is told to wait while the identity provider does not answer.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
@@ -26,14 +30,28 @@ pub async fn wall(State(app): State<Shared>, mut request: Request, next: Next) -
         }
     };
     match verdict {
-        Ok(reader) => {
-            request.extensions_mut().insert(reader);
-            next.run(request).await
-        }
+        Ok(reader) => match session_is_open(&app, &reader).await {
+            Ok(true) => {
+                request.extensions_mut().insert(reader);
+                next.run(request).await
+            }
+            Ok(false) => {
+                tracing::info!(reason = "its session is not open", "token refused");
+                ApiError::unauthorized().into_response()
+            }
+            Err(error) => ApiError::from(error).into_response(),
+        },
         Err(Refusal::Unavailable(reason)) => ApiError::unavailable(reason, RETRY_AFTER).into_response(),
         Err(refusal) => {
             tracing::info!(reason = %refusal, "token refused");
             ApiError::unauthorized().into_response()
         }
+    }
+}
+
+async fn session_is_open(app: &App, reader: &Reader) -> Result<bool, SessionError> {
+    match reader.session() {
+        Some(session) => app.sessions.accepts(reader.person(), session).await,
+        None => Ok(true),
     }
 }

@@ -1,5 +1,8 @@
+use std::str::FromStr;
+
 use super::*;
 use crate::model::faults::LocPart;
+use crate::model::time::{Instant, TimeRange};
 
 fn names(params: Params<'_>) -> Vec<(String, &'static str)> {
     let name = |fault: &Fault| match fault.loc.as_slice() {
@@ -114,8 +117,16 @@ fn numbers_and_ids_are_checked() {
 
 #[test]
 fn choices_name_what_there_is() {
-    #[derive(Debug, PartialEq)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
     struct Asc;
+    impl Choice for Asc {
+        fn all() -> Vec<Self> {
+            vec![Self]
+        }
+        fn name(self) -> &'static str {
+            "asc"
+        }
+    }
     impl FromStr for Asc {
         type Err = &'static str;
         fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -145,5 +156,105 @@ fn choices_name_what_there_is() {
 fn what_was_never_asked_for_is_ignored_once_and_harmlessly() {
     let mut params = Params::parse("known=1&colour=red&colour=blue&b%0D%0Aad=1");
     params.text("known");
-    assert_eq!(params.ignored(), ["b%0D%0Aad", "colour"]);
+    let ignored: Vec<String> = params.ignored().iter().map(ToString::to_string).collect();
+    assert_eq!(ignored, ["b%0D%0Aad", "colour"]);
+}
+
+#[test]
+fn what_is_ignored_comes_with_the_nearest_name() {
+    let mut params = Params::parse("windowsize=1&STARTTIME=x&timezone=y&colour=red");
+    let _asked = (params.open_range(), params.text("window_size"), params.zone("tz"));
+    let ignored: Vec<String> = params.ignored().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        ignored,
+        [
+            "STARTTIME;nearest=start_time",
+            "colour",
+            "timezone;nearest=time_zone",
+            "windowsize;nearest=window_size"
+        ]
+    );
+}
+
+#[test]
+fn a_parameter_may_be_sent_by_its_other_names() {
+    let mut params = Params::parse("start=2024-01-01&end=2024-01-02&time_zone=Europe%2FBerlin");
+    assert!(params.range().is_some());
+    assert_eq!(params.zone("tz").map(|zone| zone.name()), Some("Europe/Berlin"));
+    assert_eq!(params.ignored(), []);
+    assert_eq!(names(params), []);
+}
+
+#[test]
+fn two_names_of_one_parameter_must_agree() {
+    let zone = |query: &str| {
+        let mut params = Params::parse(query);
+        let zone = params.zone("tz").map(|zone| zone.name());
+        (zone, names(params))
+    };
+    assert_eq!(zone("tz=UTC&time_zone=UTC"), (Some("UTC"), vec![]));
+    assert_eq!(
+        zone("time_zone=Asia%2FTokyo&tz=UTC"),
+        (Some("UTC"), vec![("tz".to_owned(), "value_error")])
+    );
+}
+
+#[test]
+fn a_fault_is_told_by_the_name_that_was_sent() {
+    let mut params = Params::parse("start=never&end_time=2024-01-02&time_zone=Mars");
+    let _faulty = (params.range(), params.zone("tz"));
+    assert_eq!(
+        names(params),
+        [
+            ("start".to_owned(), "datetime_parsing"),
+            ("time_zone".to_owned(), "enum")
+        ]
+    );
+}
+
+#[test]
+fn what_a_reader_asks_for_is_what_is_described() {
+    struct Query;
+    impl FromParams for Query {
+        fn from_params(params: &mut Params<'_>) -> Option<Self> {
+            let (range, zone) = (params.range(), params.zone("tz"));
+            let (look_back, _derive) = (params.integer_or("look_back", 60), params.flag_or("derive", true));
+            let _stages = params.bracketed("stages", Form::ANY_WHOLE, Need::Optional);
+            range?;
+            zone?;
+            look_back?;
+            Some(Self)
+        }
+    }
+    let shown: Vec<serde_json::Value> = described::<Query>()
+        .iter()
+        .map(|asked| serde_json::to_value(asked.parameter()).unwrap())
+        .collect();
+    let part = |member: &str| -> Vec<&serde_json::Value> { shown.iter().map(|one| &one[member]).collect() };
+    assert_eq!(
+        part("name"),
+        [
+            "start_time",
+            "end_time",
+            "tz",
+            "look_back",
+            "derive",
+            "stages",
+            "strict"
+        ]
+    );
+    assert_eq!(part("required"), [true, true, false, false, false, false, false]);
+    assert_eq!(
+        shown[0]["schema"],
+        serde_json::json!({"type": "string", "format": "date-time"})
+    );
+    assert_eq!(shown[2]["schema"]["default"], "UTC");
+    assert_eq!(shown[2]["x-aliases"], serde_json::json!(["time_zone"]));
+    assert_eq!(
+        shown[3]["schema"],
+        serde_json::json!({"type": "integer", "format": "int64", "default": 60})
+    );
+    assert_eq!(shown[4]["schema"]["default"], true);
+    assert_eq!(shown[5]["schema"]["items"]["type"], "integer");
+    assert_eq!(shown[5]["example"], serde_json::json!([4]));
 }

@@ -7,6 +7,7 @@ use axum::response::Response;
 use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::body::Document;
+use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
@@ -14,8 +15,8 @@ use crate::auth::tokens::Reader;
 use crate::people::preferences::{Preferences, PreferencesError};
 
 /// What the caller prefers. A preference that was never set, or was cleared, is left out.
-#[utoipa::path(get, path = "/user/v1alpha1/preferences", tag = "people",
-    responses((status = 200, description = "Preferences", body = Object)))]
+#[utoipa::path(get, path = "/user/v1alpha1/preferences", tag = "people", params(Checked<NoParams>),
+    responses((status = 200, description = "Preferences", body = PreferencesDocument), (status = 422)))]
 pub async fn preferences(
     State(app): State<Shared>,
     reader: Reader,
@@ -27,8 +28,10 @@ pub async fn preferences(
 }
 
 /// Changes the preferences that are sent, clears those sent as null, and leaves the others alone.
-#[utoipa::path(post, path = "/user/v1alpha1/preferences", tag = "people", request_body = Object,
-    responses((status = 200, description = "The preferences as they are then", body = Object), (status = 409), (status = 413), (status = 415), (status = 422)))]
+#[utoipa::path(post, path = "/user/v1alpha1/preferences", tag = "people", params(Checked<NoParams>),
+    request_body = PreferencesDocument,
+    responses((status = 200, description = "The preferences as they are then", body = PreferencesDocument),
+        (status = 409), (status = 413), (status = 415), (status = 422)))]
 pub async fn change_preferences(
     State(app): State<Shared>,
     reader: Reader,

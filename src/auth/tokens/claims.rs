@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::auth::settings::IdentitySettings;
+use crate::auth::mint::SESSION_CLAIM;
+use crate::auth::settings::{IdentitySettings, Provider};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -46,6 +47,7 @@ pub(super) fn reader(
         person,
         name,
         expires,
+        session: session(claims, settings)?,
     })
 }
 
@@ -60,6 +62,18 @@ fn person(claims: &Map<String, Value>, user_claim: &str) -> Result<PersonId, Ref
         .and_then(|text| Uuid::parse_str(text).ok())
         .map(PersonId)
         .ok_or(Refusal::NoPerson)
+}
+
+/// The session of a token that was made here. Outside providers have sessions of their own, of which nothing is
+/// known here.
+fn session(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<Option<Uuid>, Refusal> {
+    match (&settings.provider, claims.get(SESSION_CLAIM)) {
+        (Provider::Outside(_), _) | (Provider::Embedded, None) => Ok(None),
+        (Provider::Embedded, Some(claim)) => {
+            let id = claim.as_str().and_then(|text| Uuid::parse_str(text).ok());
+            id.map(Some).ok_or(Refusal::Malformed)
+        }
+    }
 }
 
 /// A claim in seconds since 1970, which may have a fraction.

@@ -99,7 +99,7 @@ async fn a_minted_token_is_accepted_until_it_expires() {
         name: Some("Ada".to_owned()),
         lifetime: Duration::from_mins(1),
     };
-    let token = mint(&case.key, &settings(), &order, Uuid::nil(), at(NOW)).unwrap();
+    let token = mint(&case.key, &settings(), &order, None, at(NOW)).unwrap();
     let reader = case.bearer(&token).await.unwrap();
     assert_eq!((reader.person(), reader.name()), (PERSON, Some("Ada")));
     case.clock.set(at(NOW + 60 + 29));

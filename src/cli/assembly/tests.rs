@@ -155,13 +155,14 @@ impl Service {
             name: None,
             lifetime: Duration::from_hours(1),
         };
-        let token = mint(&key, &settings.identity, &order, Uuid::nil(), NOW).unwrap();
+        let token = mint(&key, &settings.identity, &order, None, NOW).unwrap();
         let foundations = Foundations {
             catalog: Catalog::open(&settings.database_url, clock.clone())
                 .await
                 .unwrap(),
             objects: ObjectStorage::open(&settings.objects).unwrap(),
             verifier: Verifier::embedded(&key, settings.identity.clone(), clock.clone()),
+            minter: None,
             readiness: Box::new(Part { ready }),
             clock,
         };

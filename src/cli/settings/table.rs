@@ -181,6 +181,13 @@ pub const SETTINGS: &[Entry] = &[
         "Least time between two requests for the key set",
     ),
     entry(
+        "session_limit",
+        "session-limit",
+        "ALMANAC_SESSION_LIMIT",
+        "1000",
+        "API sessions that one person may have",
+    ),
+    entry(
         "cors_origins",
         "cors-origins",
         "ALMANAC_CORS_ORIGINS",
@@ -361,6 +368,27 @@ pub const SETTINGS: &[Entry] = &[
         "ALMANAC_COLLECT_ANYWAY",
         "false",
         "Whether objects that nothing names are deleted even if they are more than half of the store",
+    ),
+    entry(
+        "limit_annotations",
+        "limit-annotations",
+        "ALMANAC_LIMIT_ANNOTATIONS",
+        "10000",
+        "Annotations that one person may keep, deleted ones included",
+    ),
+    entry(
+        "limit_tags",
+        "limit-tags",
+        "ALMANAC_LIMIT_TAGS",
+        "10000",
+        "Tags that one person may have",
+    ),
+    entry(
+        "limit_reflections",
+        "limit-reflections",
+        "ALMANAC_LIMIT_REFLECTIONS",
+        "1000",
+        "Reflections that one person may keep, deleted ones included",
     ),
     entry(
         "log",

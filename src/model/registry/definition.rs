@@ -12,6 +12,7 @@ use std::fmt;
 use arrow::datatypes::Field;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::MetricKind;
 use super::layout::column;
@@ -32,7 +33,7 @@ const RESERVED: [&str; 8] = [
 pub(super) const OF_METRICS: [&str; 2] = ["value", "unit"];
 
 /// What a person's own type is built upon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub enum Base {
     Event,
     Metric,
@@ -65,7 +66,7 @@ impl fmt::Display for Base {
 }
 
 /// A fixed scale of whole steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Scale {
     pub min: i64,
     pub max: i64,

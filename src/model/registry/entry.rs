@@ -1,12 +1,74 @@
 //! How a data type shows itself in the catalogues.
 
-use serde_json::{Value, json};
+use std::collections::HashMap;
 
-use super::{ApiVersion, DataType, MetricKind, RecordClass};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::definition::Scale;
+use super::{ApiVersion, DataType, MetricKind, RecordClass, TypeId};
 use crate::model::ids::PersonId;
 
 /// The category of what another person shares.
 const SHARED: &str = "shared_type";
+
+/// A data type in the catalogue.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CatalogEntry {
+    #[schema(value_type = String, example = "HeartRate")]
+    id: TypeId,
+    name: String,
+    description: String,
+    class: RecordClass,
+    api_version: ApiVersion,
+    categories: Vec<String>,
+    /// The column that holds what the type is about.
+    column_name: String,
+    deprecated: bool,
+    /// Whose type it is: yours, or that of the person who shares it.
+    #[schema(value_type = Uuid)]
+    svc_userid: PersonId,
+    #[schema(required)]
+    icon: Option<String>,
+    #[schema(required)]
+    metric_kind: Option<MetricKind>,
+    queryable: bool,
+    recordable: bool,
+    #[schema(value_type = RecordSpec)]
+    record_spec: Value,
+    #[schema(required)]
+    unit: Option<String>,
+}
+
+/// What a record of a type is. Only a metric has more than `type` and `schema`.
+#[derive(Debug, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "a specification is kept as JSON; this is how it is documented"
+)]
+pub struct RecordSpec {
+    r#type: RecordClass,
+    /// JSON Schema, draft 2020-12.
+    #[schema(value_type = Option<Object>)]
+    schema: Option<Value>,
+    aggregation: Option<MetricKind>,
+    unit: Option<String>,
+    scale: Option<Scale>,
+    /// What the values are called.
+    value_map: Option<HashMap<String, String>>,
+}
+
+/// A data type in the plain list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListEntry {
+    #[schema(value_type = String, example = "HeartRate")]
+    name: TypeId,
+    description: String,
+    #[schema(required)]
+    class: Option<RecordClass>,
+    category: Vec<String>,
+}
 
 impl DataType {
     /// The entry of the v1 catalogue, as `person` sees it among what is theirs.
@@ -32,26 +94,26 @@ impl DataType {
     }
 
     fn show(&self, person: PersonId, is_shared: bool, record_spec: &Value) -> Value {
-        let mut categories: Vec<&str> = self.categories.iter().map(String::as_str).collect();
+        let mut categories = self.categories.clone();
         if is_shared {
-            categories.push(SHARED);
+            categories.push(SHARED.to_owned());
         }
-        json!({
-            "id": self.id,
-            "name": self.name,
-            "description": self.description,
-            "class": self.class,
-            "api_version": self.api_version,
-            "categories": categories,
-            "column_name": self.column_name(),
-            "deprecated": self.deprecated,
-            "svc_userid": person,
-            "icon": self.icon,
-            "metric_kind": self.metric.as_ref().and_then(|metric| metric.kind),
-            "queryable": self.queryable,
-            "recordable": self.recordable && !is_shared,
-            "record_spec": record_spec,
-            "unit": self.metric.as_ref().and_then(|metric| metric.unit.as_deref()),
+        json!(CatalogEntry {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            class: self.class,
+            api_version: self.api_version,
+            categories,
+            column_name: self.column_name(),
+            deprecated: self.deprecated,
+            svc_userid: person,
+            icon: self.icon.clone(),
+            metric_kind: self.metric.as_ref().and_then(|metric| metric.kind),
+            queryable: self.queryable,
+            recordable: self.recordable && !is_shared,
+            record_spec: record_spec.clone(),
+            unit: self.metric.as_ref().and_then(|metric| metric.unit.clone()),
         })
     }
 
@@ -75,7 +137,12 @@ impl DataType {
     /// The entry of the v1alpha1 list of data types.
     #[must_use]
     pub fn list_entry(&self) -> Value {
-        json!({"name": self.id, "description": self.description, "class": self.class, "category": self.categories})
+        json!(ListEntry {
+            name: self.id.clone(),
+            description: self.description.clone(),
+            class: Some(self.class),
+            category: self.categories.clone(),
+        })
     }
 
     /// The column that holds what the type is about.

@@ -4,7 +4,8 @@
 //! annotations what a property is to the product: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`,
 //! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
 //! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
-//! several choices decides the column, and a list of objects is a list of structs).
+//! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
+//! true and false).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,6 +73,9 @@ pub(super) fn column(name: &str, property: &Value) -> Field {
 
 fn column_at(name: &str, property: &Value, depth: usize) -> Field {
     let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
+    if flag("x-yes-no") {
+        return Field::new(name, ArrowType::Boolean, true);
+    }
     let structs = flag("x-structs");
     let Some(kind) = kind_of(property).or_else(|| object_choice(property).filter(|_| structs)) else {
         return json_text(name);

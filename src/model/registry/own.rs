@@ -23,7 +23,7 @@ const MERGED: [&str; 8] = [
     "examples",
 ];
 /// Annotations by which built-in schemas speak to the product; a person's do not.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "x-role",
     "x-aliases",
     "x-hidden",
@@ -31,6 +31,7 @@ const OURS: [&str; 7] = [
     "x-dictionary",
     "x-structs",
     "x-longitude",
+    "x-yes-no",
 ];
 /// Scales with more steps than this are bounded, but their steps are not checked.
 const MOST_LISTED_STEPS: i64 = 1000;

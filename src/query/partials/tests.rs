@@ -97,10 +97,7 @@ impl Bench {
             finder: Finder::new(files.clone(), 1 << 20),
             files,
             person: PersonId(Uuid::now_v7()),
-            source: Source {
-                data_type: Arc::clone(metric),
-                partition: metric.id.clone(),
-            },
+            source: Source::of(Arc::clone(metric)),
             _directory: directory,
         }
     }

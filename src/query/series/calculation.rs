@@ -80,6 +80,10 @@ fn names() -> String {
 }
 
 impl Calculation {
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMED.into_iter().map(|(_, calculation)| calculation)
+    }
+
     /// The name by which it is asked for.
     #[must_use]
     pub fn name(self) -> &'static str {

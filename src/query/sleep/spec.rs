@@ -81,6 +81,19 @@ pub enum Mode {
     Split,
 }
 
+impl Mode {
+    pub const ALL: [Self; 3] = [Self::Start, Self::End, Self::Split];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::End => "end",
+            Self::Split => "split",
+        }
+    }
+}
+
 /// What is computed over the cycles of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
@@ -91,6 +104,18 @@ pub enum Function {
 }
 
 impl Function {
+    pub const ALL: [Self; 4] = [Self::Sum, Self::Avg, Self::Min, Self::Max];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+
     #[must_use]
     pub const fn column(self) -> &'static str {
         match self {
@@ -115,16 +140,12 @@ impl FromStr for Mode {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "start" => Ok(Self::Start),
-            "end" => Ok(Self::End),
-            "split" => Ok(Self::Split),
-            other => Err(UnknownName {
-                kind: "mode",
-                name: other.to_owned(),
-                allowed: "start, end, split",
-            }),
-        }
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
+        found.ok_or_else(|| UnknownName {
+            kind: "mode",
+            name: name.to_owned(),
+            allowed: "start, end, split",
+        })
     }
 }
 
@@ -132,16 +153,11 @@ impl FromStr for Function {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "sum" => Ok(Self::Sum),
-            "avg" => Ok(Self::Avg),
-            "min" => Ok(Self::Min),
-            "max" => Ok(Self::Max),
-            other => Err(UnknownName {
-                kind: "function",
-                name: other.to_owned(),
-                allowed: "sum, avg, min, max",
-            }),
-        }
+        let found = Self::ALL.into_iter().find(|function| function.name() == name);
+        found.ok_or_else(|| UnknownName {
+            kind: "function",
+            name: name.to_owned(),
+            allowed: "sum, avg, min, max",
+        })
     }
 }

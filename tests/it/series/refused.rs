@@ -192,10 +192,13 @@ async fn everything_else_that_is_wrong_is_named_at_once() {
     let inverted = series(&person, "HeartRate", &at("11:00"), &at("10:00")).with("output", "csv");
     assert_eq!(inverted.await.faults(), ["query.end_time"]);
     let reply = day(&person, "HeartRate")
-        .with("sample_rate", "5")
+        .with("sampel_rate", "5")
         .await
         .must_be(200);
-    assert_eq!(reply.header("x-ignored-parameters"), Some("sample_rate"));
+    assert_eq!(
+        reply.header("x-ignored-parameters"),
+        Some("sampel_rate;nearest=sample_rate")
+    );
 }
 
 #[tokio::test]

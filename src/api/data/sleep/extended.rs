@@ -8,9 +8,10 @@ use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
 use crate::api::data::records::sources_of;
 use crate::api::data::series::{each_once, named_metrics, stages};
+use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Choice as _, Form, FromParams, Need, Params};
 use crate::auth::grants::{Readable, Warden};
 use crate::auth::tokens::Reader;
 use crate::model::grid::Grid;
@@ -18,14 +19,13 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{MetricKind, MetricTraits, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
-use crate::output::OutputMethod;
 use crate::people::preferences::Preferences;
 use crate::query::filter::Condition;
 use crate::query::records::Source;
 use crate::query::series::{Calculation, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::sleep::Reach;
 
-use super::query::{CyclesQuery, items};
+use super::query::CyclesQuery;
 use super::{Asked, around};
 
 /// Bins of the metrics around a cycle.
@@ -33,6 +33,8 @@ const BIN: i64 = 60_000_000;
 /// Windows may reach a month beyond their cycles on either side. Beyond that, neighbours hold the same
 /// samples over and over; a series says it once.
 const LONGEST_REACH: f64 = 30.0 * 86_400.0;
+
+const CALCULATIONS: &str = "metric_calculations";
 
 /// Which cycles, and which metrics with them.
 #[derive(Debug)]
@@ -45,12 +47,13 @@ pub struct ExtendedQuery {
 
 impl FromParams for ExtendedQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let metrics = items(params, "metrics").unwrap_or_default();
+        let metrics = params.bracketed("metrics", Form::Text, Need::Optional);
+        let names = params.bracketed(CALCULATIONS, Form::Word(Calculation::words()), Need::Optional);
         let mut calculations = Vec::new();
-        for name in items(params, "metric_calculations").unwrap_or_default() {
+        for name in names.unwrap_or_default() {
             match name.parse() {
                 Ok(calculation) => calculations.push(calculation),
-                Err(error) => params.fault("metric_calculations", "enum", format!("{error}")),
+                Err(error) => params.fault(CALCULATIONS, "enum", format!("{error}")),
             }
         }
         let reach = Reach {
@@ -61,7 +64,7 @@ impl FromParams for ExtendedQuery {
         };
         Some(Self {
             cycles: CyclesQuery::from_params(params)?,
-            metrics,
+            metrics: metrics.unwrap_or_default(),
             calculations: each_once(calculations),
             reach,
         })
@@ -69,8 +72,10 @@ impl FromParams for ExtendedQuery {
 }
 
 /// Seconds of the query as microseconds; none when they are not given.
-fn seconds(params: &mut Params<'_>, name: &str) -> i64 {
-    let seconds = params.number(name).unwrap_or_default();
+fn seconds(params: &mut Params<'_>, name: &'static str) -> i64 {
+    let seconds = params
+        .number_or(name, (0.0, LONGEST_REACH), 0.0)
+        .unwrap_or_default();
     if !(0.0..=LONGEST_REACH).contains(&seconds) {
         params.fault(
             name,
@@ -84,15 +89,8 @@ fn seconds(params: &mut Params<'_>, name: &str) -> i64 {
 
 /// Sleep cycles, each with the series of some metrics around it, in bins of a minute.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_cycles_extended", tag = "sleep",
-    params(("svc_userid" = String, Path), ("start_time" = String, Query), ("end_time" = String, Query), ("output" = OutputMethod, Query),
-        ("cycle_gap" = Option<String>, Query, description = "Time without sleep that parts two cycles, ISO 8601 or short: PT2H, 90m"),
-        ("stages" = Option<Vec<i64>>, Query, description = "Stages to show; all when absent"),
-        ("gap_stages" = Option<Vec<i64>>, Query, description = "Stages that count as time without sleep"),
-        ("clip_to_range" = Option<bool>, Query),
-        ("metrics" = Option<Vec<String>>, Query, description = "Metrics to attach, a column for each"),
-        ("metric_calculations" = Option<Vec<String>>, Query, description = "Statistics of each bin"),
-        ("metric_seconds_before" = Option<f64>, Query), ("metric_seconds_after" = Option<f64>, Query)),
-    responses((status = 200, description = "Cycles"), (status = 403), (status = 422)))]
+    params(("svc_userid" = Uuid, Path), Checked<ExtendedQuery>),
+    responses(Rows, (status = 403), (status = 422)))]
 pub async fn sleep_cycles_extended(
     State(app): State<Shared>,
     reader: Reader,
@@ -234,7 +232,7 @@ fn refuse_calculations(
     match refused.filter(|_| traits.kind == Some(MetricKind::Cumulative)) {
         None => Ok(()),
         Some(refused) => Err(invalid(
-            ["query", "metric_calculations"],
+            ["query", CALCULATIONS],
             format!("{refused} is not supported on cumulative metrics such as {metric}; count is"),
         )),
     }

@@ -1,6 +1,6 @@
 //! What a question about sleep says, once its text is read.
 
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Choice as _, Form, FromParams, Literal, Need, Params};
 use crate::model::duration::{Truncation, parse_length};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
@@ -8,7 +8,7 @@ use crate::output::OutputMethod;
 use crate::query::sleep::spec::{Function, Mode};
 
 /// Two hours part one sleep from the next.
-const USUAL_GAP: i64 = 2 * 3_600_000_000;
+const USUAL_GAP: &str = "PT2H";
 
 /// Which cycles, and in which form.
 #[derive(Debug)]
@@ -24,41 +24,19 @@ pub struct CyclesQuery {
 impl FromParams for CyclesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, output) = (params.range(), params.required_choice("output"));
-        let gap = params.text("cycle_gap").map(|text| parse_length(&text));
-        let gap = gap.unwrap_or(Ok(USUAL_GAP)).map_err(|error| {
-            params.fault("cycle_gap", "value_error", error.to_string());
-        });
+        let gap = params.parsed_or("cycle_gap", USUAL_GAP, parse_length);
         let stages = stage_list(params, "stages", Emptiness::Refused);
         let gap_stages = stage_list(params, "gap_stages", Emptiness::Allowed).unwrap_or_default();
-        let clip = params.flag("clip_to_range").unwrap_or(true);
+        let clip = params.flag_or("clip_to_range", true);
         Some(Self {
             range: range?,
             output: output?,
-            gap: gap.ok()?,
+            gap: gap?,
             stages,
             gap_stages,
-            clip,
+            clip: clip?,
         })
     }
-}
-
-/// Items of a list that is repeated, or has commas, or is written like a list of JSON; `None` when it was not
-/// sent.
-pub fn items(params: &mut Params<'_>, name: &str) -> Option<Vec<String>> {
-    let sent = params.repeated(name);
-    if sent.is_empty() {
-        return None;
-    }
-    let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
-    let list = sent.iter().flat_map(|value| {
-        let value = value.trim();
-        let inside = value
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-            .unwrap_or(value);
-        inside.split(',').map(bare)
-    });
-    Some(list.filter(|item| !item.is_empty()).collect())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,8 +45,8 @@ enum Emptiness {
     Refused,
 }
 
-fn stage_list(params: &mut Params<'_>, name: &str, emptiness: Emptiness) -> Option<Vec<i64>> {
-    let items = items(params, name)?;
+fn stage_list(params: &mut Params<'_>, name: &'static str, emptiness: Emptiness) -> Option<Vec<i64>> {
+    let items = params.bracketed(name, Form::ANY_WHOLE, Need::Optional)?;
     if items.is_empty() && emptiness == Emptiness::Refused {
         params.fault(
             name,
@@ -100,12 +78,12 @@ pub struct StagesQuery {
 
 impl FromParams for StagesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let merge_overlapping = params.flag("merge_overlapping").unwrap_or(true);
-        let merge_contiguous = params.flag("merge_contiguous").unwrap_or(true);
+        let merge_overlapping = params.flag_or("merge_overlapping", true);
+        let merge_contiguous = params.flag_or("merge_contiguous", true);
         Some(Self {
             cycles: CyclesQuery::from_params(params)?,
-            merge_overlapping,
-            merge_contiguous,
+            merge_overlapping: merge_overlapping?,
+            merge_contiguous: merge_contiguous?,
         })
     }
 }
@@ -122,18 +100,15 @@ pub struct AggregateQuery {
 
 impl FromParams for AggregateQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let mode = params.choice("mode").unwrap_or_default();
-        let period = params.text("period").map(|text| Truncation::parse(&text));
-        let period = period.unwrap_or(Ok(Truncation::DAYS)).map_err(|error| {
-            params.fault("period", "value_error", error.to_string());
-        });
+        let mode = params.choice_or("mode", Mode::End);
+        let period = params.parsed_or("period", "1d", Truncation::parse);
         let functions = functions(params);
         let zone = params.zone("tz");
         let cycles = CyclesQuery::from_params(params);
         Some(Self {
             cycles: cycles?,
-            mode,
-            period: period.ok()?,
+            mode: mode?,
+            period: period?,
             functions,
             zone: zone?,
         })
@@ -142,7 +117,8 @@ impl FromParams for AggregateQuery {
 
 fn functions(params: &mut Params<'_>) -> Vec<Function> {
     const NAME: &str = "agg_functions";
-    let Some(names) = items(params, NAME) else {
+    let need = Need::Or(Literal::Text(Function::Sum.name()));
+    let Some(names) = params.bracketed(NAME, Form::Word(Function::words()), need) else {
         return vec![Function::Sum];
     };
     if names.is_empty() {

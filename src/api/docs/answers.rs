@@ -1,0 +1,78 @@
+//! Answers whose form the caller chooses, described once for all routes that give them.
+
+use std::collections::BTreeMap;
+
+use utoipa::IntoResponses;
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
+};
+use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
+
+use crate::output::{OutputMethod, RowFormat};
+
+const OK: &str = "200";
+
+/// Rows in any of the forms that `output` names.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows;
+
+/// Rows in one of the forms that `format` names.
+#[derive(Clone, Copy, Debug)]
+pub struct Records;
+
+impl IntoResponses for Rows {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        answer("Rows, in the form that `output` names", &OutputMethod::ALL)
+    }
+}
+
+impl IntoResponses for Records {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let methods = RowFormat::ALL.map(RowFormat::method);
+        answer("Rows, in the form that `format` names", &methods)
+    }
+}
+
+fn answer(description: &str, methods: &[OutputMethod]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_type: BTreeMap<&str, Vec<Schema>> = BTreeMap::new();
+    for method in methods {
+        by_type
+            .entry(method.media_type())
+            .or_default()
+            .extend(schema(*method));
+    }
+    let mut response = ResponseBuilder::new().description(description);
+    for (media_type, mut schemas) in by_type {
+        let schema = match (schemas.pop(), schemas.is_empty()) {
+            (Some(last), false) => {
+                let earlier = schemas.into_iter().fold(OneOfBuilder::new(), OneOfBuilder::item);
+                Some(Schema::from(earlier.item(last)))
+            }
+            (only, _) => only,
+        };
+        response = response.content(media_type, Content::new(schema));
+    }
+    BTreeMap::from([(OK.to_owned(), response.build().into())])
+}
+
+/// What a body of the form looks like. The two forms of CSV look alike.
+fn schema(method: OutputMethod) -> Option<Schema> {
+    let anything = || AdditionalProperties::FreeForm(true);
+    let row = ObjectBuilder::new()
+        .description(Some("Column names to values"))
+        .additional_properties(Some(anything()));
+    let schema = match method {
+        OutputMethod::Quotecsv => return None,
+        OutputMethod::Jstable => ArrayBuilder::new().items(row).into(),
+        OutputMethod::Jscolumns => ObjectBuilder::new()
+            .description(Some("Column names to the values of all rows"))
+            .additional_properties(Some(RefOr::T(ArrayBuilder::new().into())))
+            .into(),
+        OutputMethod::Ndjson | OutputMethod::Csv => ObjectBuilder::new().schema_type(Type::String).into(),
+        OutputMethod::Arrow | OutputMethod::Arrowraw | OutputMethod::Parquet => ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)))
+            .into(),
+    };
+    Some(schema)
+}

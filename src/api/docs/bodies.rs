@@ -1,0 +1,121 @@
+//! Bodies that are read member by member, so that one answer can name all of their faults, as the
+//! documentation shows them. What a body must be is decided where it is read; tests hold the two together.
+
+#![expect(dead_code, reason = "these say how JSON looks and are never made")]
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::model::registry::{MetricKind, RecordClass, Scale};
+
+/// A type to define. What it leaves out is empty.
+#[derive(Debug, ToSchema)]
+pub struct NewDataType {
+    #[schema(example = "Cups of tea")]
+    name: String,
+    description: Option<String>,
+    icon: Option<String>,
+    deprecated: Option<bool>,
+    #[schema(nullable = false)]
+    record_spec: Option<DefinedSpec>,
+}
+
+/// What changes of a type. What is left out stays as it is.
+#[derive(Debug, ToSchema)]
+pub struct DataTypeChange {
+    #[schema(nullable = false)]
+    name: Option<String>,
+    description: Option<String>,
+    icon: Option<String>,
+    /// True archives, false restores.
+    deprecated: Option<bool>,
+    #[schema(nullable = false)]
+    record_spec: Option<DefinedSpec>,
+}
+
+/// The records of a type of one's own. The last four are for metrics only.
+#[derive(Debug, ToSchema)]
+pub struct DefinedSpec {
+    /// The base, if it is named here too.
+    r#type: Option<RecordClass>,
+    /// JSON Schema of the members of its own, as an object or as the text of one.
+    #[schema(value_type = Option<Object>)]
+    schema: Option<Value>,
+    unit: Option<String>,
+    aggregation: Option<MetricKind>,
+    scale: Option<Scale>,
+    /// What the values are called.
+    value_map: Option<HashMap<String, String>>,
+}
+
+/// What a person prefers. What is left out was never set; null clears it.
+#[derive(Debug, ToSchema)]
+pub struct PreferencesDocument {
+    calendar_events_data_track_filter_map: Option<HashMap<String, Vec<String>>>,
+    calendars: Option<Vec<String>>,
+    location_resolution: Option<HashMap<String, i64>>,
+    periods_of_day: Option<PeriodsOfDay>,
+    pinned_metrics_count_map: Option<HashMap<String, i64>>,
+    selected_calendar_vendor_ids: Option<Vec<String>>,
+    selected_metrics: Option<Vec<String>>,
+    selected_metrics_map: Option<HashMap<String, Vec<String>>>,
+    /// The sources of a metric, best first.
+    source_order: Option<HashMap<String, Vec<Uuid>>>,
+    #[schema(example = "Europe/Berlin")]
+    timezone: Option<String>,
+}
+
+/// When the periods of a day begin, as HH:MM:SS.
+#[derive(Debug, ToSchema)]
+pub struct PeriodsOfDay {
+    #[schema(nullable = false, example = "06:00:00")]
+    morning: Option<String>,
+    #[schema(nullable = false, example = "12:00:00")]
+    afternoon: Option<String>,
+    #[schema(nullable = false, example = "18:00:00")]
+    evening: Option<String>,
+    #[schema(nullable = false, example = "23:00:00")]
+    end_of_day: Option<String>,
+}
+
+/// A record in its older, wrapped form.
+#[derive(Debug, ToSchema)]
+pub struct WrappedRecord {
+    /// The record itself, as the text of its JSON.
+    #[schema(example = "{\"value\": 61}")]
+    data: String,
+    specversion: Option<i64>,
+    metadata: WrappedMetadata,
+}
+
+/// What a wrapper says of its record.
+#[derive(Debug, ToSchema)]
+pub struct WrappedMetadata {
+    #[schema(example = "HeartRate")]
+    data_type: String,
+    content_type: Option<String>,
+    id: Option<Uuid>,
+    /// A moment, or a span.
+    recorded_at: Option<RecordedAt>,
+    #[schema(nullable = false)]
+    source: Option<Vec<String>>,
+    #[schema(nullable = false)]
+    tags: Option<Vec<String>>,
+}
+
+/// When something was recorded.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum RecordedAt {
+    Moment(String),
+    Span {
+        #[schema(format = DateTime)]
+        start_time: String,
+        #[schema(format = DateTime)]
+        end_time: String,
+    },
+}

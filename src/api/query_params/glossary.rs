@@ -1,0 +1,137 @@
+//! What the parameters of the interface mean. A parameter that means the same has the same name on every
+//! route, so each name is explained once; what shape it has, and what it is where it is not sent, the routes
+//! say where they read it.
+
+use serde_json::{Value, json};
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::path::{Parameter, ParameterBuilder};
+
+mod entries;
+
+use entries::ENTRIES;
+
+/// One name of the interface: a parameter in a query, a path or a header.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub name: &'static str,
+    /// Other names by which it may be sent.
+    aliases: &'static [&'static str],
+    description: &'static str,
+    /// What it means that it is left out, where nothing stands in for it.
+    absent: &'static str,
+    example: Example,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Example {
+    Text(&'static str),
+    Flag(bool),
+    Whole(i64),
+    Number(f64),
+}
+
+/// What is said about `name`.
+#[must_use]
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    let place = ENTRIES.binary_search_by_key(&name, |entry| entry.name).ok()?;
+    ENTRIES.get(place)
+}
+
+/// The other names by which `name` may be sent.
+#[must_use]
+pub fn aliases(name: &str) -> &'static [&'static str] {
+    entry(name).map_or(&[], |entry| entry.aliases)
+}
+
+impl Entry {
+    /// `parameter`, with what is said about its name. `many`: it may be repeated. `optional`: it may be left
+    /// out, and has no default.
+    #[must_use]
+    pub fn explained(&self, parameter: Parameter, many: bool, optional: bool) -> Parameter {
+        let mut description = self.description.to_owned();
+        if optional && !self.absent.is_empty() {
+            description.push_str(". Left out: ");
+            description.push_str(self.absent);
+        }
+        let mut extensions = None;
+        if !self.aliases.is_empty() {
+            description.push_str(". May also be sent as ");
+            description.push_str(&self.aliases.join(", "));
+            extensions = Some(Extensions::from_iter([("x-aliases", json!(self.aliases))]));
+        }
+        let example = match self.example {
+            Example::Text(text) => json!(text),
+            Example::Flag(flag) => json!(flag),
+            Example::Whole(number) => json!(number),
+            Example::Number(number) => json!(number),
+        };
+        let example = if many {
+            Value::Array(vec![example])
+        } else {
+            example
+        };
+        ParameterBuilder::from(parameter)
+            .description(Some(description))
+            .example(Some(example))
+            .extensions(extensions)
+            .build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use utoipa::openapi::RefOr;
+
+    use super::*;
+    use crate::api::docs::common::{complete, operations};
+    use crate::api::routes::interface_routes;
+
+    #[test]
+    fn every_name_of_the_interface_has_an_entry_and_every_entry_is_a_name_of_the_interface() {
+        let (_, mut document) = interface_routes().split_for_parts();
+        complete(&mut document);
+        let mut names = BTreeSet::new();
+        for operation in operations(&mut document) {
+            for parameter in operation.parameters.iter().flatten() {
+                let RefOr::T(parameter) = parameter else {
+                    panic!("a parameter by reference")
+                };
+                names.insert(parameter.name.clone());
+            }
+        }
+        let entries: BTreeSet<String> = ENTRIES.iter().map(|entry| entry.name.to_owned()).collect();
+        assert_eq!(
+            names, entries,
+            "the names that routes use, and those that the glossary explains"
+        );
+    }
+
+    #[test]
+    fn entries_stand_in_order_and_once() {
+        for pair in ENTRIES.windows(2) {
+            assert!(
+                pair[0].name < pair[1].name,
+                "{} before {}",
+                pair[0].name,
+                pair[1].name
+            );
+        }
+    }
+
+    #[test]
+    fn sentences_have_neither_a_capital_within_nor_a_stop_at_their_end() {
+        for entry in ENTRIES {
+            assert!(
+                entry.description.starts_with(char::is_uppercase),
+                "{}",
+                entry.name
+            );
+            assert!(!entry.absent.starts_with(char::is_uppercase), "{}", entry.name);
+            for text in [entry.description, entry.absent] {
+                assert!(!text.ends_with('.'), "{}: {text}", entry.name);
+            }
+        }
+    }
+}

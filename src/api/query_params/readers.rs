@@ -1,0 +1,343 @@
+//! The ways in which a parameter can be read. Each keeps what it asked for and notes what is wrong.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+use crate::model::ids::PersonId;
+use crate::model::time::{Instant, TimeRange, parse_instant_in_query};
+use crate::model::zone::Zone;
+
+use super::Params;
+use super::asked::{Asked, Form, Literal, Need};
+use super::choices::Choice;
+
+const START: &str = "start_time";
+const END: &str = "end_time";
+const UTC: &str = "UTC";
+
+impl Params<'_> {
+    /// The text of a parameter whose value has this form; the last one where it was repeated. For those that
+    /// read it in a way of their own.
+    pub fn one(&mut self, name: &'static str, form: Form, need: Need) -> Option<String> {
+        let asked = Asked {
+            name,
+            form,
+            many: false,
+            need,
+        };
+        self.ask(asked).pop()
+    }
+
+    /// The same of a parameter that may be repeated, each value as it is.
+    pub fn several(&mut self, name: &'static str, form: Form, need: Need) -> Vec<String> {
+        let asked = Asked {
+            name,
+            form,
+            many: true,
+            need,
+        };
+        self.ask(asked)
+    }
+
+    fn required_one(&mut self, name: &'static str, form: Form) -> Option<String> {
+        let text = self.one(name, form, Need::Required);
+        if text.is_none() {
+            self.fault(name, "missing", "this parameter is required");
+        }
+        text
+    }
+
+    pub fn text(&mut self, name: &'static str) -> Option<String> {
+        self.one(name, Form::Text, Need::Optional)
+    }
+
+    pub fn required_text(&mut self, name: &'static str) -> Option<String> {
+        self.required_one(name, Form::Text)
+    }
+
+    /// What `parse` makes of the text, which is `otherwise` where none was sent.
+    pub fn parsed_or<T, E: Display>(
+        &mut self,
+        name: &'static str,
+        otherwise: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let text = self.one(name, Form::Text, Need::Or(Literal::Text(otherwise)));
+        parse(text.as_deref().unwrap_or(otherwise))
+            .map_err(|error| self.fault(name, "value_error", error.to_string()))
+            .ok()
+    }
+
+    /// All values of a repeated parameter, each as it is.
+    pub fn repeated(&mut self, name: &'static str) -> Vec<String> {
+        self.several(name, Form::Text, Need::Optional)
+    }
+
+    /// All values of a list, given by repetition or with commas between them.
+    pub fn list(&mut self, name: &'static str) -> Vec<String> {
+        items(&self.repeated(name))
+    }
+
+    /// The same, where an item may have commas itself: each value whole, and what stands between its commas.
+    pub fn list_and_whole(&mut self, name: &'static str) -> Vec<String> {
+        let mut all = Vec::new();
+        for value in self.repeated(name) {
+            let parts = std::iter::once(value.as_str())
+                .chain(value.split(',').filter(|part| part.len() < value.len()));
+            all.extend(
+                parts
+                    .map(str::trim)
+                    .filter(|item| !item.is_empty())
+                    .map(str::to_owned),
+            );
+        }
+        all
+    }
+
+    /// A list with at least one item. `hint` says what to send.
+    pub fn required_list(&mut self, name: &'static str, hint: &str) -> Option<Vec<String>> {
+        let list = items(&self.several(name, Form::Text, Need::Required));
+        if list.is_empty() {
+            self.fault(name, "missing", hint);
+            return None;
+        }
+        Some(list)
+    }
+
+    /// Items of a list that is repeated, or has commas, or is written like a list of JSON; `None` where it
+    /// was not sent.
+    pub fn bracketed(&mut self, name: &'static str, form: Form, need: Need) -> Option<Vec<String>> {
+        let sent = self.several(name, form, need);
+        if sent.is_empty() {
+            return None;
+        }
+        let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
+        let list = sent.iter().flat_map(|value| {
+            let value = value.trim();
+            let inside = value
+                .strip_prefix('[')
+                .and_then(|rest| rest.strip_suffix(']'))
+                .unwrap_or(value);
+            inside.split(',').map(bare)
+        });
+        Some(list.filter(|item| !item.is_empty()).collect())
+    }
+
+    pub fn instant(&mut self, name: &'static str) -> Option<Instant> {
+        let text = self.one(name, Form::Instant, Need::Optional)?;
+        self.moment(name, &text)
+    }
+
+    pub fn required_instant(&mut self, name: &'static str) -> Option<Instant> {
+        let text = self.required_one(name, Form::Instant)?;
+        self.moment(name, &text)
+    }
+
+    fn moment(&mut self, name: &'static str, text: &str) -> Option<Instant> {
+        parse_instant_in_query(text)
+            .map_err(|error| self.fault(name, "datetime_parsing", error.to_string()))
+            .ok()
+    }
+
+    /// `start_time` and `end_time`, both required.
+    pub fn range(&mut self) -> Option<TimeRange> {
+        let (start, end) = (self.required_instant(START), self.required_instant(END));
+        self.not_inverted(start?, end?)
+    }
+
+    /// `start_time` and `end_time`, either of which may be open. `Some` unless one of them is wrong.
+    pub fn open_range(&mut self) -> Option<TimeRange> {
+        let before = self.faults.len();
+        let (start, end) = (self.instant(START), self.instant(END));
+        if self.faults.len() > before {
+            return None;
+        }
+        self.not_inverted(start.unwrap_or(Instant::MIN), end.unwrap_or(Instant::MAX))
+    }
+
+    fn not_inverted(&mut self, start: Instant, end: Instant) -> Option<TimeRange> {
+        let range = TimeRange::new(start, end);
+        if range.is_none() {
+            self.fault(
+                END,
+                "value_error",
+                "the range is inverted: end_time must not be before start_time",
+            );
+        }
+        range
+    }
+
+    /// `true`, `false`, `True`, `False`, `1` or `0`.
+    pub fn flag(&mut self, name: &'static str) -> Option<bool> {
+        let text = self.one(name, Form::Flag, Need::Optional)?;
+        self.truth(name, &text)
+    }
+
+    pub fn flag_or(&mut self, name: &'static str, otherwise: bool) -> Option<bool> {
+        match self.one(name, Form::Flag, Need::Or(Literal::Flag(otherwise))) {
+            Some(text) => self.truth(name, &text),
+            None => Some(otherwise),
+        }
+    }
+
+    fn truth(&mut self, name: &'static str, text: &str) -> Option<bool> {
+        match text {
+            "true" | "True" | "1" => Some(true),
+            "false" | "False" | "0" => Some(false),
+            other => {
+                self.fault(
+                    name,
+                    "bool_parsing",
+                    format!("{other:?} is neither true nor false"),
+                );
+                None
+            }
+        }
+    }
+
+    pub fn integer(&mut self, name: &'static str) -> Option<i64> {
+        let text = self.one(name, Form::ANY_WHOLE, Need::Optional)?;
+        self.parsed(name, &text, "int_parsing", "a whole number")
+    }
+
+    pub fn integer_or(&mut self, name: &'static str, otherwise: i64) -> Option<i64> {
+        match self.one(name, Form::ANY_WHOLE, Need::Or(Literal::Whole(otherwise))) {
+            Some(text) => self.parsed(name, &text, "int_parsing", "a whole number"),
+            None => Some(otherwise),
+        }
+    }
+
+    /// A finite number.
+    pub fn number(&mut self, name: &'static str) -> Option<f64> {
+        self.number_from(name, f64::NEG_INFINITY)
+    }
+
+    /// A finite number. Whether it is at least `least` is the caller's to see.
+    pub fn number_from(&mut self, name: &'static str, least: f64) -> Option<f64> {
+        let text = self.one(name, Form::Number(least, f64::INFINITY), Need::Optional)?;
+        self.finite(name, &text)
+    }
+
+    /// A finite number. Whether it is in the range is the caller's to see.
+    pub fn number_or(
+        &mut self,
+        name: &'static str,
+        (least, most): (f64, f64),
+        otherwise: f64,
+    ) -> Option<f64> {
+        let need = Need::Or(Literal::Number(otherwise));
+        match self.one(name, Form::Number(least, most), need) {
+            Some(text) => self.finite(name, &text),
+            None => Some(otherwise),
+        }
+    }
+
+    fn finite(&mut self, name: &'static str, text: &str) -> Option<f64> {
+        let number: f64 = self.parsed(name, text, "float_parsing", "a number")?;
+        if !number.is_finite() {
+            self.fault(name, "finite_number", "expected a finite number");
+            return None;
+        }
+        Some(number)
+    }
+
+    pub fn uuid(&mut self, name: &'static str) -> Option<Uuid> {
+        let text = self.one(name, Form::Uuid, Need::Optional)?;
+        self.parsed(name, &text, "uuid_parsing", "a uuid")
+    }
+
+    /// Several uuids. `Some` unless one of them is none.
+    pub fn uuids(&mut self, name: &'static str) -> Option<Vec<Uuid>> {
+        let texts = items(&self.several(name, Form::Uuid, Need::Optional));
+        let read: Vec<Option<Uuid>> = texts
+            .iter()
+            .map(|text| self.parsed(name, text, "uuid_parsing", "a uuid"))
+            .collect();
+        read.into_iter().collect()
+    }
+
+    /// A time zone; UTC where none is named. The person's own is never assumed: the same question has the
+    /// same answer for everybody.
+    pub fn zone(&mut self, name: &'static str) -> Option<Zone> {
+        let Some(text) = self.one(name, Form::Text, Need::Or(Literal::Text(UTC))) else {
+            return Some(Zone::UTC);
+        };
+        Zone::parse_in_query(&text)
+            .map_err(|error| self.fault(name, "enum", error.to_string()))
+            .ok()
+    }
+
+    /// `svc_userid`: whose data is asked for, where it is not the reader's own.
+    pub fn owner(&mut self) -> Option<PersonId> {
+        self.uuid("svc_userid").map(PersonId)
+    }
+
+    pub fn choice<T: Choice>(&mut self, name: &'static str) -> Option<T> {
+        let text = self.one(name, Form::Word(T::words()), Need::Optional)?;
+        self.chosen(name, &text)
+    }
+
+    pub fn choice_or<T: Choice>(&mut self, name: &'static str, otherwise: T) -> Option<T> {
+        let need = Need::Or(Literal::Text(otherwise.name()));
+        match self.one(name, Form::Word(T::words()), need) {
+            Some(text) => self.chosen(name, &text),
+            None => Some(otherwise),
+        }
+    }
+
+    pub fn required_choice<T: Choice>(&mut self, name: &'static str) -> Option<T> {
+        let text = self.required_one(name, Form::Word(T::words()))?;
+        self.chosen(name, &text)
+    }
+
+    /// Several names of `T`. `Some` unless one of them is unknown.
+    pub fn choices<T: Choice>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        let names = items(&self.several(name, Form::Word(T::words()), Need::Optional));
+        self.each_chosen(name, &names)
+    }
+
+    /// At least one name of `T`. `hint` says what to send.
+    pub fn required_choices<T: Choice>(&mut self, name: &'static str, hint: &str) -> Option<Vec<T>> {
+        let names = items(&self.several(name, Form::Word(T::words()), Need::Required));
+        if names.is_empty() {
+            self.fault(name, "missing", hint);
+            return None;
+        }
+        self.each_chosen(name, &names)
+    }
+
+    fn each_chosen<T: Choice>(&mut self, name: &'static str, names: &[String]) -> Option<Vec<T>> {
+        let chosen: Vec<Option<T>> = names.iter().map(|text| self.chosen(name, text)).collect();
+        chosen.into_iter().collect()
+    }
+
+    fn chosen<T: Choice>(&mut self, name: &'static str, text: &str) -> Option<T> {
+        text.parse()
+            .map_err(|error: T::Err| self.fault(name, "enum", error.to_string()))
+            .ok()
+    }
+
+    fn parsed<T: FromStr>(
+        &mut self,
+        name: &'static str,
+        text: &str,
+        kind: &'static str,
+        expected: &str,
+    ) -> Option<T> {
+        text.parse()
+            .map_err(|_| self.fault(name, kind, format!("{text:?} is not {expected}")))
+            .ok()
+    }
+}
+
+/// What stands between the commas of each value.
+fn items(values: &[String]) -> Vec<String> {
+    let parts = values.iter().flat_map(|value| value.split(','));
+    parts
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,228 @@
+//! What people decided to keep note of: `/user/v1alpha1/annotation`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+
+use crate::api::answer::listing;
+use crate::api::app::{App, Shared};
+use crate::api::body::Document;
+use crate::api::extract::{Checked, Path};
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::grants::{ReadableTypes, Refused};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::time::{Instant, TimeRange};
+use crate::people::annotations::measurement::MeasurementConfiguration;
+use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, schema};
+
+use super::id_in_path;
+
+/// Which annotations of whom.
+#[derive(Debug)]
+pub struct ListQuery {
+    owner: Option<PersonId>,
+    annotation_type: Option<AnnotationType>,
+}
+
+impl FromParams for ListQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            owner: params.owner(),
+            annotation_type: params.choice("annotation_type"),
+        })
+    }
+}
+
+/// Whose annotation a path names.
+#[derive(Debug)]
+pub struct OwnerQuery {
+    owner: Option<PersonId>,
+}
+
+impl FromParams for OwnerQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            owner: params.owner(),
+        })
+    }
+}
+
+/// What the caller of a creation would like to have back.
+#[derive(Debug)]
+pub struct CreateQuery;
+
+impl FromParams for CreateQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        // Whatever it says, the answer is the whole annotation.
+        params.text("response_class");
+        Some(Self)
+    }
+}
+
+/// A person's annotations, oldest first. Deleted ones are left out.
+#[utoipa::path(get, path = "/user/v1alpha1/annotation", operation_id = "list_annotations",
+    tag = "annotations",
+    params(Checked<ListQuery>),
+    responses((status = 200, description = "Annotations", body = Vec<AnnotationRow>), (status = 403),
+        (status = 422)))]
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<ListQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let permit = readable(&app, &reader, query.owner).await?;
+    let mut annotations = app.annotations.all(permit.owner()).await?;
+    annotations.retain(|annotation| {
+        let kind = annotation.root.annotation_type();
+        annotation.is_live()
+            && query.annotation_type.is_none_or(|asked| asked == kind)
+            && is_visible(&permit, annotation)
+    });
+    listing(&headers, &annotations)
+}
+
+/// Makes an annotation.
+#[utoipa::path(post, path = "/user/v1alpha1/annotation", operation_id = "create_annotation",
+    tag = "annotations",
+    params(Checked<CreateQuery>),
+    request_body = AnnotationRoot,
+    responses((status = 201, description = "The new annotation", body = AnnotationRow), (status = 413),
+        (status = 415), (status = 422)))]
+pub async fn create(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<CreateQuery>,
+    Document(body): Document,
+) -> Result<(StatusCode, Json<AnnotationRow>), ApiError> {
+    let annotation = app.annotations.create(reader.person(), &body).await?;
+    Ok((StatusCode::CREATED, Json(annotation)))
+}
+
+/// One annotation, deleted or not.
+#[utoipa::path(get, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "get_annotation",
+    tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    responses((status = 200, description = "The annotation", body = AnnotationRow), (status = 403),
+        (status = 404), (status = 422)))]
+pub async fn one(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(annotation_id): Path<String>,
+    Checked(query): Checked<OwnerQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let permit = readable(&app, &reader, query.owner).await?;
+    let id = id_in_path("annotation", &annotation_id)?;
+    let annotation = app.annotations.one(permit.owner(), id).await?;
+    if is_visible(&permit, &annotation) {
+        listing(&headers, &annotation)
+    } else {
+        Err(Refused.into())
+    }
+}
+
+/// Puts what is sent in the place of an annotation.
+#[utoipa::path(put, path = "/user/v1alpha1/annotation/{annotation_id}", operation_id = "replace_annotation",
+    tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    request_body = AnnotationRoot,
+    responses((status = 200, description = "The annotation as it is then", body = AnnotationRow),
+        (status = 403), (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
+pub async fn replace(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(annotation_id): Path<String>,
+    Checked(query): Checked<OwnerQuery>,
+    Document(body): Document,
+) -> Result<Json<AnnotationRow>, ApiError> {
+    let person = only_ones_own(&reader, &query)?;
+    let id = id_in_path("annotation", &annotation_id)?;
+    Ok(Json(app.annotations.replace(person, id, &body).await?))
+}
+
+/// Deletes an annotation. It leaves the catalogue, can still be read by its id, and can be had back.
+#[utoipa::path(delete, path = "/user/v1alpha1/annotation/{annotation_id}",
+    operation_id = "delete_annotation", tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    responses((status = 200, description = "The deleted annotation", body = AnnotationRow), (status = 403),
+        (status = 404), (status = 409), (status = 422)))]
+pub async fn delete(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(annotation_id): Path<String>,
+    Checked(query): Checked<OwnerQuery>,
+) -> Result<Json<AnnotationRow>, ApiError> {
+    let person = only_ones_own(&reader, &query)?;
+    let id = id_in_path("annotation", &annotation_id)?;
+    Ok(Json(app.annotations.delete(person, id).await?))
+}
+
+/// Makes a deleted annotation an active one.
+#[utoipa::path(post, path = "/user/v1alpha1/annotation/{annotation_id}/cancel_deletion",
+    operation_id = "cancel_annotation_deletion", tag = "annotations",
+    params(("annotation_id" = Uuid, Path), Checked<OwnerQuery>),
+    responses((status = 200, description = "The active annotation", body = AnnotationRow), (status = 403),
+        (status = 404), (status = 409), (status = 422)))]
+pub async fn cancel_deletion(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(annotation_id): Path<String>,
+    Checked(query): Checked<OwnerQuery>,
+) -> Result<Json<AnnotationRow>, ApiError> {
+    let person = only_ones_own(&reader, &query)?;
+    let id = id_in_path("annotation", &annotation_id)?;
+    Ok(Json(app.annotations.cancel_deletion(person, id).await?))
+}
+
+/// What an annotation is, as it is sent.
+#[utoipa::path(get, path = "/user/v1alpha1/schema/annotation", operation_id = "annotation_schema",
+    tag = "annotations",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object)))]
+pub async fn annotation_schema(
+    _reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let schema = schema::of::<AnnotationRoot>().map_err(ApiError::internal)?;
+    listing(&headers, &schema)
+}
+
+/// What a measurement configuration is.
+#[utoipa::path(get, path = "/user/v1alpha1/schema/measurement", operation_id = "measurement_schema",
+    tag = "annotations",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object)))]
+pub async fn measurement_schema(
+    _reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let schema = schema::of::<MeasurementConfiguration>().map_err(ApiError::internal)?;
+    listing(&headers, &schema)
+}
+
+/// What of the owner's annotations the reader may see.
+async fn readable(app: &App, reader: &Reader, owner: Option<PersonId>) -> Result<ReadableTypes, ApiError> {
+    let owner = owner.unwrap_or_else(|| reader.person());
+    let always =
+        TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("time is inverted"))?;
+    Ok(app.grants.readable_types(reader, owner, always).await?)
+}
+
+/// An annotation is seen where its records are.
+fn is_visible(permit: &ReadableTypes, annotation: &AnnotationRow) -> bool {
+    permit.windows_of(&annotation.type_id()).is_some()
+}
+
+/// Nobody changes what is another person's, shared or not.
+fn only_ones_own(reader: &Reader, query: &OwnerQuery) -> Result<PersonId, ApiError> {
+    match query.owner {
+        Some(owner) if owner != reader.person() => Err(Refused.into()),
+        _ => Ok(reader.person()),
+    }
+}

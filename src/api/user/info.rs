@@ -1,0 +1,148 @@
+//! Who the caller is to this service: `/user/v1alpha1/info`.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+use crate::people::preferences::Preferences;
+
+/// Whoever runs the service themselves pays nobody for it, and for as long as they like.
+const FOREVER: Instant = Instant::from_micros(Instant::MAX.micros() - 999_999);
+
+/// Makes support tokens of one service's ids of people. They name a person to somebody who helps, open nothing,
+/// and do not tell the id.
+const SUPPORT: Uuid = Uuid::from_u128(0x8d0c_4a6e_52b1_4f1f_9a57_6d1e_2f0b_7c35);
+
+/// A client may say what it runs on, which changes nothing here.
+#[derive(Debug)]
+pub struct InfoQuery;
+
+impl FromParams for InfoQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let _same_for_all = params.text("platform");
+        Some(Self)
+    }
+}
+
+/// The caller, as the service knows them.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UserInfo {
+    pub userid: Uuid,
+    /// When the person was first heard of.
+    #[schema(format = DateTime)]
+    pub created: String,
+    /// Always `active`.
+    pub status: &'static str,
+    /// Always `free`.
+    pub tier: &'static str,
+    /// What to tell somebody who helps. It opens nothing.
+    pub support_token: String,
+    #[schema(value_type = Object)]
+    pub preferences: Map<String, Value>,
+    pub service_status: ServiceStatus,
+    pub limits: Limits,
+}
+
+/// On which terms the service is used.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ServiceStatus {
+    #[schema(format = DateTime)]
+    pub active_until: String,
+    #[schema(format = DateTime)]
+    pub grace_period_ends: String,
+    pub is_active: bool,
+    pub manage_url: Option<String>,
+    pub service_type: ServiceType,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceType {
+    SubscribedStore,
+    SubscribedProcessor,
+    FreeService,
+    Staff,
+    None,
+}
+
+/// How much the person may have, and has.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Limits {
+    /// Open API sessions.
+    pub sessions: Limit,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct Limit {
+    pub limit: u64,
+    pub used: u64,
+}
+
+/// Who the caller is, what they prefer, and how much they may have.
+#[utoipa::path(get, path = "/user/v1alpha1/info", tag = "people",
+    params(Checked<InfoQuery>),
+    responses((status = 200, description = "The caller", body = UserInfo)))]
+pub async fn info(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<InfoQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let person = reader.person();
+    // A person of an outside provider may be asking for the first time, and is known from then on.
+    app.catalog.ensure_person(person, reader.name()).await?;
+    let known = app.catalog.person(person).await?;
+    let known = known.ok_or_else(|| ApiError::internal("a person who was just made is not there"))?;
+    let sessions = app.sessions.open_of(person).await?;
+    let info = UserInfo {
+        userid: person.0,
+        created: known.created_at.to_rfc3339(),
+        status: "active",
+        tier: "free",
+        support_token: support_token(person),
+        preferences: Preferences::of(&app.catalog, person).await?.members().clone(),
+        service_status: ServiceStatus {
+            active_until: FOREVER.to_rfc3339(),
+            grace_period_ends: FOREVER.to_rfc3339(),
+            is_active: true,
+            manage_url: None,
+            service_type: ServiceType::FreeService,
+        },
+        limits: Limits {
+            sessions: Limit {
+                limit: app.sessions.limit(),
+                used: sessions.len() as u64,
+            },
+        },
+    };
+    listing(&headers, &info)
+}
+
+fn support_token(person: PersonId) -> String {
+    Uuid::new_v5(&SUPPORT, person.as_bytes()).simple().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_support_token_is_the_persons_own_and_always_the_same() {
+        let tokens = [1_u128, 2, 1].map(|id| support_token(PersonId(Uuid::from_u128(id))));
+        assert_eq!(tokens[0], tokens[2]);
+        assert_ne!(tokens[0], tokens[1]);
+        assert_eq!(FOREVER.to_rfc3339(), "9999-12-31T23:59:59Z");
+    }
+}

@@ -1,0 +1,99 @@
+//! The caller's reflections: `/user/v1alpha1/reflection`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::body::Sent;
+use crate::api::extract::{Checked, Path};
+use crate::api::problem::ApiError;
+use crate::api::query_params::NoParams;
+use crate::auth::tokens::Reader;
+use crate::people::reflections::{Reflection, ReflectionContent};
+
+use super::id_in_path;
+
+/// The caller's reflections, oldest first. Deleted ones are left out.
+#[utoipa::path(get, path = "/user/v1alpha1/reflection", operation_id = "list_reflections", tag = "people",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "Reflections", body = Vec<Reflection>)))]
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let mut reflections = app.reflections.all(reader.person()).await?;
+    reflections.retain(|reflection| reflection.deleted_at.is_none());
+    listing(&headers, &reflections)
+}
+
+/// Makes a reflection.
+#[utoipa::path(post, path = "/user/v1alpha1/reflection", operation_id = "create_reflection", tag = "people",
+    params(Checked<NoParams>),
+    request_body = ReflectionContent,
+    responses((status = 201, description = "The new reflection", body = Reflection), (status = 413),
+        (status = 415), (status = 422)))]
+pub async fn create(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    Sent(content): Sent<ReflectionContent>,
+) -> Result<(StatusCode, Json<Reflection>), ApiError> {
+    let reflection = app.reflections.create(reader.person(), &content).await?;
+    Ok((StatusCode::CREATED, Json(reflection)))
+}
+
+/// One of the caller's reflections, deleted or not.
+#[utoipa::path(get, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "get_reflection",
+    tag = "people",
+    params(("reflection_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The reflection", body = Reflection), (status = 404)))]
+pub async fn one(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(reflection_id): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let id = id_in_path("reflection", &reflection_id)?;
+    listing(&headers, &app.reflections.one(reader.person(), id).await?)
+}
+
+/// Puts what is sent in the place of what a reflection says.
+#[utoipa::path(put, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "replace_reflection",
+    tag = "people",
+    params(("reflection_id" = Uuid, Path), Checked<NoParams>),
+    request_body = ReflectionContent,
+    responses((status = 200, description = "The reflection as it is then", body = Reflection),
+        (status = 404), (status = 409), (status = 413), (status = 415), (status = 422)))]
+pub async fn replace(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(reflection_id): Path<String>,
+    _query: Checked<NoParams>,
+    Sent(content): Sent<ReflectionContent>,
+) -> Result<Json<Reflection>, ApiError> {
+    let id = id_in_path("reflection", &reflection_id)?;
+    let reflection = app.reflections.replace(reader.person(), id, &content).await?;
+    Ok(Json(reflection))
+}
+
+/// Deletes a reflection. It can still be read by its id.
+#[utoipa::path(delete, path = "/user/v1alpha1/reflection/{reflection_id}",
+    operation_id = "delete_reflection", tag = "people",
+    params(("reflection_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The deleted reflection", body = Reflection), (status = 404),
+        (status = 409)))]
+pub async fn delete(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(reflection_id): Path<String>,
+    _query: Checked<NoParams>,
+) -> Result<Json<Reflection>, ApiError> {
+    let id = id_in_path("reflection", &reflection_id)?;
+    Ok(Json(app.reflections.delete(reader.person(), id).await?))
+}

@@ -1,0 +1,215 @@
+//! What stands behind the caller's tokens: `/user/v1alpha1/session`.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::body::Sent;
+use crate::api::extract::{Checked, Path};
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::NoParams;
+use crate::auth::mint::TokenOrder;
+use crate::auth::tokens::Reader;
+use crate::model::time::Instant;
+use crate::people::sessions::{Session, SessionError};
+
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+const USUAL_DAYS: u64 = 365;
+const MOST_DAYS: u64 = 36_500;
+
+/// A session to be opened.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    /// What the token is for, such as the name of a device or a program.
+    #[schema(max_length = 200, min_length = 1)]
+    pub name: String,
+    /// How long the token is accepted; 365 where nothing is said.
+    #[schema(minimum = 1, maximum = 36_500)]
+    pub days: Option<u64>,
+}
+
+/// What may be changed of a session.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionName {
+    #[schema(max_length = 200, min_length = 1)]
+    pub name: String,
+}
+
+/// A session of the caller.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApiSession {
+    pub id: Uuid,
+    pub svc_userid: Uuid,
+    pub name: String,
+    /// Always null: a session may do all that its person may.
+    pub policy_id: Option<Uuid>,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When its token stops being accepted by itself.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+    /// When it was revoked.
+    #[schema(format = DateTime)]
+    pub deleted_at: Option<String>,
+    /// Whether the token of this very request belongs to it.
+    pub is_current: bool,
+}
+
+/// A session that was just opened.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenedSession {
+    #[serde(flatten)]
+    pub session: ApiSession,
+    /// Shown this once and kept nowhere.
+    pub token: String,
+}
+
+impl ApiSession {
+    fn of(session: Session, reader: &Reader) -> Self {
+        Self {
+            id: session.id,
+            svc_userid: session.person.0,
+            policy_id: None,
+            created_at: session.created_at.to_rfc3339(),
+            expires_at: session.expires_at.to_rfc3339(),
+            deleted_at: session.revoked_at.map(Instant::to_rfc3339),
+            is_current: reader.session() == Some(session.id),
+            name: session.name,
+        }
+    }
+}
+
+/// The caller's open sessions, oldest first.
+#[utoipa::path(get, path = "/user/v1alpha1/session", tag = "people",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "Open sessions", body = [ApiSession])))]
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let sessions = app.sessions.open_of(reader.person()).await?;
+    let shown = sessions
+        .into_iter()
+        .map(|session| ApiSession::of(session, &reader));
+    listing(&headers, &shown.collect::<Vec<ApiSession>>())
+}
+
+/// Opens a session and makes its token, where tokens are made by this service.
+#[utoipa::path(post, path = "/user/v1alpha1/session", tag = "people",
+    params(Checked<NoParams>),
+    request_body = NewSession,
+    responses((status = 201, description = "The session, with its token", body = OpenedSession),
+        (status = 409), (status = 413), (status = 415), (status = 422), (status = 501)))]
+pub async fn create(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    Sent(body): Sent<NewSession>,
+) -> Result<(StatusCode, Json<OpenedSession>), ApiError> {
+    let minter = app.minter.as_ref().ok_or_else(|| {
+        ApiError::not_available("tokens come from an identity provider; this service makes none")
+    })?;
+    let days = body.days.unwrap_or(USUAL_DAYS);
+    if !(1..=MOST_DAYS).contains(&days) {
+        return Err(invalid(
+            ["body", "days"],
+            format!("expected a whole number from 1 to {MOST_DAYS}"),
+        ));
+    }
+    let order = TokenOrder {
+        person: reader.person(),
+        name: reader.name().map(str::to_owned),
+        lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+    };
+    let session = app
+        .sessions
+        .open(order.person, &body.name, order.lifetime)
+        .await?;
+    let token = minter
+        .token(&order, session.id, session.created_at)
+        .map_err(ApiError::internal)?;
+    let opened = OpenedSession {
+        session: ApiSession::of(session, &reader),
+        token,
+    };
+    Ok((StatusCode::CREATED, Json(opened)))
+}
+
+/// One of the caller's sessions, open or not.
+#[utoipa::path(get, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+    params(("session_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The session", body = ApiSession), (status = 404),
+        (status = 422)))]
+pub async fn one(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(id): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let session = app.sessions.get(reader.person(), session_id(&id)?).await?;
+    listing(&headers, &ApiSession::of(session, &reader))
+}
+
+/// Gives a session another name.
+#[utoipa::path(put, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+    params(("session_id" = Uuid, Path), Checked<NoParams>),
+    request_body = SessionName,
+    responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
+        (status = 409), (status = 413), (status = 415), (status = 422)))]
+pub async fn rename(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(id): Path<String>,
+    _query: Checked<NoParams>,
+    Sent(body): Sent<SessionName>,
+) -> Result<Json<ApiSession>, ApiError> {
+    let id = session_id(&id)?;
+    let session = app.sessions.rename(reader.person(), id, &body.name).await?;
+    Ok(Json(ApiSession::of(session, &reader)))
+}
+
+/// Revokes a session for good: from the next request on, no node accepts its token.
+#[utoipa::path(delete, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+    params(("session_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
+        (status = 409), (status = 422)))]
+pub async fn revoke(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(id): Path<String>,
+    _query: Checked<NoParams>,
+) -> Result<Json<ApiSession>, ApiError> {
+    let session = app.sessions.revoke(reader.person(), session_id(&id)?).await?;
+    Ok(Json(ApiSession::of(session, &reader)))
+}
+
+fn session_id(text: &str) -> Result<Uuid, ApiError> {
+    Uuid::parse_str(text).map_err(|_| invalid(["path", "session_id"], format!("{text:?} is no uuid")))
+}
+
+impl From<SessionError> for ApiError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Unknown(_) => Self::not_found(error.to_string()),
+            SessionError::Revoked(_) | SessionError::LimitReached(_) | SessionError::Overtaken => {
+                Self::conflict(error.to_string())
+            }
+            SessionError::Invalid(faults) => Self::invalid_all(faults),
+            SessionError::Damaged { .. } => Self::damaged(error),
+            SessionError::Catalog(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The caller's tags: `/user/v1alpha1/tag`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::body::Sent;
+use crate::api::extract::{Checked, Path};
+use crate::api::problem::ApiError;
+use crate::api::query_params::NoParams;
+use crate::auth::tokens::Reader;
+use crate::people::tags::{NewTag, Tag};
+
+use super::id_in_path;
+
+/// The caller's tags, oldest first.
+#[utoipa::path(get, path = "/user/v1alpha1/tag", operation_id = "list_tags", tag = "people",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "Tags", body = Vec<Tag>)))]
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    listing(&headers, &app.tags.all(reader.person()).await?)
+}
+
+/// Makes a tag. A name that the caller has already: 409.
+#[utoipa::path(post, path = "/user/v1alpha1/tag", operation_id = "create_tag", tag = "people",
+    params(Checked<NoParams>),
+    request_body = NewTag,
+    responses((status = 201, description = "The new tag", body = Tag), (status = 409), (status = 413),
+        (status = 415), (status = 422)))]
+pub async fn create(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    Sent(wished): Sent<NewTag>,
+) -> Result<(StatusCode, Json<Tag>), ApiError> {
+    let tag = app.tags.create(reader.person(), wished).await?;
+    Ok((StatusCode::CREATED, Json(tag)))
+}
+
+/// One of the caller's tags.
+#[utoipa::path(get, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "get_tag", tag = "people",
+    params(("tag_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The tag", body = Tag), (status = 404)))]
+pub async fn by_id(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(tag_id): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let tag = app
+        .tags
+        .by_id(reader.person(), id_in_path("tag", &tag_id)?)
+        .await?;
+    listing(&headers, &tag)
+}
+
+/// The caller's tag of this name.
+#[utoipa::path(get, path = "/user/v1alpha1/tag/name/{tag_name}", operation_id = "get_tag_by_name",
+    tag = "people",
+    params(("tag_name" = String, Path), Checked<NoParams>),
+    responses((status = 200, description = "The tag", body = Tag), (status = 404), (status = 422)))]
+pub async fn by_name(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(tag_name): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    listing(&headers, &app.tags.by_name(reader.person(), &tag_name).await?)
+}
+
+/// Takes a tag away. Records keep it as they were recorded.
+#[utoipa::path(delete, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "delete_tag", tag = "people",
+    params(("tag_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]
+pub async fn delete(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(tag_id): Path<String>,
+    _query: Checked<NoParams>,
+) -> Result<StatusCode, ApiError> {
+    app.tags
+        .remove(reader.person(), id_in_path("tag", &tag_id)?)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}

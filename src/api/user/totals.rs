@@ -1,0 +1,114 @@
+//! How much the caller has: `/user/v1alpha1/totals`.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::answer::listing;
+use crate::api::app::Shared;
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::NoParams;
+use crate::auth::tokens::Reader;
+use crate::model::sources::product_of;
+use crate::model::time::{Instant, TimeRange};
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+/// A stay whose arrival is unknown begins in year 1, which is no day of anybody's.
+const FIRST_KNOWN: Instant = Instant::from_micros(Instant::MIN.micros() + 366 * MICROS_PER_DAY);
+
+/// What there is of the caller's records, all in all.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserTotals {
+    pub averages: Averages,
+    /// Days of UTC from that on which the first record starts to that on which the last one does, both
+    /// counted. Records of the future are left out, and those whose start is unknown.
+    pub total_days: i64,
+    /// Products that the sources name, such as a model of watch.
+    pub total_devices: i64,
+    pub total_records: i64,
+    pub total_sources: i64,
+}
+
+/// All records over all days, rounded to whole numbers. A month is a twelfth of 365.2425 days.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Averages {
+    pub records_per_day: i64,
+    pub records_per_hour: i64,
+    pub records_per_month: i64,
+    pub records_per_week: i64,
+}
+
+/// How many records there are, from how many sources, over how many days.
+#[utoipa::path(get, path = "/user/v1alpha1/totals", tag = "people",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "Totals and averages", body = UserTotals)))]
+pub async fn totals(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let person = reader.person();
+    let all_time = TimeRange::new(Instant::MIN, Instant::MAX).ok_or_else(|| ApiError::internal("no time"))?;
+    let permit = app.grants.readable_types(&reader, person, all_time).await?;
+    let now = app.clock.now().max(FIRST_KNOWN);
+    let until_now = TimeRange::new(FIRST_KNOWN, now).ok_or_else(|| ApiError::internal("no time"))?;
+    let totals = app.archive.totals(&permit, until_now).await?;
+    let sources = app.catalog.sources_of(person).await?;
+    let devices: BTreeSet<&str> = sources
+        .iter()
+        .filter_map(|source| product_of(&source.key))
+        .collect();
+    let days = totals
+        .starts
+        .map_or(0, |(first, last)| day(last) - day(first) + 1);
+    let answer = UserTotals {
+        averages: Averages::of(totals.records, days),
+        total_days: days,
+        total_devices: devices.len() as i64,
+        total_records: totals.records,
+        total_sources: sources.len() as i64,
+    };
+    listing(&headers, &answer)
+}
+
+const fn day(moment: Instant) -> i64 {
+    moment.micros().div_euclid(MICROS_PER_DAY)
+}
+
+impl Averages {
+    fn of(records: i64, days: i64) -> Self {
+        let per = |length: f64| match days {
+            0 => 0,
+            days => (records as f64 * length / days as f64).round() as i64,
+        };
+        Self {
+            records_per_day: per(1.0),
+            records_per_hour: per(1.0 / 24.0),
+            records_per_month: per(365.2425 / 12.0),
+            records_per_week: per(7.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_are_rounded_and_nothing_where_there_are_no_days() {
+        let averages = Averages {
+            records_per_day: 33,
+            records_per_hour: 1,
+            records_per_month: 1015,
+            records_per_week: 233,
+        };
+        assert_eq!(Averages::of(100, 3), averages);
+        assert_eq!(Averages::of(0, 0).records_per_week, 0);
+    }
+}

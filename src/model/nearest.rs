@@ -1,0 +1,112 @@
+//! The name that somebody probably meant: what differs from theirs by a slip of the finger, or only in how
+//! its words are joined.
+
+/// Longer texts are nobody's slip.
+const LONGEST: usize = 64;
+/// One slip is forgiven for every so many letters.
+const LETTERS_PER_SLIP: usize = 4;
+
+/// The name among `known` that is nearest to `text`, if one is near. The first of equally near ones.
+#[must_use]
+pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = letters(text)?;
+    let near = known.into_iter().filter_map(|name| {
+        let letters = letters(name)?;
+        let slips = slips_between(&wanted, &letters);
+        let forgiven = (wanted.len().max(letters.len()) / LETTERS_PER_SLIP).max(1);
+        (slips <= forgiven && slips < letters.len()).then_some((slips, name))
+    });
+    near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
+}
+
+/// Only the letters and digits, small. `None` where there are none, or far too many.
+fn letters(text: &str) -> Option<Vec<char>> {
+    let letters: Vec<char> = text
+        .chars()
+        .filter(|letter| letter.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .take(LONGEST + 1)
+        .collect();
+    (1..=LONGEST).contains(&letters.len()).then_some(letters)
+}
+
+/// How many letters have to be added, left out, replaced, or exchanged with their neighbour.
+fn slips_between(one: &[char], other: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, letter) in one.iter().enumerate() {
+        let mut next = Vec::with_capacity(last.len());
+        next.push(row + 1);
+        for (column, (against, window)) in other.iter().zip(last.windows(2)).enumerate() {
+            let [replaced, left_out] = window else { continue };
+            let added = next.last().copied().unwrap_or(usize::MAX - 1);
+            let mut slips = (replaced + usize::from(letter != against))
+                .min(left_out + 1)
+                .min(added + 1);
+            let exchanged = row > 0
+                && column > 0
+                && one.get(row - 1) == Some(against)
+                && other.get(column - 1) == Some(letter);
+            if exchanged && let Some(earlier) = before.get(column - 1) {
+                slips = slips.min(earlier + 1);
+            }
+            next.push(slips);
+        }
+        before = std::mem::replace(&mut last, next);
+    }
+    last.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 6] = ["start_time", "window_size", "tz", "metric", "HeartRate", "strict"];
+
+    #[test]
+    fn a_slip_or_another_way_of_joining_words_is_recognised() {
+        for (text, name) in [
+            ("windowsize", "window_size"),
+            ("window-size", "window_size"),
+            ("startTime", "start_time"),
+            ("strat_time", "start_time"),
+            ("metrics", "metric"),
+            ("metirc", "metric"),
+            ("heart_rate", "HeartRate"),
+            ("tx", "tz"),
+        ] {
+            assert_eq!(nearest(text, KNOWN), Some(name), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_far_from_every_name_has_no_nearest() {
+        let long = "metric".repeat(100);
+        for text in ["colour", "limit", "", "_", "ab", "class", &long] {
+            assert_eq!(nearest(text, KNOWN), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn slips_are_counted() {
+        let letters = |text: &str| text.chars().collect::<Vec<char>>();
+        for (one, other, slips) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 1),
+            ("same", "same", 0),
+        ] {
+            assert_eq!(
+                slips_between(&letters(one), &letters(other)),
+                slips,
+                "{one} {other}"
+            );
+            assert_eq!(
+                slips_between(&letters(other), &letters(one)),
+                slips,
+                "{other} {one}"
+            );
+        }
+    }
+}

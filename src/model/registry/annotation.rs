@@ -1,0 +1,66 @@
+//! An annotation that a person made becomes an entry of the catalogue: its base, called and measured as the person
+//! says. Its records are stored as those of the base, so this is never a type to store under.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{DataType, MetricKind, RecordClass, Scale, TypeId, entry};
+use crate::model::ids::PersonId;
+
+const CATEGORIES: [&str; 2] = ["annotations", "user_configured"];
+
+/// What a person says of something that they keep note of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AnnotationTraits {
+    pub name: String,
+    pub description: String,
+    /// Of metrics only, as the following three.
+    pub kind: Option<MetricKind>,
+    pub unit: Option<String>,
+    pub scale: Option<Scale>,
+    /// What the steps of a scale are called.
+    pub value_map: Option<Map<String, Value>>,
+}
+
+impl DataType {
+    /// How this base shows itself as `owner`'s annotation `id`.
+    #[must_use]
+    pub fn as_annotation(&self, owner: PersonId, id: Uuid, traits: AnnotationTraits) -> Self {
+        let mut schema = Value::clone(&self.schema);
+        if let Some(members) = schema.as_object_mut() {
+            members.insert("title".to_owned(), json!(traits.name));
+            members.insert("description".to_owned(), json!(traits.description));
+        }
+        let metric = self.metric.as_ref().map(|metric| super::MetricTraits {
+            unit: traits.unit,
+            kind: traits.kind.or(metric.kind),
+            ..metric.clone()
+        });
+        let record_spec = match (&metric, self.class) {
+            (Some(metric), RecordClass::Metric) => entry::metric_spec(
+                metric.kind,
+                metric.unit.as_deref(),
+                &json!(traits.scale),
+                &json!(traits.value_map),
+                &schema,
+            ),
+            (_, class) => entry::spec(class, &schema),
+        };
+        Self {
+            id: TypeId::of_definition(self.id.as_str(), id),
+            name: traits.name,
+            description: traits.description,
+            categories: CATEGORIES.map(str::to_owned).to_vec(),
+            owner: Some(owner),
+            is_base: false,
+            aliases: Vec::new(),
+            metric,
+            record_spec,
+            schema: Arc::new(schema),
+            layout: Arc::clone(&self.layout),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Annotations: what a person decided to keep note of, how it is measured and how it is shown. Each is a definition;
+//! records name theirs in their sources, as `<prefix>.annotation.<uuid>`.
+//!
+//! A deleted annotation is kept and can be had back. Knows the catalogue; knows nothing of stored rows.
+
+mod catalogued;
+pub mod colour;
+pub mod display;
+pub mod measurement;
+mod read;
+pub mod schema;
+#[cfg(test)]
+mod tests;
+pub mod variants;
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::catalog::documents::{Document, DocumentKind};
+use crate::model::faults::Fault;
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
+
+use super::documents::{DocumentError, Documents, read as stored, written};
+
+pub use variants::{AnnotationRoot, AnnotationType};
+
+const KIND: DocumentKind = DocumentKind::Annotation;
+
+/// An annotation as it is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct AnnotationRow {
+    pub id: Uuid,
+    #[schema(value_type = Uuid)]
+    pub svc_userid: PersonId,
+    /// What its records name in their sources.
+    #[schema(read_only)]
+    pub svc_source_id: String,
+    #[serde(flatten)]
+    pub root: AnnotationRoot,
+    #[serde(serialize_with = "moment")]
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Instant,
+    #[serde(serialize_with = "moment")]
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Instant,
+    /// When it was deleted, if it is.
+    #[serde(serialize_with = "optional_moment")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deleted_at: Option<Instant>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn moment<S: Serializer>(moment: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(moment)
+}
+
+#[expect(clippy::ref_option, reason = "serde passes references")]
+fn optional_moment<S: Serializer>(moment: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
+    match moment {
+        Some(moment) => serializer.collect_str(moment),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl AnnotationRow {
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.deleted_at.is_none()
+    }
+
+    /// The data type that its records are read at.
+    #[must_use]
+    pub fn type_id(&self) -> TypeId {
+        TypeId::of_definition(self.root.annotation_type().base(), self.id)
+    }
+}
+
+/// Everybody's annotations.
+#[derive(Clone)]
+pub struct Annotations {
+    documents: Documents,
+    limit: u64,
+    source_prefix: Arc<str>,
+}
+
+impl Annotations {
+    #[must_use]
+    pub const fn new(documents: Documents, limit: u64, source_prefix: Arc<str>) -> Self {
+        Self {
+            documents,
+            limit,
+            source_prefix,
+        }
+    }
+
+    /// What the sources of all annotations begin with, up to their ids.
+    #[must_use]
+    pub fn source_prefix(&self) -> String {
+        format!("{}.annotation.", self.source_prefix)
+    }
+
+    /// What records of the annotation `id` name in their sources.
+    #[must_use]
+    pub fn source_id(&self, id: Uuid) -> String {
+        format!("{}{id}", self.source_prefix())
+    }
+
+    pub async fn create(&self, person: PersonId, body: &Value) -> Result<AnnotationRow, DocumentError> {
+        let root = AnnotationRoot::read(body).map_err(DocumentError::Invalid)?;
+        let text = written(KIND, Uuid::nil(), &root)?;
+        let made = self
+            .documents
+            .create(KIND, person, None, text, self.limit)
+            .await?;
+        self.row(&made)
+    }
+
+    /// All of a person's annotations, deleted ones too, oldest first.
+    pub async fn all(&self, person: PersonId) -> Result<Vec<AnnotationRow>, DocumentError> {
+        let kept = self.documents.catalog().documents_of(person, KIND).await?;
+        kept.iter().map(|document| self.row(document)).collect()
+    }
+
+    /// A person's annotation, deleted or not.
+    pub async fn one(&self, person: PersonId, id: Uuid) -> Result<AnnotationRow, DocumentError> {
+        self.row(&self.documents.own(KIND, person, id).await?)
+    }
+
+    /// The same, if its records are of the data type `base`.
+    pub async fn of_type(
+        &self,
+        person: PersonId,
+        base: &str,
+        id: Uuid,
+    ) -> Result<AnnotationRow, DocumentError> {
+        let annotation = self.one(person, id).await?;
+        if annotation.root.annotation_type().base() == base {
+            Ok(annotation)
+        } else {
+            Err(DocumentError::Unknown(format!("{base}/{id}")))
+        }
+    }
+
+    /// Puts what `body` describes in the place of an annotation. Its records stay records of it, so it stays of its
+    /// type; and it stays deleted, if it is.
+    pub async fn replace(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        body: &Value,
+    ) -> Result<AnnotationRow, DocumentError> {
+        let root = AnnotationRoot::read(body);
+        let replaced = |before: &Document| {
+            let root = root.clone().map_err(DocumentError::Invalid)?;
+            let kept: AnnotationRoot = stored(before)?;
+            if root.annotation_type() != kept.annotation_type() {
+                let message = format!(
+                    "the annotation is of the type {}, and so are its records; make another one instead",
+                    kept.annotation_type().as_str()
+                );
+                let fault = Fault::new(["body", "annotation_type"], "value_error", message);
+                return Err(DocumentError::Invalid(vec![fault]));
+            }
+            let after = Document {
+                body: written(KIND, id, &root)?,
+                ..before.clone()
+            };
+            Ok((after.body != before.body).then_some(after))
+        };
+        self.row(&self.documents.change(KIND, person, id, replaced).await?)
+    }
+
+    /// Marks an annotation as deleted, once.
+    pub async fn delete(&self, person: PersonId, id: Uuid) -> Result<AnnotationRow, DocumentError> {
+        self.row(&self.documents.delete(KIND, person, id).await?)
+    }
+
+    /// Makes a deleted annotation an active one. An active one stays as it is.
+    pub async fn cancel_deletion(&self, person: PersonId, id: Uuid) -> Result<AnnotationRow, DocumentError> {
+        let restored = |before: &Document| {
+            let active = || Document {
+                deleted_at: None,
+                ..before.clone()
+            };
+            Ok(before.deleted_at.is_some().then(active))
+        };
+        self.row(&self.documents.change(KIND, person, id, restored).await?)
+    }
+
+    fn row(&self, document: &Document) -> Result<AnnotationRow, DocumentError> {
+        Ok(AnnotationRow {
+            id: document.id,
+            svc_userid: document.person,
+            svc_source_id: self.source_id(document.id),
+            root: stored(document)?,
+            created_at: document.created_at,
+            updated_at: document.updated_at,
+            deleted_at: document.deleted_at,
+        })
+    }
+}

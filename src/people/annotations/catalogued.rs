@@ -1,0 +1,66 @@
+//! An annotation as an entry of the catalogue of data types.
+
+use serde_json::{Map, Value};
+
+use super::AnnotationRow;
+use super::measurement::{QuantityMeasurement, ScaleMeasurement};
+use super::variants::{AnnotationRoot, ScaleAnnotation};
+use crate::model::registry::{AnnotationTraits, DataType, Registry, Scale};
+
+impl AnnotationRow {
+    /// The data type that clients find it as. `None` where the registry lacks its base.
+    #[must_use]
+    pub fn data_type(&self, registry: &Registry) -> Option<DataType> {
+        let base = registry.get(self.root.annotation_type().base())?;
+        Some(base.as_annotation(self.svc_userid, self.id, self.root.traits()))
+    }
+}
+
+impl AnnotationRoot {
+    fn traits(&self) -> AnnotationTraits {
+        let traits = AnnotationTraits {
+            name: self.name().to_owned(),
+            description: self.description().to_owned(),
+            ..AnnotationTraits::default()
+        };
+        match self {
+            Self::Duration(_) | Self::Moment(_) | Self::People(_) => traits,
+            Self::Boolean(annotation) => AnnotationTraits {
+                kind: Some(annotation.measurement_spec.kind()),
+                ..traits
+            },
+            Self::Numeric(annotation) => {
+                let measured = annotation.measurement_spec.as_ref();
+                AnnotationTraits {
+                    kind: measured.map(QuantityMeasurement::kind),
+                    unit: measured.and_then(QuantityMeasurement::unit),
+                    ..traits
+                }
+            }
+            Self::Scale(annotation) => AnnotationTraits {
+                kind: annotation.measurement_spec.as_ref().map(ScaleMeasurement::kind),
+                scale: annotation.measurement_spec.as_ref().map(steps),
+                value_map: labels(annotation),
+                ..traits
+            },
+        }
+    }
+}
+
+fn steps(ScaleMeasurement::Scale(measured): &ScaleMeasurement) -> Scale {
+    Scale {
+        min: measured.scale.min_allowed,
+        max: measured.scale.max_allowed,
+        step: None,
+    }
+}
+
+fn labels(annotation: &ScaleAnnotation) -> Option<Map<String, Value>> {
+    let labels = annotation.spec.as_ref()?.scale.as_ref()?.label_mapping.as_ref()?;
+    let mapping = labels.string.mapping.iter();
+    Some(
+        mapping
+            .map(|(step, label)| (step.to_string(), Value::from(label.as_str())))
+            .collect(),
+    )
+}

@@ -1,0 +1,192 @@
+//! From the JSON of a body to an annotation, with the place of whatever cannot be one.
+//!
+//! Where a member chooses among variants, places inside the variant are lost to a reader of the whole; so each
+//! such part is read by itself first, the innermost ones before those around them.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::display::{ColorScaleMapping, EmojiScaleMapping};
+use super::measurement::{
+    CountMeasurement, CustomMeasurement, DistanceMeasurement, MassMeasurement, PercentMeasurement,
+    PeriodMeasurement, ScaleMeasurement, StepMeasurement, TemperatureMeasurement, TimeSpanMeasurement,
+    VolumeMeasurement, YesNoMeasurement,
+};
+use super::variants::{
+    AnnotationRoot, AnnotationType, BooleanAnnotation, DurationAnnotation, MomentAnnotation,
+    NumericAnnotation, PeopleAnnotation, ScaleAnnotation, UnknownAnnotationType,
+};
+use crate::model::faults::{Fault, LocPart};
+
+/// More text than this is no definition. Rows carry it, so its length is what a row may cost.
+const MOST_BYTES: usize = 16 * 1024;
+
+/// Something read, or the first thing that is wrong with it.
+type Read<T> = Result<T, Box<Fault>>;
+
+/// A part of a body and the way to it.
+struct Part<'a> {
+    value: &'a Value,
+    loc: Vec<LocPart>,
+}
+
+type Check = fn(&Part<'_>) -> Read<()>;
+
+impl AnnotationRoot {
+    /// The annotation that `body` describes.
+    pub fn read(body: &Value) -> Result<Self, Vec<Fault>> {
+        let body = Part {
+            value: body,
+            loc: vec!["body".into()],
+        };
+        read(&body).map_err(|fault| vec![*fault])
+    }
+}
+
+fn read(body: &Part<'_>) -> Read<AnnotationRoot> {
+    let names = AnnotationType::ALL.map(AnnotationType::as_str);
+    let kind = body.choice("annotation_type", &names)?;
+    let kind: AnnotationType = kind
+        .parse()
+        .map_err(|error: UnknownAnnotationType| body.fault("enum", error.to_string()))?;
+    if let Some(measured) = body.member("measurement_spec") {
+        measured.measurement(kind)?;
+    }
+    if kind == AnnotationType::Scale
+        && let Some(mapping) = body.way(&["spec", "scale", "scale_mapping"])
+    {
+        let variants: [(&str, Check); 2] = [
+            ("color", is::<ColorScaleMapping>),
+            ("emoji", is::<EmojiScaleMapping>),
+        ];
+        mapping.one_of("mapping_type", &variants)?;
+    }
+    let root = match kind {
+        AnnotationType::Boolean => AnnotationRoot::Boolean(body.read::<BooleanAnnotation>()?),
+        AnnotationType::Duration => AnnotationRoot::Duration(body.read::<DurationAnnotation>()?),
+        AnnotationType::Moment => AnnotationRoot::Moment(body.read::<MomentAnnotation>()?),
+        AnnotationType::Numeric => AnnotationRoot::Numeric(body.read::<NumericAnnotation>()?),
+        AnnotationType::People => AnnotationRoot::People(body.read::<PeopleAnnotation>()?),
+        AnnotationType::Scale => AnnotationRoot::Scale(body.read::<ScaleAnnotation>()?),
+    };
+    steps_in_order(&root, body)?;
+    let length = serde_json::to_string(&root).map_or(usize::MAX, |text| text.len());
+    if length > MOST_BYTES {
+        let message = format!("an annotation may be {MOST_BYTES} bytes of JSON long, this would be {length}");
+        return Err(body.fault("too_long", message));
+    }
+    Ok(root)
+}
+
+fn is<T: DeserializeOwned>(part: &Part<'_>) -> Read<()> {
+    part.read::<T>().map(drop)
+}
+
+fn steps_in_order(root: &AnnotationRoot, body: &Part<'_>) -> Read<()> {
+    let AnnotationRoot::Scale(ScaleAnnotation {
+        measurement_spec: Some(ScaleMeasurement::Scale(StepMeasurement { scale, .. })),
+        ..
+    }) = root
+    else {
+        return Ok(());
+    };
+    let fault = |member: &str, message: String| {
+        let mut loc = body.loc.clone();
+        loc.extend(["measurement_spec", "scale", member].map(LocPart::from));
+        Box::new(Fault::new(loc, "value_error", message))
+    };
+    if scale.min_allowed >= scale.max_allowed {
+        let message = format!("expected more than min_allowed, {}", scale.min_allowed);
+        return Err(fault("max_allowed", message));
+    }
+    if scale
+        .value
+        .is_some_and(|value| !(scale.min_allowed..=scale.max_allowed).contains(&value))
+    {
+        let message = format!(
+            "expected a step between {} and {}",
+            scale.min_allowed, scale.max_allowed
+        );
+        return Err(fault("value", message));
+    }
+    Ok(())
+}
+
+impl<'a> Part<'a> {
+    /// A member that is there and not null.
+    fn member(&self, name: &str) -> Option<Part<'a>> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        let mut loc = self.loc.clone();
+        loc.push(name.into());
+        Some(Part { value, loc })
+    }
+
+    fn way(&self, names: &[&str]) -> Option<Part<'a>> {
+        let (first, rest) = names.split_first()?;
+        let member = self.member(first)?;
+        if rest.is_empty() {
+            Some(member)
+        } else {
+            member.way(rest)
+        }
+    }
+
+    fn measurement(&self, kind: AnnotationType) -> Read<()> {
+        let variants: &[(&str, Check)] = match kind {
+            // They measure nothing, which the whole says.
+            AnnotationType::Moment | AnnotationType::People => return Ok(()),
+            AnnotationType::Boolean => &[("boolean", is::<YesNoMeasurement>)],
+            AnnotationType::Duration => &[("duration", is::<TimeSpanMeasurement>)],
+            AnnotationType::Scale => &[("scale", is::<StepMeasurement>)],
+            AnnotationType::Numeric => &[
+                ("count", is::<CountMeasurement>),
+                ("custom", is::<CustomMeasurement>),
+                ("distance", is::<DistanceMeasurement>),
+                ("mass", is::<MassMeasurement>),
+                ("percent", is::<PercentMeasurement>),
+                ("period", is::<PeriodMeasurement>),
+                ("temperature", is::<TemperatureMeasurement>),
+                ("volume", is::<VolumeMeasurement>),
+            ],
+        };
+        self.one_of("measurement_type", variants)
+    }
+
+    /// Checks the variant that the member `by` chooses.
+    fn one_of(&self, by: &str, variants: &[(&str, Check)]) -> Read<()> {
+        let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
+        let chosen = self.choice(by, &names)?;
+        let check = variants.iter().find(|(name, _)| *name == chosen);
+        check.map_or(Ok(()), |(_, check)| check(self))
+    }
+
+    /// What the member `by` chooses among `names`.
+    fn choice(&self, by: &str, names: &[&str]) -> Read<&'a str> {
+        if !self.value.is_object() {
+            return Err(self.fault("object_type", "expected an object"));
+        }
+        let at = |kind, message: String| {
+            let mut loc = self.loc.clone();
+            loc.push(by.into());
+            Box::new(Fault::new(loc, kind, message))
+        };
+        let Some(value) = self.value.get(by) else {
+            let message = format!("this member is required; use one of {}", names.join(", "));
+            return Err(at("missing", message));
+        };
+        let chosen = value.as_str().filter(|chosen| names.contains(chosen));
+        chosen.ok_or_else(|| {
+            let shown: String = value.to_string().chars().take(64).collect();
+            at("enum", format!("{shown} is none of {}", names.join(", ")))
+        })
+    }
+
+    fn read<T: DeserializeOwned>(&self) -> Read<T> {
+        serde_path_to_error::deserialize(self.value)
+            .map_err(|error| Box::new(Fault::misread(self.loc.clone(), error.path(), error.inner())))
+    }
+
+    fn fault(&self, kind: &'static str, message: impl Into<String>) -> Box<Fault> {
+        Box::new(Fault::new(self.loc.clone(), kind, message))
+    }
+}

@@ -1,0 +1,176 @@
+//! The six things that a person can keep note of. One variant each: what is common to all, and what only it can be
+//! asked for.
+//!
+//! The same types are read, stored, answered and published as schema.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use utoipa::ToSchema;
+
+use super::super::text::{Line, Name, Prose};
+use super::display::{AnnotationSpec, ScaleAnnotationSpec};
+use super::measurement::{
+    BooleanMeasurement, DurationMeasurement, Nothing, QuantityMeasurement, ScaleMeasurement,
+};
+use crate::model::objects::optional_object;
+
+/// More default tags than this help nobody.
+const MOST_TAGS: usize = 100;
+
+/// Which of the six.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnnotationType {
+    Duration,
+    Moment,
+    Numeric,
+    People,
+    Scale,
+    Boolean,
+}
+
+impl AnnotationType {
+    pub const ALL: [Self; 6] = [
+        Self::Duration,
+        Self::Moment,
+        Self::Numeric,
+        Self::People,
+        Self::Scale,
+        Self::Boolean,
+    ];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Duration => "duration",
+            Self::Moment => "moment",
+            Self::Numeric => "numeric",
+            Self::People => "people",
+            Self::Scale => "scale",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    /// The data type that its records are of.
+    #[must_use]
+    pub const fn base(self) -> &'static str {
+        match self {
+            Self::Duration => "DurationAnnotation",
+            Self::Moment => "MomentAnnotation",
+            Self::Numeric => "NumericAnnotation",
+            Self::People => "PeopleAnnotation",
+            Self::Scale => "ScaleAnnotation",
+            Self::Boolean => "BooleanAnnotation",
+        }
+    }
+}
+
+/// A name that is none of the six.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown annotation type {0:?}; use one of duration, moment, numeric, people, scale, boolean")]
+pub struct UnknownAnnotationType(String);
+
+impl FromStr for AnnotationType {
+    type Err = UnknownAnnotationType;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAnnotationType> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
+        found.ok_or_else(|| UnknownAnnotationType(name.to_owned()))
+    }
+}
+
+fn few_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Line>, D::Error> {
+    let tags = Vec::<Line>::deserialize(deserializer)?;
+    if tags.len() > MOST_TAGS {
+        let message = format!("expected at most {MOST_TAGS} tags, found {}", tags.len());
+        return Err(de::Error::custom(message));
+    }
+    Ok(tags)
+}
+
+macro_rules! variants {
+    ($($(#[$doc:meta])* $name:ident { $(#[$measured:meta])* $measurement:ty, $spec:ty })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+            pub struct $name {
+                pub name: Name,
+                pub description: Prose,
+                /// Tags that a new record begins with.
+                #[serde(deserialize_with = "few_tags")]
+                #[schema(max_items = 100)]
+                pub tags: Vec<Line>,
+                $(#[$measured])*
+                pub measurement_spec: $measurement,
+                #[serde(default, deserialize_with = "optional_object")]
+                pub spec: Option<$spec>,
+            }
+        )*
+    };
+}
+
+variants! {
+    /// A question that is answered with yes or no.
+    BooleanAnnotation { BooleanMeasurement, AnnotationSpec }
+    /// A stretch of time.
+    DurationAnnotation { DurationMeasurement, AnnotationSpec }
+    /// A point in time. It measures nothing.
+    MomentAnnotation { #[serde(default)] Nothing, AnnotationSpec }
+    /// A quantity.
+    NumericAnnotation { #[serde(default)] Option<QuantityMeasurement>, AnnotationSpec }
+    /// Contact with people. It measures nothing.
+    PeopleAnnotation { #[serde(default)] Nothing, AnnotationSpec }
+    /// A step on a fixed scale.
+    ScaleAnnotation { #[serde(default)] Option<ScaleMeasurement>, ScaleAnnotationSpec }
+}
+
+/// An annotation as it is sent: exactly one of six variants, chosen by `annotation_type`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "annotation_type", rename_all = "snake_case")]
+pub enum AnnotationRoot {
+    Boolean(BooleanAnnotation),
+    Duration(DurationAnnotation),
+    Moment(MomentAnnotation),
+    Numeric(NumericAnnotation),
+    People(PeopleAnnotation),
+    Scale(ScaleAnnotation),
+}
+
+impl AnnotationRoot {
+    #[must_use]
+    pub const fn annotation_type(&self) -> AnnotationType {
+        match self {
+            Self::Boolean(_) => AnnotationType::Boolean,
+            Self::Duration(_) => AnnotationType::Duration,
+            Self::Moment(_) => AnnotationType::Moment,
+            Self::Numeric(_) => AnnotationType::Numeric,
+            Self::People(_) => AnnotationType::People,
+            Self::Scale(_) => AnnotationType::Scale,
+        }
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Boolean(annotation) => annotation.name.as_str(),
+            Self::Duration(annotation) => annotation.name.as_str(),
+            Self::Moment(annotation) => annotation.name.as_str(),
+            Self::Numeric(annotation) => annotation.name.as_str(),
+            Self::People(annotation) => annotation.name.as_str(),
+            Self::Scale(annotation) => annotation.name.as_str(),
+        }
+    }
+
+    #[must_use]
+    pub fn description(&self) -> &str {
+        match self {
+            Self::Boolean(annotation) => annotation.description.as_str(),
+            Self::Duration(annotation) => annotation.description.as_str(),
+            Self::Moment(annotation) => annotation.description.as_str(),
+            Self::Numeric(annotation) => annotation.description.as_str(),
+            Self::People(annotation) => annotation.description.as_str(),
+            Self::Scale(annotation) => annotation.description.as_str(),
+        }
+    }
+}

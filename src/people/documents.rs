@@ -1,0 +1,207 @@
+//! Writing documents: the ids, times and versions of what a person keeps, and what may go wrong with it, the same
+//! for every kind. Knows the catalogue; knows nothing of what a document says.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::Clock;
+use crate::model::faults::Fault;
+use crate::model::ids::{IdSource, PersonId};
+
+use super::limits::LimitReached;
+
+/// How often a change is tried again that another one overtook.
+const TRIES: usize = 16;
+
+/// Why something cannot be kept, changed or had.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    #[error("what was sent is not valid")]
+    Invalid(Vec<Fault>),
+    #[error("{0} is not yours, or does not exist")]
+    Unknown(String),
+    #[error("there is a {} called {name:?} already", kind.as_str())]
+    NameTaken { kind: DocumentKind, name: String },
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    #[error("other changes came first; look at it and try again")]
+    Overtaken,
+    #[error("the stored {} {id} cannot be read: {reason}", kind.as_str())]
+    Damaged {
+        kind: DocumentKind,
+        id: Uuid,
+        reason: String,
+    },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// What documents are written with.
+#[derive(Clone)]
+pub struct Documents {
+    catalog: Catalog,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Documents {
+    #[must_use]
+    pub const fn new(catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        Self { catalog, clock, ids }
+    }
+
+    #[must_use]
+    pub const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Keeps something new of `person`'s.
+    pub async fn create(
+        &self,
+        kind: DocumentKind,
+        person: PersonId,
+        name: Option<String>,
+        body: String,
+        limit: u64,
+    ) -> Result<Document, DocumentError> {
+        let now = self.clock.now();
+        let document = Document {
+            kind,
+            id: self.ids.next(),
+            person,
+            name,
+            body,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        };
+        let insert = Change::Insert {
+            document: document.clone(),
+            links: Vec::new(),
+            limit,
+        };
+        match self.catalog.change_documents(vec![insert]).await? {
+            Changed::Done => Ok(document),
+            refused => Err(refusal(refused)),
+        }
+    }
+
+    /// `person`'s document with this id, deleted or not.
+    pub async fn own(
+        &self,
+        kind: DocumentKind,
+        person: PersonId,
+        id: Uuid,
+    ) -> Result<Document, DocumentError> {
+        let found = self.catalog.document(kind, id).await?;
+        found
+            .filter(|document| document.person == person)
+            .ok_or_else(|| DocumentError::Unknown(format!("the {} {id}", kind.as_str())))
+    }
+
+    /// Another state of `person`'s document, as `changed` makes it of the present one; `None` leaves it as it is.
+    /// Whoever else changes it at the same time, `changed` sees the state that it replaces.
+    pub async fn change(
+        &self,
+        kind: DocumentKind,
+        person: PersonId,
+        id: Uuid,
+        changed: impl Fn(&Document) -> Result<Option<Document>, DocumentError>,
+    ) -> Result<Document, DocumentError> {
+        for _ in 0..TRIES {
+            let before = self.own(kind, person, id).await?;
+            let Some(after) = changed(&before)? else {
+                return Ok(before);
+            };
+            let after = Document {
+                version: before.version + 1,
+                updated_at: self.clock.now().max(before.updated_at),
+                ..after
+            };
+            let update = Change::Update {
+                document: after.clone(),
+                expected: before.version,
+                links: None,
+            };
+            match self.catalog.change_documents(vec![update]).await? {
+                Changed::Done => return Ok(after),
+                Changed::Overtaken => {}
+                refused => return Err(refusal(refused)),
+            }
+        }
+        Err(DocumentError::Overtaken)
+    }
+
+    /// Marks `person`'s document as deleted. It is kept, and may be marked already.
+    pub async fn delete(
+        &self,
+        kind: DocumentKind,
+        person: PersonId,
+        id: Uuid,
+    ) -> Result<Document, DocumentError> {
+        let now = self.clock.now();
+        self.change(kind, person, id, |before| {
+            let deleted = || Document {
+                deleted_at: Some(now),
+                ..before.clone()
+            };
+            Ok(before.deleted_at.is_none().then(deleted))
+        })
+        .await
+    }
+
+    /// Takes `person`'s document away so that no trace of it stays.
+    pub async fn remove(&self, kind: DocumentKind, person: PersonId, id: Uuid) -> Result<(), DocumentError> {
+        for _ in 0..TRIES {
+            let before = self.own(kind, person, id).await?;
+            let remove = Change::Remove {
+                kind,
+                id,
+                person,
+                expected: before.version,
+            };
+            match self.catalog.change_documents(vec![remove]).await? {
+                Changed::Done => return Ok(()),
+                Changed::Overtaken => {}
+                refused => return Err(refusal(refused)),
+            }
+        }
+        Err(DocumentError::Overtaken)
+    }
+}
+
+fn refusal(changed: Changed) -> DocumentError {
+    match changed {
+        Changed::NameTaken { kind, name } => DocumentError::NameTaken { kind, name },
+        Changed::LimitReached { kind, limit } => LimitReached { kind, limit }.into(),
+        Changed::Done | Changed::Overtaken => DocumentError::Overtaken,
+    }
+}
+
+/// What a stored document says.
+pub(super) fn read<T: DeserializeOwned>(document: &Document) -> Result<T, DocumentError> {
+    serde_json::from_str(&document.body).map_err(|error| DocumentError::Damaged {
+        kind: document.kind,
+        id: document.id,
+        reason: error.to_string(),
+    })
+}
+
+/// The text that is stored for `value`.
+pub(super) fn written<T: Serialize>(
+    kind: DocumentKind,
+    id: Uuid,
+    value: &T,
+) -> Result<String, DocumentError> {
+    serde_json::to_string(value).map_err(|error| DocumentError::Damaged {
+        kind,
+        id,
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,26 @@
+//! How much of each kind of thing one person may keep. The operator says it; plain data, resolved once at start.
+
+use crate::catalog::documents::DocumentKind;
+
+/// The most that one person may have of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PersonLimits {
+    /// Deleted ones count, since they are kept.
+    pub annotations: u64,
+    pub tags: u64,
+    /// Deleted ones count, since they are kept.
+    pub reflections: u64,
+}
+
+/// Somebody has as many of something as they may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a person may keep {limit} documents of the kind `{}`, deleted ones that are kept included; this is the \
+     operator's setting ALMANAC_LIMIT_{}S",
+    kind.as_str(),
+    kind.as_str().to_ascii_uppercase()
+)]
+pub struct LimitReached {
+    pub kind: DocumentKind,
+    pub limit: u64,
+}

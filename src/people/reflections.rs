@@ -1,0 +1,157 @@
+//! Reflections: questions that a person wants to be asked from time to time about what they keep note of.
+//!
+//! A reflection names annotations and data types and when it is due. It is kept when it is deleted. Nothing here
+//! acts on the schedule; who asks reads it.
+
+mod schedule;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::catalog::documents::{Document, DocumentKind};
+use crate::model::faults::Fault;
+use crate::model::ids::PersonId;
+use crate::model::objects::object;
+use crate::model::time::Instant;
+
+use super::documents::{DocumentError, Documents, read as stored, written};
+use super::text::{Line, Name, Prose};
+
+pub use schedule::Schedule;
+
+const KIND: DocumentKind = DocumentKind::Reflection;
+/// More text than this is no reflection.
+const MOST_BYTES: usize = 64 * 1024;
+
+/// A data type that a reflection is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReflectionDataType {
+    pub name: Name,
+    #[serde(default)]
+    pub resource_id: Option<Line>,
+}
+
+/// What a person says of a reflection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReflectionContent {
+    pub name: Name,
+    /// When it is due.
+    #[serde(deserialize_with = "object")]
+    pub schedule: Schedule,
+    /// The annotations that it asks for.
+    #[serde(default)]
+    pub annotations: Option<Vec<Line>>,
+    /// The data types that it is about.
+    #[serde(default)]
+    pub data_types: Option<Vec<ReflectionDataType>>,
+    #[serde(default)]
+    pub description: Option<Prose>,
+    #[serde(default)]
+    pub parent_template_id: Option<Line>,
+}
+
+/// A reflection as it is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Reflection {
+    pub id: Uuid,
+    #[schema(value_type = Uuid)]
+    pub svc_userid: PersonId,
+    #[serde(flatten)]
+    pub content: ReflectionContent,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    #[schema(format = DateTime)]
+    pub updated_at: String,
+    /// When it was deleted, if it is.
+    #[schema(format = DateTime)]
+    pub deleted_at: Option<String>,
+}
+
+/// Everybody's reflections.
+#[derive(Clone)]
+pub struct Reflections {
+    documents: Documents,
+    limit: u64,
+}
+
+impl Reflections {
+    #[must_use]
+    pub const fn new(documents: Documents, limit: u64) -> Self {
+        Self { documents, limit }
+    }
+
+    pub async fn create(
+        &self,
+        person: PersonId,
+        content: &ReflectionContent,
+    ) -> Result<Reflection, DocumentError> {
+        let text = text_of(Uuid::nil(), content)?;
+        let made = self
+            .documents
+            .create(KIND, person, None, text, self.limit)
+            .await?;
+        shown(&made)
+    }
+
+    /// All of a person's reflections, deleted ones too, oldest first.
+    pub async fn all(&self, person: PersonId) -> Result<Vec<Reflection>, DocumentError> {
+        let kept = self.documents.catalog().documents_of(person, KIND).await?;
+        kept.iter().map(shown).collect()
+    }
+
+    /// A person's reflection, deleted or not.
+    pub async fn one(&self, person: PersonId, id: Uuid) -> Result<Reflection, DocumentError> {
+        shown(&self.documents.own(KIND, person, id).await?)
+    }
+
+    /// Puts `content` in the place of what a reflection says. It stays deleted, if it is.
+    pub async fn replace(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        content: &ReflectionContent,
+    ) -> Result<Reflection, DocumentError> {
+        let body = text_of(id, content)?;
+        let replaced = |before: &Document| {
+            let after = || Document {
+                body: body.clone(),
+                ..before.clone()
+            };
+            Ok((before.body != body).then(after))
+        };
+        shown(&self.documents.change(KIND, person, id, replaced).await?)
+    }
+
+    /// Marks a reflection as deleted, once.
+    pub async fn delete(&self, person: PersonId, id: Uuid) -> Result<Reflection, DocumentError> {
+        shown(&self.documents.delete(KIND, person, id).await?)
+    }
+}
+
+fn text_of(id: Uuid, content: &ReflectionContent) -> Result<String, DocumentError> {
+    let text = written(KIND, id, content)?;
+    if text.len() > MOST_BYTES {
+        let message = format!(
+            "a reflection may be {MOST_BYTES} bytes of JSON long, this would be {}",
+            text.len()
+        );
+        return Err(DocumentError::Invalid(vec![Fault::new(
+            ["body"],
+            "too_long",
+            message,
+        )]));
+    }
+    Ok(text)
+}
+
+fn shown(document: &Document) -> Result<Reflection, DocumentError> {
+    Ok(Reflection {
+        id: document.id,
+        svc_userid: document.person,
+        content: stored(document)?,
+        created_at: document.created_at.to_rfc3339(),
+        updated_at: document.updated_at.to_rfc3339(),
+        deleted_at: document.deleted_at.map(Instant::to_rfc3339),
+    })
+}

@@ -1,0 +1,294 @@
+//! API sessions: what stands behind a token, so that its person can see it, name it and end it.
+//!
+//! A session is a document of the catalogue, and a token names the one that it belongs to. Whether a session
+//! is still open is asked with every request and never remembered, so that one that is revoked is refused
+//! everywhere from the next request on. Knows nothing of tokens, keys or HTTP.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::Clock;
+use crate::model::faults::Fault;
+use crate::model::ids::{IdSource, PersonId};
+use crate::model::time::Instant;
+
+/// Longer than anybody calls a device or a program.
+const LONGEST_NAME: usize = 200;
+/// How often a change is tried again that another one overtook.
+const TRIES: usize = 16;
+
+/// Why a session cannot be had or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("you have no session {0}")]
+    Unknown(Uuid),
+    #[error("session {0} was revoked, which is final")]
+    Revoked(Uuid),
+    #[error("the session is not valid")]
+    Invalid(Vec<Fault>),
+    #[error("nobody may have more than {0} open sessions; revoke some that are no longer used")]
+    LimitReached(u64),
+    #[error("other changes came first; look at the session and try again")]
+    Overtaken,
+    #[error("the stored session {id} cannot be read: {reason}")]
+    Damaged { id: Uuid, reason: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// One session of a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub id: Uuid,
+    pub person: PersonId,
+    pub name: String,
+    pub created_at: Instant,
+    /// When its token stops being accepted by itself.
+    pub expires_at: Instant,
+    /// When it was revoked.
+    pub revoked_at: Option<Instant>,
+    version: i64,
+}
+
+/// What of a session is kept as text.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    name: String,
+    /// Microseconds since 1970.
+    expires_at: i64,
+}
+
+impl Session {
+    /// Whether its token may be accepted at `now`.
+    #[must_use]
+    pub fn is_open(&self, now: Instant) -> bool {
+        self.revoked_at.is_none() && now < self.expires_at
+    }
+
+    fn read(document: &Document) -> Result<Self, SessionError> {
+        let kept: Kept = serde_json::from_str(&document.body).map_err(|error| SessionError::Damaged {
+            id: document.id,
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            id: document.id,
+            person: document.person,
+            name: kept.name,
+            created_at: document.created_at,
+            expires_at: Instant::from_micros(kept.expires_at),
+            revoked_at: document.deleted_at,
+            version: document.version,
+        })
+    }
+
+    fn written(&self, updated_at: Instant) -> Result<Document, SessionError> {
+        let kept = Kept {
+            name: self.name.clone(),
+            expires_at: self.expires_at.micros(),
+        };
+        let body = serde_json::to_string(&kept).map_err(|error| SessionError::Damaged {
+            id: self.id,
+            reason: error.to_string(),
+        })?;
+        Ok(Document {
+            kind: DocumentKind::Session,
+            id: self.id,
+            person: self.person,
+            // Two programs may well be called the same.
+            name: None,
+            body,
+            version: self.version,
+            created_at: self.created_at,
+            updated_at,
+            deleted_at: self.revoked_at,
+        })
+    }
+
+    fn removed(&self) -> Change {
+        Change::Remove {
+            kind: DocumentKind::Session,
+            id: self.id,
+            person: self.person,
+            expected: self.version,
+        }
+    }
+}
+
+/// Everybody's sessions. Lives as long as the process.
+pub struct Sessions {
+    catalog: Catalog,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    /// How many one person may have.
+    limit: u64,
+}
+
+impl Sessions {
+    #[must_use]
+    pub const fn new(catalog: Catalog, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, limit: u64) -> Self {
+        Self {
+            catalog,
+            clock,
+            ids,
+            limit,
+        }
+    }
+
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// A new session of `person` that is open for `lifetime`. Sessions that are over make room for it.
+    pub async fn open(
+        &self,
+        person: PersonId,
+        name: &str,
+        lifetime: Duration,
+    ) -> Result<Session, SessionError> {
+        let now = self.clock.now();
+        let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
+        let session = Session {
+            id: self.ids.next(),
+            person,
+            name: checked(name)?,
+            created_at: now,
+            expires_at: Instant::from_micros(now.micros().saturating_add(lifetime)),
+            revoked_at: None,
+            version: 1,
+        };
+        let mut leaving: Vec<Change> = Vec::new();
+        for _ in 0..TRIES {
+            let mut changes = std::mem::take(&mut leaving);
+            changes.push(Change::Insert {
+                document: session.written(now)?,
+                links: Vec::new(),
+                limit: self.limit,
+            });
+            match self.catalog.change_documents(changes).await? {
+                Changed::Done => return Ok(session),
+                Changed::LimitReached { .. } => {
+                    let all = self.all(person).await?;
+                    let over = all.iter().filter(|session| !session.is_open(now));
+                    leaving.extend(over.map(Session::removed));
+                    if leaving.is_empty() {
+                        return Err(SessionError::LimitReached(self.limit));
+                    }
+                }
+                // Somebody else made room; there may be enough of it.
+                Changed::Overtaken | Changed::NameTaken { .. } => {}
+            }
+        }
+        Err(SessionError::Overtaken)
+    }
+
+    /// The open sessions of `person`, oldest first.
+    pub async fn open_of(&self, person: PersonId) -> Result<Vec<Session>, SessionError> {
+        let now = self.clock.now();
+        let mut sessions = self.all(person).await?;
+        sessions.retain(|session| session.is_open(now));
+        Ok(sessions)
+    }
+
+    /// One session of `person`, open or not. Of those that are over, only the latest are still known.
+    pub async fn get(&self, person: PersonId, id: Uuid) -> Result<Session, SessionError> {
+        let found = self.catalog.document(DocumentKind::Session, id).await?;
+        let own = found.filter(|document| document.person == person);
+        own.map_or_else(
+            || Err(SessionError::Unknown(id)),
+            |document| Session::read(&document),
+        )
+    }
+
+    /// Whether a token of `person` that names the session may be accepted. When the token itself ends is
+    /// written on it.
+    pub async fn accepts(&self, person: PersonId, id: Uuid) -> Result<bool, SessionError> {
+        let found = self.catalog.document(DocumentKind::Session, id).await?;
+        Ok(found.is_some_and(|document| document.person == person && document.deleted_at.is_none()))
+    }
+
+    pub async fn rename(&self, person: PersonId, id: Uuid, name: &str) -> Result<Session, SessionError> {
+        let name = checked(name)?;
+        for _ in 0..TRIES {
+            let before = self.get(person, id).await?;
+            if before.revoked_at.is_some() {
+                return Err(SessionError::Revoked(id));
+            }
+            let after = Session {
+                name: name.clone(),
+                ..before
+            };
+            if let Some(renamed) = self.replace(after).await? {
+                return Ok(renamed);
+            }
+        }
+        Err(SessionError::Overtaken)
+    }
+
+    /// Ends a session for good. Ending it again changes nothing.
+    pub async fn revoke(&self, person: PersonId, id: Uuid) -> Result<Session, SessionError> {
+        for _ in 0..TRIES {
+            let before = self.get(person, id).await?;
+            if before.revoked_at.is_some() {
+                return Ok(before);
+            }
+            let after = Session {
+                revoked_at: Some(self.clock.now()),
+                ..before
+            };
+            if let Some(revoked) = self.replace(after).await? {
+                return Ok(revoked);
+            }
+        }
+        Err(SessionError::Overtaken)
+    }
+
+    async fn all(&self, person: PersonId) -> Result<Vec<Session>, SessionError> {
+        let documents = self.catalog.documents_of(person, DocumentKind::Session).await?;
+        documents.iter().map(Session::read).collect()
+    }
+
+    /// Puts `session` in the place of its version; `None` if that is gone.
+    async fn replace(&self, mut session: Session) -> Result<Option<Session>, SessionError> {
+        let expected = session.version;
+        session.version += 1;
+        let change = Change::Update {
+            document: session.written(self.clock.now())?,
+            expected,
+            links: None,
+        };
+        let outcome = self.catalog.change_documents(vec![change]).await?;
+        Ok((outcome == Changed::Done).then_some(session))
+    }
+}
+
+fn checked(name: &str) -> Result<String, SessionError> {
+    let refused = |kind, message: String| {
+        Err(SessionError::Invalid(vec![Fault::new(
+            ["body", "name"],
+            kind,
+            message,
+        )]))
+    };
+    if name.trim().is_empty() {
+        return refused("string_too_short", "a session needs a name".to_owned());
+    }
+    if name.chars().count() > LONGEST_NAME {
+        return refused(
+            "string_too_long",
+            format!("a name may have {LONGEST_NAME} characters"),
+        );
+    }
+    if name.contains('\0') {
+        return refused("value_error", "a name may not hold U+0000".to_owned());
+    }
+    Ok(name.to_owned())
+}

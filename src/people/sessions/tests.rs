@@ -1,0 +1,248 @@
+//! What is promised of sessions, shown on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on a
+//! PostgreSQL database.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::model::clock::ManualClock;
+use crate::model::ids::SystemIds;
+
+const NOW: Instant = Instant::from_micros(1_700_000_000_000_000);
+const LIMIT: u64 = 4;
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Two services upon one catalogue.
+struct Bench {
+    nodes: [Sessions; 2],
+    clock: Arc<ManualClock>,
+    _directory: TempDir,
+}
+
+impl Bench {
+    async fn all() -> Vec<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let mut benches = vec![Self::open(directory, &address).await];
+        if let Ok(address) = std::env::var("ALMANAC_TEST_POSTGRES_URL") {
+            benches.push(Self::open(tempfile::tempdir().unwrap(), &address).await);
+        }
+        benches
+    }
+
+    async fn open(directory: TempDir, address: &str) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let node = async || {
+            let catalog = Catalog::open(address, clock.clone()).await.unwrap();
+            Sessions::new(catalog, clock.clone(), Arc::new(SystemIds), LIMIT)
+        };
+        let nodes = [node().await, node().await];
+        Self {
+            nodes,
+            clock,
+            _directory: directory,
+        }
+    }
+}
+
+fn person() -> PersonId {
+    PersonId(Uuid::new_v4())
+}
+
+#[tokio::test]
+async fn a_revoked_session_is_refused_by_every_node_at_once() {
+    for bench in Bench::all().await {
+        let [here, there] = &bench.nodes;
+        let owner = person();
+        let session = here.open(owner, "laptop", HOUR).await.unwrap();
+        assert!(there.accepts(owner, session.id).await.unwrap());
+        assert!(
+            !there.accepts(person(), session.id).await.unwrap(),
+            "of somebody else"
+        );
+        here.revoke(owner, session.id).await.unwrap();
+        assert!(!there.accepts(owner, session.id).await.unwrap());
+        assert!(!there.accepts(owner, Uuid::new_v4()).await.unwrap(), "of nobody");
+    }
+}
+
+#[tokio::test]
+async fn somebody_elses_session_is_as_unknown_as_none() {
+    for bench in Bench::all().await {
+        let [node, _] = &bench.nodes;
+        let session = node.open(person(), "laptop", HOUR).await.unwrap();
+        let stranger = person();
+        for outcome in [
+            node.get(stranger, session.id).await,
+            node.rename(stranger, session.id, "mine").await,
+            node.revoke(stranger, session.id).await,
+        ] {
+            assert!(matches!(outcome, Err(SessionError::Unknown(id)) if id == session.id));
+        }
+        assert!(node.accepts(session.person, session.id).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn of_many_who_race_for_the_last_places_as_many_get_one_as_there_are() {
+    for bench in Bench::all().await {
+        let owner = person();
+        let racers = (0..12).map(|number| bench.nodes[number % 2].open(owner, "one of many", HOUR));
+        let outcomes = futures::future::join_all(racers).await;
+        assert_eq!(
+            outcomes.iter().filter(|outcome| outcome.is_ok()).count(),
+            LIMIT as usize
+        );
+        assert!(
+            outcomes
+                .iter()
+                .filter_map(|outcome| outcome.as_ref().err())
+                .all(|error| matches!(error, SessionError::LimitReached(LIMIT)))
+        );
+    }
+}
+
+#[test]
+fn names_are_short_texts() {
+    assert_eq!(checked("my phone \u{1f4f1}").unwrap(), "my phone \u{1f4f1}");
+    for name in ["", "  ", "a\0b", &"x".repeat(201)] {
+        assert!(matches!(checked(name), Err(SessionError::Invalid(faults)) if faults.len() == 1));
+    }
+}
+
+/// One step of a person with several programs.
+#[derive(Clone, Debug)]
+enum Step {
+    Open { hours: u8 },
+    Rename(usize),
+    Revoke(usize),
+    Wait { hours: u8 },
+}
+
+/// What a session is in the model: open until a time, or revoked at one.
+#[derive(Clone, Debug, PartialEq)]
+struct Modelled {
+    name: String,
+    until: Instant,
+    revoked_at: Option<Instant>,
+}
+
+impl Modelled {
+    fn is_open(&self, now: Instant) -> bool {
+        self.revoked_at.is_none() && now < self.until
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (1..6_u8).prop_map(|hours| Step::Open { hours }),
+        2 => (0..8_usize).prop_map(Step::Rename),
+        2 => (0..8_usize).prop_map(Step::Revoke),
+        1 => (1..4_u8).prop_map(|hours| Step::Wait { hours }),
+    ]
+}
+
+fn later(now: Instant, hours: u8) -> Instant {
+    Instant::from_micros(now.micros() + i64::from(hours) * 3_600_000_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// After any steps on any node, sessions are what a map of them would be: open, over or revoked, never
+    /// more than the limit, those that are over leaving only when room is needed.
+    #[test]
+    fn sessions_are_opened_named_and_ended_as_in_a_map(
+        steps in prop::collection::vec((step(), 0..2_usize), 1..24),
+    ) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            for bench in Bench::all().await {
+                follow(&bench, &steps).await;
+            }
+        });
+    }
+}
+
+async fn follow(bench: &Bench, steps: &[(Step, usize)]) {
+    let owner = person();
+    let mut now = NOW;
+    // In the order in which they were opened, which is that of their ids.
+    let mut model: BTreeMap<Uuid, Modelled> = BTreeMap::new();
+    let nth = |model: &BTreeMap<Uuid, Modelled>, number: usize| model.keys().nth(number).copied();
+    for (number, (step, node)) in steps.iter().enumerate() {
+        let sessions = &bench.nodes[*node];
+        let name = format!("step {number}");
+        match step {
+            Step::Wait { hours } => {
+                now = later(now, *hours);
+                bench.clock.set(now);
+            }
+            Step::Open { hours } => {
+                let opened = sessions.open(owner, &name, HOUR * u32::from(*hours)).await;
+                if model.len() as u64 == LIMIT {
+                    model.retain(|_, session| session.is_open(now));
+                }
+                if model.len() as u64 == LIMIT {
+                    assert!(matches!(opened, Err(SessionError::LimitReached(LIMIT))));
+                } else {
+                    let opened = opened.unwrap();
+                    let until = later(now, *hours);
+                    model.insert(
+                        opened.id,
+                        Modelled {
+                            name,
+                            until,
+                            revoked_at: None,
+                        },
+                    );
+                }
+            }
+            Step::Rename(which) => {
+                let Some(id) = nth(&model, *which) else { continue };
+                let renamed = sessions.rename(owner, id, &name).await;
+                let known = model.get_mut(&id).unwrap();
+                if known.revoked_at.is_some() {
+                    assert!(matches!(renamed, Err(SessionError::Revoked(_))));
+                } else {
+                    assert_eq!(renamed.unwrap().name, name);
+                    known.name = name;
+                }
+            }
+            Step::Revoke(which) => {
+                let Some(id) = nth(&model, *which) else { continue };
+                let revoked = sessions.revoke(owner, id).await.unwrap();
+                let known = model.get_mut(&id).unwrap();
+                known.revoked_at = known.revoked_at.or(Some(now));
+                assert_eq!(revoked.revoked_at, known.revoked_at);
+            }
+        }
+        let other = &bench.nodes[1 - node];
+        let open: Vec<Uuid> = model
+            .iter()
+            .filter(|(_, session)| session.is_open(now))
+            .map(|(id, _)| *id)
+            .collect();
+        let listed: Vec<Uuid> = other
+            .open_of(owner)
+            .await
+            .unwrap()
+            .iter()
+            .map(|session| session.id)
+            .collect();
+        assert_eq!(listed, open);
+        for (id, known) in &model {
+            let found = other.get(owner, *id).await.unwrap();
+            let found = Modelled {
+                name: found.name,
+                until: found.expires_at,
+                revoked_at: found.revoked_at,
+            };
+            assert_eq!(found, *known);
+            let accepted = other.accepts(owner, *id).await.unwrap();
+            assert_eq!(accepted, known.revoked_at.is_none());
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! How much there is of a person's records, and over which time, from what the catalogue knows of whole pieces.
+//!
+//! Rows are read only where a piece cannot tell: because some of its rows are dead, or because it reaches out
+//! of the time that counts; and of those pieces only such that could hold the first or the last row.
+
+use crate::catalog::records::{Bounds, PartitionSummary};
+use crate::model::permit::ListPermit;
+use crate::model::time::{Instant, TimeRange};
+use crate::store::snapshot::{Snapshot, SnapshotPiece};
+
+use super::records::{Archive, QueryError, summarise};
+use super::scan::{Scan, key_schema};
+
+/// All records of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    pub records: i64,
+    /// When the first and the last of the records start that start in the time that was asked for.
+    pub starts: Option<(Instant, Instant)>,
+}
+
+/// From which side the rows are looked at.
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    First,
+    Last,
+}
+
+impl Side {
+    /// The start that no row between the bounds lies beyond.
+    const fn of(self, bounds: Bounds) -> Instant {
+        match self {
+            Self::First => bounds.min_start,
+            Self::Last => bounds.max_start,
+        }
+    }
+
+    fn is_beyond(self, one: Instant, other: Instant) -> bool {
+        match self {
+            Self::First => one < other,
+            Self::Last => one > other,
+        }
+    }
+
+    /// Brings first what may reach farthest.
+    fn sort<T>(self, items: &mut [T], bounds: impl Fn(&T) -> Bounds) {
+        match self {
+            Self::First => items.sort_by_key(|item| bounds(item).min_start),
+            Self::Last => items.sort_by_key(|item| std::cmp::Reverse(bounds(item).max_start)),
+        }
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// Counts all records of the permit's owner, and says when those start that start `within` some time. The
+    /// permit is one over all time.
+    pub async fn totals(
+        &self,
+        permit: &ListPermit<Authority>,
+        within: TimeRange,
+    ) -> Result<Totals, QueryError> {
+        let mut partitions: Vec<(PartitionSummary, Bounds)> = self
+            .catalog
+            .partitions_of(permit.owner())
+            .await
+            .map_err(crate::store::StoreError::from)?
+            .into_iter()
+            .filter(|partition| partition.records > 0 && permit.windows_of(&partition.data_type).is_some())
+            .filter_map(|partition| partition.bounds.map(|bounds| (partition, bounds)))
+            .collect();
+        let records = partitions.iter().map(|(partition, _)| partition.records).sum();
+        let first = self
+            .outermost(permit, &mut partitions, Side::First, within)
+            .await?;
+        let last = self
+            .outermost(permit, &mut partitions, Side::Last, within)
+            .await?;
+        Ok(Totals {
+            records,
+            starts: first.zip(last),
+        })
+    }
+
+    async fn outermost(
+        &self,
+        permit: &ListPermit<Authority>,
+        partitions: &mut [(PartitionSummary, Bounds)],
+        side: Side,
+        within: TimeRange,
+    ) -> Result<Option<Instant>, QueryError> {
+        side.sort(partitions, |(_, bounds)| *bounds);
+        let mut found: Option<Instant> = None;
+        for (partition, bounds) in partitions {
+            if found.is_some_and(|found| !side.is_beyond(side.of(*bounds), found)) {
+                break;
+            }
+            let types = std::slice::from_ref(&partition.data_type);
+            for snapshot in self.snapshots.get(permit.owner(), types).await? {
+                let mut pieces: Vec<&SnapshotPiece> = snapshot.pieces.iter().collect();
+                side.sort(&mut pieces, |piece| piece.bounds);
+                for piece in pieces {
+                    if found.is_some_and(|found| !side.is_beyond(side.of(piece.bounds), found)) {
+                        break;
+                    }
+                    let start = self.outermost_of(&snapshot, piece, side, within).await?;
+                    found = match (found, start) {
+                        (Some(found), Some(start)) if !side.is_beyond(start, found) => Some(found),
+                        (found, start) => start.or(found),
+                    };
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn outermost_of(
+        &self,
+        snapshot: &Snapshot,
+        piece: &SnapshotPiece,
+        side: Side,
+        within: TimeRange,
+    ) -> Result<Option<Instant>, QueryError> {
+        let start = side.of(piece.bounds);
+        if piece.dead.is_empty() && within.start() <= start && start < within.end() {
+            return Ok(Some(start));
+        }
+        let alone = Snapshot {
+            pieces: vec![piece.clone()],
+            ..snapshot.clone()
+        };
+        let storage = key_schema();
+        let scan = Scan {
+            snapshot: &alone,
+            storage: &storage,
+            columns: (0..storage.fields().len()).collect(),
+            windows: &[within],
+            begins: Some(within),
+        };
+        let plan = scan.plan(&self.reader, &self.objects)?;
+        let summary = summarise(&self.engine, plan).await?;
+        Ok(match side {
+            Side::First => summary.first_start,
+            Side::Last => summary.last_start,
+        })
+    }
+}

@@ -1,0 +1,230 @@
+//! What is sent and answered, against the schemas that OpenAPI gives for it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::harness::{ALL_TIME, Person, Reply, at, heart_rate, id, person, shared};
+
+async fn document() -> Value {
+    shared().nobody().get("/openapi.json").await.must_be(200).json()
+}
+
+/// Checks that the body is as the document says for this operation and status.
+#[track_caller]
+fn must_fit(document: &Value, operation: &str, reply: &Reply) {
+    let (method, path) = operation.split_once(' ').unwrap();
+    let content = &document["paths"][path][method]["responses"][reply.status.to_string()]["content"];
+    let media_type = reply.header("content-type").unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default();
+    let schema = &content[media_type]["schema"];
+    assert!(
+        schema.is_object(),
+        "no {media_type} among the answers of {operation}: {content}"
+    );
+    let faults = faults(document, schema, &reply.json());
+    assert!(faults.is_empty(), "{operation}: {faults:#?}\n{reply}");
+}
+
+fn faults(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
+    let whole = json!({"components": document["components"], "allOf": [schema]});
+    let validator = jsonschema::draft202012::new(&whole).expect("a schema");
+    let faults = validator.iter_errors(value);
+    faults
+        .map(|fault| format!("{} {fault}", fault.instance_path()))
+        .collect()
+}
+
+async fn somebody() -> Person {
+    let person = person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    person
+}
+
+#[tokio::test]
+async fn answers_are_as_they_are_documented() {
+    let (document, person) = (document().await, somebody().await);
+    for path in [
+        "/data/v0/metrics_catalog",
+        "/data/v1/catalog",
+        "/data/v1alpha1/data_types",
+        "/data/v1alpha1/data_sources",
+        "/user/v1alpha1/preferences",
+        "/input/v1/data_type",
+        "/health/live",
+        "/health/ready",
+    ] {
+        must_fit(
+            &document,
+            &format!("get {path}"),
+            &person.get(path).await.must_be(200),
+        );
+    }
+    for path in ["/data/v1/updates", "/data/v1alpha1/data_available"] {
+        let call = person
+            .get(path)
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1);
+        must_fit(&document, &format!("get {path}"), &call.await.must_be(200));
+    }
+    for name in ["sleep_stage_metadata", "maps_location_updates/bounds"] {
+        let reply = person
+            .get(&format!("/data/v0/{}/{name}", person.id))
+            .await
+            .must_be(200);
+        must_fit(&document, &format!("get /data/v0/{{svc_userid}}/{name}"), &reply);
+    }
+    for output in ["jstable", "jscolumns"] {
+        let call = person.metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1);
+        let reply = call.with("output", output).await.must_be(200);
+        must_fit(&document, "get /data/v0/{svc_userid}/metric_samples", &reply);
+    }
+    for (path, real) in [
+        (
+            "/data/v1alpha1/event/{data_type}",
+            "/data/v1alpha1/event/HeartRate",
+        ),
+        (
+            "/data/v1alpha1/event/{data_type}/latest",
+            "/data/v1alpha1/event/HeartRate/latest",
+        ),
+        (
+            "/data/v1alpha1/event/{data_type}/summary",
+            "/data/v1alpha1/event/HeartRate/summary",
+        ),
+        (
+            "/data/v1alpha1/event/{data_type}/agg/{resolution}",
+            "/data/v1alpha1/event/HeartRate/agg/day",
+        ),
+    ] {
+        let call = person
+            .get(real)
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1);
+        must_fit(&document, &format!("get {path}"), &call.await.must_be(200));
+    }
+    let entry = "/data/v1/catalog/{data_type}/{api_version}";
+    let reply = person.get("/data/v1/catalog/HeartRate/v0").await.must_be(200);
+    must_fit(&document, &format!("get {entry}"), &reply);
+    let reply = person
+        .get("/data/v1/catalog/HeartRate/v0/schema")
+        .await
+        .must_be(200);
+    must_fit(&document, &format!("get {entry}/schema"), &reply);
+}
+
+#[tokio::test]
+async fn refusals_are_as_they_are_documented() {
+    let (document, person) = (document().await, somebody().await);
+    let path = "get /data/v0/{svc_userid}/metric_samples";
+    let wrong = person
+        .metric_samples("HeartRate", "never", "later")
+        .await
+        .must_be(422);
+    must_fit(&document, path, &wrong);
+    let unknown = person
+        .metric_samples("NoSuchMetric", ALL_TIME.0, ALL_TIME.1)
+        .await
+        .must_be(404);
+    must_fit(&document, path, &unknown);
+    let nobody = shared().nobody();
+    must_fit(
+        &document,
+        path,
+        &nobody.metric_samples("HeartRate", "a", "b").await.must_be(401),
+    );
+}
+
+#[tokio::test]
+async fn a_body_made_after_its_schema_is_taken() {
+    let (document, person) = (document().await, somebody().await);
+    let body = |operation: &str| {
+        let (method, path) = operation.split_once(' ').unwrap();
+        document["paths"][path][method]["requestBody"]["content"]["application/json"]["schema"].clone()
+    };
+    let must_be_taken = |operation: &str, sent: &Value, reply: Reply| {
+        assert_eq!(faults(&document, &body(operation), sent), [""; 0], "{operation}");
+        assert!((200..300).contains(&reply.status), "{reply}");
+        must_fit(&document, operation, &reply);
+    };
+
+    let defined = json!({
+        "name": "Cups of tea", "description": null, "icon": "cup", "deprecated": false,
+        "record_spec": {
+            "type": "metric", "unit": "cup", "aggregation": "cumulative", "scale": null,
+            "value_map": {"1": "one"}, "schema": {"properties": {"sort": {"type": "string"}}},
+        },
+    });
+    let path = "/input/v1/data_type/{base}";
+    let created = person.post("/input/v1/data_type/Metric", &defined).await;
+    let address = created.json()["svc_data_type"].as_str().unwrap().to_owned();
+    must_be_taken(&format!("post {path}"), &defined, created);
+    let change = json!({"description": "Black ones", "deprecated": true});
+    let changed = person
+        .put(&format!("/input/v1/data_type/{address}"), &change)
+        .await;
+    must_be_taken(&format!("put {path}/{{id}}"), &change, changed);
+
+    for (batch, wrapped) in [
+        (
+            false,
+            json!({
+                "data": "{\"value\": 61, \"end_date\": \"2024-06-01T10:31:00Z\"}",
+                "metadata": {
+                    "data_type": "HeartRate", "source": ["a"], "recorded_at": "2024-06-01T10:30:00Z",
+                },
+            }),
+        ),
+        (
+            true,
+            json!([{
+                "data": "{\"value\": 62}", "specversion": 1,
+                "metadata": {
+                    "data_type": "HeartRate", "content_type": "application/json", "id": id(7), "tags": [],
+                    "recorded_at": {"start_time": at("11:00"), "end_time": at("11:01")},
+                },
+            }]),
+        ),
+    ] {
+        let path = if batch {
+            "/ingest/v1/record/batch"
+        } else {
+            "/ingest/v1/record"
+        };
+        let reply = person.post(path, &wrapped).await;
+        must_be_taken(&format!("post {path}"), &wrapped, reply);
+    }
+    let record = heart_rate(id(9), &at("12:00"), 63);
+    let reply = person.record("HeartRate", &record).await;
+    must_be_taken("post /ingest/v1/record/{data_type}", &record, reply);
+}
+
+#[tokio::test]
+async fn the_preferences_that_are_documented_are_those_that_there_are() {
+    let (document, person) = (document().await, person());
+    let schema = &document["components"]["schemas"]["PreferencesDocument"];
+    let documented: BTreeSet<&str> = schema["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let path = "/user/v1alpha1/preferences";
+    let refused = person
+        .post(path, &json!({"colour": "red"}))
+        .await
+        .must_be(422)
+        .json();
+    let message = refused["detail"][0]["msg"].as_str().unwrap();
+    let known: BTreeSet<&str> = message.rsplit_once("there are ").unwrap().1.split(", ").collect();
+    assert_eq!(documented, known);
+    let preferred = json!({
+        "timezone": "Europe/Berlin", "calendars": null, "location_resolution": {"maps": 10},
+        "periods_of_day": {"morning": "06:00:00"},
+    });
+    assert_eq!(faults(&document, schema, &preferred), [""; 0]);
+    let reply = person.post(path, &preferred).await.must_be(200);
+    must_fit(&document, &format!("post {path}"), &reply);
+}
