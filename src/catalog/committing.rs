@@ -197,21 +197,39 @@ pub(super) async fn lock_people(
         .filter(|person| !ledgers.contains_key(person))
         .collect();
     if !new.is_empty() {
-        for person in &new {
-            create_person(session, *person, None, now).await?;
-        }
+        create_people(session, &new, None, now).await?;
         ledgers = read_ledgers(session, people).await?;
     }
     Ok(ledgers)
 }
 
-/// Creates a person unless there is one already; returns whether it was new.
-pub(super) async fn create_person(
+/// Creates those people who are not there already; returns how many were new.
+pub(super) async fn create_people(
     session: &mut Session,
-    person: PersonId,
+    people: &[PersonId],
     name: Option<&str>,
     now: Instant,
-) -> Result<bool, CatalogError> {
+) -> Result<u64, CatalogError> {
+    let mut rows = Vec::with_capacity(people.len());
+    for person in people {
+        refuse_lost(session, *person).await?;
+        rows.push(vec![
+            id(person.0),
+            optional_text(name),
+            Value::NullText,
+            Value::Int(now.micros()),
+        ]);
+    }
+    let created = enrol(session, rows).await?;
+    let ledgers = people.iter().map(|person| Ledger::empty(*person).values());
+    session
+        .insert(&LEDGERS, ledgers.collect(), Existing::Keep)
+        .await?;
+    Ok(created)
+}
+
+/// Somebody who is new has no partitions.
+async fn refuse_lost(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
     if !session
         .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])
         .await?
@@ -225,17 +243,7 @@ pub(super) async fn create_person(
             "person {person} has partitions but was lost"
         )));
     }
-    let row = vec![
-        id(person.0),
-        optional_text(name),
-        Value::NullText,
-        Value::Int(now.micros()),
-    ];
-    let created = enrol(session, vec![row]).await? == 1;
-    session
-        .insert(&LEDGERS, vec![Ledger::empty(person).values()], Existing::Keep)
-        .await?;
-    Ok(created)
+    Ok(())
 }
 
 async fn read_ledgers(

@@ -37,9 +37,9 @@ const TABLES: [&Table; 11] = [
 ];
 /// The bytes of the tail, which are in a table without checksums.
 const BLOBS: &str = "blobs";
-/// Rows, and blobs, of a page.
+/// Rows, and blobs, of a page. One blob may be large.
 const PAGE_ROWS: i64 = 512;
-const PAGE_BLOBS: i64 = 8;
+const PAGE_BLOBS: i64 = 1;
 
 /// Some rows of one table. Bytes are hexadecimal text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::create_person;
+use super::committing::create_people;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::reading::verify_partitions;
@@ -26,7 +26,7 @@ impl Catalog {
             return Ok(false);
         }
         let mut session = self.database.write().await?;
-        let created = create_person(&mut session, person, name, self.clock.now()).await?;
+        let created = create_people(&mut session, &[person], name, self.clock.now()).await? == 1;
         session.commit().await?;
         Ok(created)
     }

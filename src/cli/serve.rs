@@ -18,6 +18,7 @@ use crate::auth::settings::Provider;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::SystemIds;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::{Upkeep, UpkeepStores, identity};
