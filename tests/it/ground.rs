@@ -35,9 +35,9 @@ fn lose_catalogue(directory: &Path) {
     }
 }
 
-/// The same person on another server.
+/// The same person on another server, or on one that forgot their token.
 fn on(server: &Almanac, person: &Person) -> Person {
-    Person::new(&server.url(), person.id, person.token().to_owned())
+    server.person_called(person.id)
 }
 
 /// What a command said, and its status.

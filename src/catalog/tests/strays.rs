@@ -84,7 +84,11 @@ async fn strays_go_from_noticed_to_condemned_by_the_time_of_the_database() {
         let end = Instant::from_micros(i64::MAX);
         let waiting = bench.catalog.condemned_before(end).await.unwrap();
         assert!(waiting.contains(&old) && !waiting.contains(&young));
-        bench.catalog.keep_objects(&[young.clone()]).await.unwrap();
+        bench
+            .catalog
+            .keep_objects(std::slice::from_ref(&young))
+            .await
+            .unwrap();
         assert!(!bench.catalog.condemn_strays(end).await.unwrap().contains(&young));
         bench.catalog.acquit(&both).await.unwrap();
     }

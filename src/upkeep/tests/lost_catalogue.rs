@@ -89,15 +89,16 @@ async fn written_down() -> Bench {
 }
 
 /// All that there is of the person beside records.
-async fn beside_records(bench: &Bench) -> impl PartialEq + std::fmt::Debug + use<> {
+async fn beside_records(bench: &Bench) -> String {
     let (catalog, person) = (&bench.stores.catalog, bench.key.person);
-    (
+    let all = (
         catalog.person(person).await.unwrap(),
         catalog.sources_of(person).await.unwrap(),
         catalog.definitions_of(person).await.unwrap(),
         catalog.documents_of(person, DocumentKind::Tag).await.unwrap(),
         catalog.partitions_of(person).await.unwrap(),
-    )
+    );
+    format!("{all:#?}")
 }
 
 async fn sound(bench: &Bench) {

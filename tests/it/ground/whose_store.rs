@@ -39,7 +39,10 @@ async fn a_lost_catalogue_makes_garbage_of_nothing() {
     let (text, status) = said(&server, &["check", "--repair"]);
     assert_eq!(status, Some(0), "{text}");
     server.launch();
-    assert_eq!(person.all_samples("HeartRate").await.len(), ROWS as usize);
+    assert_eq!(
+        on(&server, &person).all_samples("HeartRate").await.len(),
+        ROWS as usize
+    );
 }
 
 #[tokio::test]
