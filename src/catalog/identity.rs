@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::Catalog;
+use super::documents::DocumentKind;
 use super::errors::CatalogError;
 use super::rows::text;
 use super::tables::{Existing, META};
@@ -54,16 +55,15 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Whether anything is known here of anybody. People who were only made to have a token for do not count.
+    /// Whether anything is known here of anybody. People who were only made to have a token for, and the sessions
+    /// of their tokens, do not count.
     pub async fn knows_anything(&self) -> Result<bool, CatalogError> {
-        for sql in [
-            "SELECT person FROM partitions LIMIT 1",
-            "SELECT person FROM folders LIMIT 1",
-        ] {
-            if !self.database.fetch(sql.to_owned(), Vec::new()).await?.is_empty() {
-                return Ok(true);
-            }
+        let partitions = "SELECT person FROM partitions LIMIT 1".to_owned();
+        if !self.database.fetch(partitions, Vec::new()).await?.is_empty() {
+            return Ok(true);
         }
-        Ok(false)
+        let folders = "SELECT person FROM folders WHERE kind <> $1 LIMIT 1".to_owned();
+        let sessions = vec![text(DocumentKind::Session.as_str())];
+        Ok(!self.database.fetch(folders, sessions).await?.is_empty())
     }
 }
