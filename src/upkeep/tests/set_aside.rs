@@ -59,13 +59,7 @@ async fn a_damaged_row_of_one_person_stops_neither_flush_nor_compaction_nor_coll
         "UPDATE blobs SET blob = x'00' WHERE piece IN (SELECT piece FROM pieces WHERE person = $)",
     ] {
         let (mut bench, neighbour) = neighbours().await;
-        let person: String = bench
-            .key
-            .person
-            .as_bytes()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let person = bench.key.person.0.simple().to_string();
         tamper(&bench, &sql.replace('$', &format!("x'{person}'"))).await;
         bench.pass(Duration::from_mins(5));
         let (upkeep, meters) = upkeep(&bench);
