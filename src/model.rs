@@ -16,4 +16,5 @@ pub mod sleep;
 pub mod sources;
 pub mod time;
 pub mod units;
+pub mod version;
 pub mod zone;

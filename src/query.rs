@@ -14,6 +14,7 @@ pub mod files;
 pub mod filter;
 mod grown;
 mod in_turn;
+pub mod insight;
 mod json_text;
 mod partials;
 pub mod places;

@@ -16,6 +16,7 @@ use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 use crate::people::annotations::Annotations;
+use crate::people::limits::PersonLimits;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
 use crate::people::tags::Tags;
@@ -32,6 +33,8 @@ pub struct App {
     pub verifier: Verifier,
     /// Makes tokens, where they are made here.
     pub minter: Option<Minter>,
+    /// How much of each thing one person may have.
+    pub limits: PersonLimits,
     /// What stands behind tokens that were made here.
     pub sessions: Sessions,
     pub grants: Grants,

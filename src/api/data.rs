@@ -4,6 +4,7 @@ pub mod aggregates;
 mod asking;
 pub mod calendars;
 pub mod catalog;
+pub mod insight;
 pub mod listings;
 pub mod locations;
 pub mod metrics_catalog;
@@ -71,4 +72,5 @@ fn questions() -> OpenApiRouter<Shared> {
         .routes(routes!(selector::selected_records))
         .routes(routes!(aggregates::event_aggregate))
         .routes(routes!(aggregates::metric_aggregate))
+        .routes(routes!(insight::insight))
 }

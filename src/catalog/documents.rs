@@ -260,6 +260,17 @@ impl Catalog {
         Ok(documents)
     }
 
+    /// How many documents a person has of each kind, deleted ones included; none where a kind is not named.
+    pub async fn document_counts(&self, person: PersonId) -> Result<Vec<(DocumentKind, u64)>, CatalogError> {
+        let rows = self
+            .database
+            .select(&FOLDERS, "WHERE person = $1 ORDER BY kind", vec![id(person.0)])
+            .await?;
+        rows.iter()
+            .map(|row| Ok((DocumentKind::named(row.text(1)?)?, row.int(2)?.unsigned_abs())))
+            .collect()
+    }
+
     /// What is wrong with a person's documents as the catalogue has them. Empty when all is well.
     pub async fn damaged_documents(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;

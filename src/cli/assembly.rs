@@ -127,11 +127,12 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let app = Arc::new(App {
         verifier,
         minter,
+        limits,
         sessions: Sessions::new(
             catalog.clone(),
             Arc::clone(&clock),
             Arc::clone(&ids),
-            settings.session_limit,
+            settings.limits.sessions,
         ),
         annotations: Annotations::new(
             documents.clone(),

@@ -19,6 +19,7 @@ use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::{Upkeep, UpkeepStores, identity};
@@ -147,7 +148,11 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
     };
     let session = app
         .sessions
-        .open(order.person, DEMO_SESSION, order.lifetime)
+        .open(
+            order.person,
+            Name::try_from(DEMO_SESSION.to_owned()).map_err(Failed::from_error)?,
+            order.lifetime,
+        )
         .await;
     let session = session.map_err(Failed::from_error)?;
     minter

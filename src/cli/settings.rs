@@ -46,8 +46,6 @@ pub enum SettingsError {
 pub struct Settings {
     pub interface: InterfaceSettings,
     pub identity: IdentitySettings,
-    /// How many API sessions one person may have.
-    pub session_limit: u64,
     pub data_dir: PathBuf,
     pub database_url: String,
     pub objects: ObjectStoreSettings,
@@ -112,7 +110,6 @@ impl Settings {
         Ok(Self {
             interface: interface(sayings)?,
             identity: identity(sayings)?,
-            session_limit: parse::number(said("session_limit")?, 1)?,
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,
@@ -140,6 +137,7 @@ impl Settings {
                 annotations: parse::number(said("limit_annotations")?, 0)?,
                 tags: parse::number(said("limit_tags")?, 0)?,
                 reflections: parse::number(said("limit_reflections")?, 0)?,
+                sessions: parse::number(said("limit_sessions")?, 1)?,
             },
             geocoder: geocoder(sayings)?,
             log: log(sayings)?,

@@ -9,7 +9,8 @@ use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
-use crate::people::sessions::{Session, SessionError, Sessions};
+use crate::people::sessions::{Session, Sessions};
+use crate::people::text::Name;
 
 use super::settings::Settings;
 use super::{Failed, data_directory, print};
@@ -24,13 +25,16 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
             provider.jwks_url
         )));
     }
+    let name = order.name.clone().unwrap_or_else(|| NAMELESS.to_owned());
+    let name =
+        Name::try_from(name).map_err(|error| Failed::because(format!("the name cannot be kept: {error}")))?;
     data_directory::open(&settings.data_dir)?;
     let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Failed::from_error)?;
-    let session = runtime.block_on(opened(settings, order))?;
+    let session = runtime.block_on(opened(settings, order, name))?;
     let token = Minter::new(key, settings.identity.clone())
         .token(order, session.id, session.created_at)
         .map_err(Failed::from_error)?;
@@ -38,7 +42,7 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
 }
 
 /// A session of the person, who is in the catalogue afterwards.
-async fn opened(settings: &Settings, order: &TokenOrder) -> Result<Session, Failed> {
+async fn opened(settings: &Settings, order: &TokenOrder, name: Name) -> Result<Session, Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
         .await
         .map_err(Failed::from_error)?;
@@ -47,21 +51,12 @@ async fn opened(settings: &Settings, order: &TokenOrder) -> Result<Session, Fail
         catalog.clone(),
         Arc::new(SystemClock),
         Arc::new(SystemIds),
-        settings.session_limit,
+        settings.limits.sessions,
     );
     let session = match ensured {
-        Ok(_) => {
-            let name = order.name.as_deref().unwrap_or(NAMELESS);
-            sessions.open(order.person, name, order.lifetime).await
-        }
+        Ok(_) => sessions.open(order.person, name, order.lifetime).await,
         Err(error) => Err(error.into()),
     };
     catalog.close().await;
-    session.map_err(|error| match error {
-        SessionError::Invalid(faults) => {
-            let reasons: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
-            Failed::because(reasons.join("; "))
-        }
-        other => Failed::from_error(other),
-    })
+    session.map_err(Failed::from_error)
 }

@@ -13,6 +13,7 @@ use super::plan::western;
 use crate::model::faults::LocPart;
 use crate::model::registry::{Canonical, is_json_text, respelt};
 use crate::model::time::parse_instant;
+use crate::model::version::text_of;
 
 /// A value that its column cannot hold although the schema let it pass.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +46,7 @@ pub(super) fn fill<'a>(raw: &'a str, column: &Field) -> Result<Filled<'a>, Misfi
         return Ok(Cell::Text(compact(raw)).into());
     }
     match column.data_type() {
+        ColumnType::Dictionary(..) if raw.starts_with('[') => version(raw),
         ColumnType::Utf8 | ColumnType::Dictionary(..) => json::text(raw)
             .map(|text| Cell::Text(text).into())
             .ok_or_else(|| misfit("type", "expected string")),
@@ -191,6 +193,17 @@ fn members_of<'a>(raw: &'a str, members: &Fields) -> Result<Filled<'a>, Misfit> 
         cell: Cell::Struct(cells),
         rest,
     })
+}
+
+/// A list where a text is stored, which only a schema of versions lets through: their numbers.
+fn version(raw: &str) -> Result<Filled<'_>, Misfit> {
+    let expected = || misfit("type", "expected the numbers of a version, such as [17, 2, 0]");
+    let elements = json::elements(raw).ok_or_else(expected)?;
+    let numbers: Option<Vec<i64>> = elements.into_iter().map(integer).collect();
+    let text = numbers
+        .and_then(|numbers| text_of(&numbers))
+        .ok_or_else(expected)?;
+    Ok(Cell::Text(Cow::Owned(text)).into())
 }
 
 /// A text where an object could stand, which only a schema that admits both lets through: the id of a

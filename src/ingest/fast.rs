@@ -22,6 +22,7 @@ use super::units::leaves_original;
 use crate::model::ids::RecordId;
 use crate::model::registry::is_json_text;
 use crate::model::time::{Instant, parse_instant};
+use crate::model::units::Conversion;
 
 /// The row for `json`, or `None`: take the complete way.
 pub(super) fn decode<'a>(
@@ -314,6 +315,9 @@ impl<'a> Haste<'_, '_, 'a> {
                     .conversion(unit, traits, compiled.data_type.id.as_str())
                     .ok()
             })?;
+            if matches!(conversion, Conversion::Codes(_)) {
+                return None;
+            }
             let converted = conversion.apply(value);
             if leaves_original(conversion, value, converted) {
                 if !converted.is_finite() || !rule.allows(Token::Number) {

@@ -23,6 +23,7 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
 use crate::model::sources::{SourceFacts, source_key};
 use crate::model::time::Instant;
+use crate::model::units::Conversion;
 
 /// A valid record, and what can be learnt from it for the ones that follow.
 #[derive(Debug)]
@@ -100,6 +101,8 @@ struct Reading<'c, 'a> {
     /// The record under the names of its schema.
     document: Map<String, Value>,
     extras: Extras,
+    /// Members of extras that stand for fields.
+    shown_in_extras: Vec<json::Field<'a>>,
     converted: Option<f64>,
     source_is_plain: bool,
     undated: bool,
@@ -120,6 +123,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             given: vec![None; compiled.plan.fields.len()],
             document: Map::new(),
             extras: Extras::default(),
+            shown_in_extras: Vec::new(),
             converted: None,
             source_is_plain: true,
             undated: false,
@@ -128,6 +132,7 @@ impl<'c, 'a> Reading<'c, 'a> {
         for field in fields {
             reading.take(field);
         }
+        reading.take_shown_in_extras();
         reading.stop_at_faults()?;
         Ok(reading)
     }
@@ -173,19 +178,52 @@ impl<'c, 'a> Reading<'c, 'a> {
         self.document.insert(known.name.clone(), value);
     }
 
-    fn take_extras(&mut self, name: &str, raw: &str, value: &Value) {
+    fn take_extras(&mut self, name: &str, raw: &'a str, value: &Value) {
         self.source_is_plain = false;
         let Ok(members) = json::fields(raw.as_bytes()) else {
             let message = format!("expected object, found {}", faults::type_name(value));
             return self.fault([name], "type", message);
         };
         for member in members {
+            let is_named = |earlier: &json::Field<'_>| earlier.name == member.name;
+            if self.is_shown_in_extras(&member) && !self.shown_in_extras.iter().any(is_named) {
+                self.shown_in_extras.push(member);
+                continue;
+            }
             if !self.extras.add(&member.name, member.raw) {
                 self.fault(
                     [name, member.name.as_ref()],
                     "duplicate",
                     format!("{} is given twice", member.name),
                 );
+            }
+        }
+    }
+
+    /// Whether a member of extras is a field that answers show there, as they show it.
+    fn is_shown_in_extras(&self, member: &json::Field<'_>) -> bool {
+        let plan = &self.compiled.plan;
+        let known = plan.field(&member.name).and_then(|field| plan.fields.get(field));
+        known.is_some_and(|known| known.in_extras) && serde_json::from_str::<Vec<String>>(member.raw).is_ok()
+    }
+
+    /// Takes members of extras for the fields that they are shown for, unless these were sent themselves.
+    fn take_shown_in_extras(&mut self) {
+        for member in std::mem::take(&mut self.shown_in_extras) {
+            let field = self.compiled.plan.field(&member.name);
+            let known = field.and_then(|field| self.compiled.plan.fields.get(field));
+            let given = field.and_then(|field| self.given.get_mut(field));
+            if let (Some(known), Some(given)) = (known, given)
+                && given.as_ref().is_none_or(|given| given.raw == "null")
+                && let Ok(value) = serde_json::from_str(member.raw)
+            {
+                self.document.insert(known.name.clone(), value);
+                *given = Some(Given {
+                    name: member.name,
+                    raw: member.raw,
+                });
+            } else if !self.extras.add(&member.name, member.raw) {
+                self.fault_given_twice(&member.name);
             }
         }
     }
@@ -241,11 +279,19 @@ impl<'c, 'a> Reading<'c, 'a> {
             return;
         }
         let Some(number) = Number::from_f64(converted) else {
-            let message = format!("{sent} is too large to be told in {expected}");
+            let message = if matches!(conversion, Conversion::Codes(_)) {
+                format!("{value} is no code of {sent}")
+            } else {
+                format!("{sent} is too large to be told in {expected}")
+            };
             let loc = self.field_loc(value_field);
             return self.faults.push(Fault::new(loc, "unit", message));
         };
         self.converted = Some(converted);
+        if self.compiled.units().is_absent(&sent, value) {
+            // The catalogue has no code for it.
+            self.extras.add("not_present", "true");
+        }
         if !self.extras.add_original(given.raw, &sent) {
             let message = "original_value and original_unit are set when a unit is converted; leave them out, or send the catalogue's unit"
                 .to_owned();

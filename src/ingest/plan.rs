@@ -49,6 +49,8 @@ pub(super) struct KnownField {
     pub rule: Option<ScalarRule>,
     /// What of it is kept in one spelling.
     pub canonical: Canonical,
+    /// Answers show it among the extras, from where it comes back.
+    pub in_extras: bool,
 }
 
 impl KnownField {
@@ -170,8 +172,9 @@ impl<'a> FieldList<'a> {
         fields.add_spellings(&layout.id, Role::Id);
         for read in &layout.read {
             match &read.from {
+                ReadFrom::Extras { .. } => fields.add(&read.name, Role::Extras),
                 ReadFrom::Column(stored) if stored == EXTRAS => fields.add(&read.name, Role::Extras),
-                ReadFrom::Column(stored) => {
+                ReadFrom::Column(stored) | ReadFrom::Versions { column: stored, .. } => {
                     if let Some(field) = fields.spellings.get(stored).copied() {
                         fields.spell(&read.name, field);
                     }
@@ -192,6 +195,18 @@ impl<'a> FieldList<'a> {
             }
         }
         fields.add_common_id_spellings();
+        for read in &layout.read {
+            let ReadFrom::Extras { hidden } = &read.from else {
+                continue;
+            };
+            for known in fields
+                .list
+                .iter_mut()
+                .filter(|known| hidden.contains(&known.name))
+            {
+                known.in_extras = true;
+            }
+        }
         fields
     }
 
@@ -217,6 +232,7 @@ impl<'a> FieldList<'a> {
             required,
             rule: asked,
             canonical: Canonical::AsSent,
+            in_extras: false,
         });
     }
 

@@ -7,7 +7,7 @@ use crate::model::units::Conversion;
 pub(super) fn leaves_original(conversion: Conversion, value: f64, converted: f64) -> bool {
     match conversion {
         Conversion::Same => false,
-        Conversion::Linear { .. } => true,
+        Conversion::Linear { .. } | Conversion::Codes(_) => true,
         Conversion::FractionUpTo { .. } => value.to_bits() != converted.to_bits(),
     }
 }

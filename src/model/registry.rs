@@ -234,6 +234,16 @@ pub enum ReadFrom {
     Span,
     /// A stored column as it is, by its name there.
     Column(String),
+    /// A stored object, some of whose texts are versions and are read as lists of their numbers.
+    Versions {
+        column: String,
+        members: Vec<String>,
+    },
+    /// What the schema does not declare, with the lists of texts that are stored and have no column of their
+    /// own in an answer.
+    Extras {
+        hidden: Vec<String>,
+    },
     /// The same text in every row.
     Constant(String),
     /// Null in every row, as text.

@@ -10,6 +10,9 @@ use serde::Deserialize;
 
 use super::registry::MetricTraits;
 
+/// No list of codes is longer.
+const MOST_CODES: usize = 8;
+
 const UNITS: &str = include_str!("../../schemas/units.json");
 
 /// Why a value has no meaning in the unit of its metric.
@@ -55,6 +58,8 @@ pub enum Conversion {
     FractionUpTo {
         limit: f64,
     },
+    /// A code of another list, by its place: what it is in the catalogue's.
+    Codes([f64; MOST_CODES]),
 }
 
 impl Conversion {
@@ -63,6 +68,10 @@ impl Conversion {
         match self {
             Self::Linear { times, over, plus } => value * times / over + plus,
             Self::FractionUpTo { limit } if value.abs() <= limit => value * 100.0,
+            Self::Codes(codes) if value.fract() == 0.0 && value >= 0.0 => {
+                codes.get(value as usize).copied().unwrap_or(f64::NAN)
+            }
+            Self::Codes(_) => f64::NAN,
             Self::Same | Self::FractionUpTo { .. } => value,
         }
     }
@@ -79,6 +88,7 @@ pub struct Units {
     differences: Vec<String>,
     substances: Vec<Substance>,
     ambiguous_percent: AmbiguousPercent,
+    codes: Vec<CodeList>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -86,6 +96,7 @@ struct Table {
     differences: Vec<String>,
     substances: Vec<Substance>,
     ambiguous_percent: AmbiguousPercent,
+    codes: Vec<CodeList>,
     units: Vec<Unit>,
 }
 
@@ -102,6 +113,16 @@ struct Unit {
     spellings: Vec<String>,
     #[serde(default)]
     words: Vec<String>,
+}
+
+/// Codes for the same as those of the catalogue's unit `to`, by their own numbers.
+#[derive(Debug, Deserialize)]
+struct CodeList {
+    unit: String,
+    to: String,
+    codes: Vec<i32>,
+    /// Those that say that there is nothing.
+    absent: Vec<i32>,
 }
 
 /// A substance whose mass and amount are two ways to say the same.
@@ -138,6 +159,7 @@ impl Units {
             differences,
             substances,
             ambiguous_percent,
+            codes,
             units,
         } = table;
         Ok(Self {
@@ -147,6 +169,7 @@ impl Units {
             differences,
             substances,
             ambiguous_percent,
+            codes,
         })
     }
 
@@ -180,6 +203,17 @@ impl Units {
         };
         if from == expected {
             return Ok(Conversion::Same);
+        }
+        if let Some(list) = self
+            .codes
+            .iter()
+            .find(|list| list.unit == from && list.to == expected)
+        {
+            let mut codes = [f64::NAN; MOST_CODES];
+            for (place, code) in codes.iter_mut().zip(&list.codes) {
+                *place = f64::from(*code);
+            }
+            return Ok(Conversion::Codes(codes));
         }
         let told = || (from.to_owned(), data_type.to_owned(), expected.to_owned());
         let unknown = || {
@@ -220,6 +254,15 @@ impl Units {
                     expected,
                 }
             })
+    }
+
+    /// Whether `value` is a code of the unit `from` for something that is not there.
+    #[must_use]
+    pub fn is_absent(&self, from: &str, value: f64) -> bool {
+        let lists = self.codes.iter().filter(|list| list.unit == from);
+        lists
+            .flat_map(|list| &list.absent)
+            .any(|code| f64::from(*code).total_cmp(&value).is_eq())
     }
 
     fn percent(&self, data_type: &str) -> Conversion {

@@ -10,6 +10,8 @@ pub struct PersonLimits {
     pub tags: u64,
     /// Deleted ones count, since they are kept.
     pub reflections: u64,
+    /// API sessions. Those that are over leave when their place is needed.
+    pub sessions: u64,
 }
 
 /// Somebody has as many of something as they may have.

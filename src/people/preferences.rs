@@ -28,6 +28,7 @@ const TRIES: usize = 16;
 const TIME_ZONE: &str = "timezone";
 const SELECTED_METRICS: &str = "selected_metrics";
 const SOURCE_ORDER: &str = "source_order";
+const INSIGHT_TARGETS: &str = "insight_targets";
 
 /// Why preferences cannot be had or changed.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +103,12 @@ impl Preferences {
             .get(TIME_ZONE)
             .and_then(Value::as_str)
             .and_then(Zone::parse)
+    }
+
+    /// What the person wants to reach, such as `daily_steps`, if they said so.
+    #[must_use]
+    pub fn target(&self, name: &str) -> Option<f64> {
+        self.0.get(INSIGHT_TARGETS)?.get(name)?.as_f64()
     }
 
     /// The sources of a metric that the person put in order, best first.

@@ -16,12 +16,12 @@ use uuid::Uuid;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
-use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
 
-/// Longer than anybody calls a device or a program.
-const LONGEST_NAME: usize = 200;
+use super::limits::LimitReached;
+use super::text::Name;
+
 /// How often a change is tried again that another one overtook.
 const TRIES: usize = 16;
 
@@ -32,10 +32,8 @@ pub enum SessionError {
     Unknown(Uuid),
     #[error("session {0} was revoked, which is final")]
     Revoked(Uuid),
-    #[error("the session is not valid")]
-    Invalid(Vec<Fault>),
-    #[error("nobody may have more than {0} open sessions; revoke some that are no longer used")]
-    LimitReached(u64),
+    #[error("{0}; sessions that are over make room by themselves, and open ones can be revoked")]
+    LimitReached(LimitReached),
     #[error("other changes came first; look at the session and try again")]
     Overtaken,
     #[error("the stored session {id} cannot be read: {reason}")]
@@ -49,7 +47,7 @@ pub enum SessionError {
 pub struct Session {
     pub id: Uuid,
     pub person: PersonId,
-    pub name: String,
+    pub name: Name,
     pub created_at: Instant,
     /// When its token stops being accepted by itself.
     pub expires_at: Instant,
@@ -61,7 +59,7 @@ pub struct Session {
 /// What of a session is kept as text.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    name: String,
+    name: Name,
     /// Microseconds since 1970.
     expires_at: i64,
 }
@@ -142,16 +140,11 @@ impl Sessions {
         }
     }
 
-    #[must_use]
-    pub const fn limit(&self) -> u64 {
-        self.limit
-    }
-
     /// A new session of `person` that is open for `lifetime`. Sessions that are over make room for it.
     pub async fn open(
         &self,
         person: PersonId,
-        name: &str,
+        name: Name,
         lifetime: Duration,
     ) -> Result<Session, SessionError> {
         let now = self.clock.now();
@@ -159,7 +152,7 @@ impl Sessions {
         let session = Session {
             id: self.ids.next(),
             person,
-            name: checked(name)?,
+            name,
             created_at: now,
             expires_at: Instant::from_micros(now.micros().saturating_add(lifetime)),
             revoked_at: None,
@@ -175,12 +168,12 @@ impl Sessions {
             });
             match self.catalog.change_documents(changes).await? {
                 Changed::Done => return Ok(session),
-                Changed::LimitReached { .. } => {
+                Changed::LimitReached { kind, limit } => {
                     let all = self.all(person).await?;
                     let over = all.iter().filter(|session| !session.is_open(now));
                     leaving.extend(over.map(Session::removed));
                     if leaving.is_empty() {
-                        return Err(SessionError::LimitReached(self.limit));
+                        return Err(SessionError::LimitReached(LimitReached { kind, limit }));
                     }
                 }
                 // Somebody else made room; there may be enough of it.
@@ -215,8 +208,7 @@ impl Sessions {
         Ok(found.is_some_and(|document| document.person == person && document.deleted_at.is_none()))
     }
 
-    pub async fn rename(&self, person: PersonId, id: Uuid, name: &str) -> Result<Session, SessionError> {
-        let name = checked(name)?;
+    pub async fn rename(&self, person: PersonId, id: Uuid, name: Name) -> Result<Session, SessionError> {
         for _ in 0..TRIES {
             let before = self.get(person, id).await?;
             if before.revoked_at.is_some() {
@@ -268,27 +260,4 @@ impl Sessions {
         let outcome = self.catalog.change_documents(vec![change]).await?;
         Ok((outcome == Changed::Done).then_some(session))
     }
-}
-
-fn checked(name: &str) -> Result<String, SessionError> {
-    let refused = |kind, message: String| {
-        Err(SessionError::Invalid(vec![Fault::new(
-            ["body", "name"],
-            kind,
-            message,
-        )]))
-    };
-    if name.trim().is_empty() {
-        return refused("string_too_short", "a session needs a name".to_owned());
-    }
-    if name.chars().count() > LONGEST_NAME {
-        return refused(
-            "string_too_long",
-            format!("a name may have {LONGEST_NAME} characters"),
-        );
-    }
-    if name.contains('\0') {
-        return refused("value_error", "a name may not hold U+0000".to_owned());
-    }
-    Ok(name.to_owned())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Int32Type};
 use datafusion::common::{Result, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{
@@ -154,7 +154,7 @@ impl OfDefinition {
             source_ids,
             &ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8)),
         )?;
-        let dictionary = source_ids.as_any_dictionary();
+        let dictionary = source_ids.as_dictionary::<Int32Type>();
         let names = dictionary.values().as_string::<i32>();
         // Looked up once for each source of a batch, not for each row.
         let shown: Vec<Option<Option<String>>> = names
@@ -163,10 +163,8 @@ impl OfDefinition {
             .collect();
         let stored = cast(stored, &ArrowType::Utf8)?;
         let stored = stored.as_string::<i32>();
-        let keys = dictionary.normalized_keys();
-        let rows = keys.iter().enumerate().map(|(row, key)| {
-            let of_definition = shown.get(*key).filter(|_| source_ids.is_valid(row));
-            match of_definition {
+        let rows = dictionary.keys().iter().enumerate().map(|(row, key)| {
+            match key.and_then(|key| shown.get(key as usize)) {
                 Some(Some(shown)) => shown.as_deref(),
                 _ => stored.is_valid(row).then(|| stored.value(row)),
             }

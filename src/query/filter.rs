@@ -321,7 +321,8 @@ fn top_level(name: &str, data_type: &DataType) -> Option<FieldOf> {
         Some(ReadFrom::Start) => "start_time",
         Some(ReadFrom::End) => "end_time",
         Some(ReadFrom::Span) => "start_time",
-        Some(ReadFrom::Column(column)) => column,
+        Some(ReadFrom::Column(column) | ReadFrom::Versions { column, .. }) => column,
+        Some(ReadFrom::Extras { .. }) => "extras",
         Some(ReadFrom::Constant(text)) => {
             return Some(FieldOf {
                 expression: lit(text.clone()),

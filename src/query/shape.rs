@@ -18,6 +18,13 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::model::registry::{Layout, ReadFrom};
 
+mod shown;
+
+use shown::{ExtrasWith, VersionLists};
+
+/// The stored column of members that a type's schema does not declare.
+const EXTRAS: &str = "extras";
+
 /// How ids leave: as 16 bytes marked as a UUID, which text encoders print themselves, or as text for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdForm {
@@ -45,7 +52,10 @@ fn names_of(from: &ReadFrom) -> Vec<&str> {
         ReadFrom::Start => vec!["start_time"],
         ReadFrom::End => vec!["end_time"],
         ReadFrom::Span => vec!["start_time", "end_time"],
-        ReadFrom::Column(name) => vec![name],
+        ReadFrom::Column(name) | ReadFrom::Versions { column: name, .. } => vec![name],
+        ReadFrom::Extras { hidden } => std::iter::once(EXTRAS)
+            .chain(hidden.iter().map(String::as_str))
+            .collect(),
         ReadFrom::Constant(_) | ReadFrom::Null => vec![],
     }
 }
@@ -82,6 +92,21 @@ fn expression(from: &ReadFrom, schema: &SchemaRef, ids: IdForm) -> Result<Arc<dy
         ReadFrom::Start => stored("start_time", schema),
         ReadFrom::End => stored("end_time", schema),
         ReadFrom::Column(name) => stored(name, schema),
+        ReadFrom::Versions { column, members } => {
+            let function = ScalarUDF::new_from_impl(VersionLists::new(members));
+            call(function, vec![stored(column, schema)?], schema)
+        }
+        ReadFrom::Extras { hidden } => {
+            let columns = std::iter::once(EXTRAS).chain(hidden.iter().map(String::as_str));
+            let arguments = columns
+                .map(|name| stored(name, schema))
+                .collect::<Result<Vec<_>>>()?;
+            call(
+                ScalarUDF::new_from_impl(ExtrasWith::new(hidden)),
+                arguments,
+                schema,
+            )
+        }
         ReadFrom::Span => {
             let start: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("start_time")));
             let end: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("end_time")));

@@ -20,6 +20,7 @@
 mod harness;
 
 mod aggregates;
+mod annotations;
 mod auth;
 mod commandline;
 mod corruption;
@@ -32,14 +33,17 @@ mod full_disk;
 mod ground;
 mod ingest;
 mod input;
+mod insight;
 mod model_based;
 mod places;
 mod preferences;
+mod reflections;
 mod running;
 mod selector;
 mod series;
 mod sessions;
 mod sleep;
 mod streaming;
+mod tags;
 mod types_round_trip;
 mod user_info;

@@ -57,6 +57,7 @@ pub struct DefinedSpec {
 pub struct PreferencesDocument {
     calendar_events_data_track_filter_map: Option<HashMap<String, Vec<String>>>,
     calendars: Option<Vec<String>>,
+    insight_targets: Option<InsightTargets>,
     location_resolution: Option<HashMap<String, i64>>,
     periods_of_day: Option<PeriodsOfDay>,
     pinned_metrics_count_map: Option<HashMap<String, i64>>,
@@ -67,6 +68,20 @@ pub struct PreferencesDocument {
     source_order: Option<HashMap<String, Vec<Uuid>>>,
     #[schema(example = "Europe/Berlin")]
     timezone: Option<String>,
+}
+
+/// What the person wants to reach, for insights.
+#[derive(Debug, ToSchema)]
+pub struct InsightTargets {
+    #[schema(nullable = false, exclusive_minimum = 0.0, maximum = 24, example = 7.5)]
+    sleep_hours: Option<f64>,
+    #[schema(
+        nullable = false,
+        exclusive_minimum = 0.0,
+        maximum = 1_000_000,
+        example = 8000
+    )]
+    daily_steps: Option<f64>,
 }
 
 /// When the periods of a day begin, as HH:MM:SS.

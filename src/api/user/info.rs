@@ -10,10 +10,12 @@ use uuid::Uuid;
 
 use crate::api::answer::listing;
 use crate::api::app::Shared;
+use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
+use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::people::preferences::Preferences;
@@ -49,7 +51,7 @@ pub struct UserInfo {
     pub tier: &'static str,
     /// What to tell somebody who helps. It opens nothing.
     pub support_token: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = PreferencesDocument)]
     pub preferences: Map<String, Value>,
     pub service_status: ServiceStatus,
     pub limits: Limits,
@@ -80,7 +82,12 @@ pub enum ServiceType {
 /// How much the person may have, and has.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Limits {
-    /// Open API sessions.
+    /// Deleted ones count, since they are kept.
+    pub annotations: Limit,
+    pub tags: Limit,
+    /// Deleted ones count, since they are kept.
+    pub reflections: Limit,
+    /// Open API sessions; those that are over make room.
     pub sessions: Limit,
 }
 
@@ -106,6 +113,15 @@ pub async fn info(
     let known = app.catalog.person(person).await?;
     let known = known.ok_or_else(|| ApiError::internal("a person who was just made is not there"))?;
     let sessions = app.sessions.open_of(person).await?;
+    let counts = app.catalog.document_counts(person).await?;
+    let limits = app.limits;
+    let of = |kind: DocumentKind, limit: u64| Limit {
+        limit,
+        used: counts
+            .iter()
+            .find(|(counted, _)| *counted == kind)
+            .map_or(0, |(_, count)| *count),
+    };
     let info = UserInfo {
         userid: person.0,
         created: known.created_at.to_rfc3339(),
@@ -121,8 +137,11 @@ pub async fn info(
             service_type: ServiceType::FreeService,
         },
         limits: Limits {
+            annotations: of(DocumentKind::Annotation, limits.annotations),
+            tags: of(DocumentKind::Tag, limits.tags),
+            reflections: of(DocumentKind::Reflection, limits.reflections),
             sessions: Limit {
-                limit: app.sessions.limit(),
+                limit: limits.sessions,
                 used: sessions.len() as u64,
             },
         },

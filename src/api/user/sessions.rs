@@ -18,8 +18,12 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::mint::TokenOrder;
 use crate::auth::tokens::Reader;
+use crate::model::faults::Fault;
 use crate::model::time::Instant;
 use crate::people::sessions::{Session, SessionError};
+use crate::people::text::Name;
+
+use super::id_in_path;
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 const USUAL_DAYS: u64 = 365;
@@ -30,8 +34,7 @@ const MOST_DAYS: u64 = 36_500;
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
     /// What the token is for, such as the name of a device or a program.
-    #[schema(max_length = 200, min_length = 1)]
-    pub name: String,
+    pub name: Name,
     /// How long the token is accepted; 365 where nothing is said.
     #[schema(minimum = 1, maximum = 36_500)]
     pub days: Option<u64>,
@@ -41,8 +44,7 @@ pub struct NewSession {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionName {
-    #[schema(max_length = 200, min_length = 1)]
-    pub name: String,
+    pub name: Name,
 }
 
 /// A session of the caller.
@@ -84,7 +86,7 @@ impl ApiSession {
             expires_at: session.expires_at.to_rfc3339(),
             deleted_at: session.revoked_at.map(Instant::to_rfc3339),
             is_current: reader.session() == Some(session.id),
-            name: session.name,
+            name: session.name.into(),
         }
     }
 }
@@ -133,10 +135,7 @@ pub async fn create(
         name: reader.name().map(str::to_owned),
         lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
     };
-    let session = app
-        .sessions
-        .open(order.person, &body.name, order.lifetime)
-        .await?;
+    let session = app.sessions.open(order.person, body.name, order.lifetime).await?;
     let token = minter
         .token(&order, session.id, session.created_at)
         .map_err(ApiError::internal)?;
@@ -159,7 +158,10 @@ pub async fn one(
     _query: Checked<NoParams>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let session = app.sessions.get(reader.person(), session_id(&id)?).await?;
+    let session = app
+        .sessions
+        .get(reader.person(), id_in_path("session", &id)?)
+        .await?;
     listing(&headers, &ApiSession::of(session, &reader))
 }
 
@@ -176,8 +178,8 @@ pub async fn rename(
     _query: Checked<NoParams>,
     Sent(body): Sent<SessionName>,
 ) -> Result<Json<ApiSession>, ApiError> {
-    let id = session_id(&id)?;
-    let session = app.sessions.rename(reader.person(), id, &body.name).await?;
+    let id = id_in_path("session", &id)?;
+    let session = app.sessions.rename(reader.person(), id, body.name).await?;
     Ok(Json(ApiSession::of(session, &reader)))
 }
 
@@ -192,22 +194,21 @@ pub async fn revoke(
     Path(id): Path<String>,
     _query: Checked<NoParams>,
 ) -> Result<Json<ApiSession>, ApiError> {
-    let session = app.sessions.revoke(reader.person(), session_id(&id)?).await?;
+    let session = app
+        .sessions
+        .revoke(reader.person(), id_in_path("session", &id)?)
+        .await?;
     Ok(Json(ApiSession::of(session, &reader)))
-}
-
-fn session_id(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::parse_str(text).map_err(|_| invalid(["path", "session_id"], format!("{text:?} is no uuid")))
 }
 
 impl From<SessionError> for ApiError {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Unknown(_) => Self::not_found(error.to_string()),
-            SessionError::Revoked(_) | SessionError::LimitReached(_) | SessionError::Overtaken => {
-                Self::conflict(error.to_string())
+            SessionError::Revoked(_) | SessionError::Overtaken => Self::conflict(error.to_string()),
+            SessionError::LimitReached(_) => {
+                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
             }
-            SessionError::Invalid(faults) => Self::invalid_all(faults),
             SessionError::Damaged { .. } => Self::damaged(error),
             SessionError::Catalog(error) => error.into(),
         }

@@ -44,7 +44,7 @@ pub struct Averages {
 }
 
 /// How many records there are, from how many sources, over how many days.
-#[utoipa::path(get, path = "/user/v1alpha1/totals", tag = "people",
+#[utoipa::path(get, path = "/user/v1alpha1/totals", tag = "people", params(Checked<NoParams>),
     params(Checked<NoParams>),
     responses((status = 200, description = "Totals and averages", body = UserTotals)))]
 pub async fn totals(

@@ -181,9 +181,9 @@ pub const SETTINGS: &[Entry] = &[
         "Least time between two requests for the key set",
     ),
     entry(
-        "session_limit",
-        "session-limit",
-        "ALMANAC_SESSION_LIMIT",
+        "limit_sessions",
+        "limit-sessions",
+        "ALMANAC_LIMIT_SESSIONS",
         "1000",
         "API sessions that one person may have",
     ),

@@ -5,7 +5,7 @@
 //! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
 //! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
 //! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
-//! true and false).
+//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,6 +73,9 @@ pub(super) fn column(name: &str, property: &Value) -> Field {
 
 fn column_at(name: &str, property: &Value, depth: usize) -> Field {
     let flag = |annotation: &str| property.get(annotation) == Some(&Value::Bool(true));
+    if flag("x-version") {
+        return Field::new(name, dictionary_text(), true);
+    }
     if flag("x-yes-no") {
         return Field::new(name, ArrowType::Boolean, true);
     }
@@ -200,6 +203,8 @@ struct Draft {
     end: Vec<String>,
     moment: Option<TimeFields>,
     aliases: Vec<(String, String)>,
+    /// Lists of texts that have no column in an answer.
+    hidden: Vec<String>,
 }
 
 impl Layout {
@@ -219,6 +224,7 @@ impl Layout {
         for (name, property) in properties {
             draft.add(name, property, unit, is_required(schema, name))?;
         }
+        draft.show_hidden();
         let times = match draft.moment {
             Some(moment) => moment,
             None if draft.start.is_empty() => return Err(LayoutError::NoTime),
@@ -267,7 +273,15 @@ impl Draft {
                 self.own.push(column(name, property));
                 self.aliases
                     .extend(aliases_of(property).map(|alias| (alias, name.to_owned())));
-                ReadFrom::Column(name.to_owned())
+                let members = versions_in(property);
+                if members.is_empty() {
+                    ReadFrom::Column(name.to_owned())
+                } else {
+                    ReadFrom::Versions {
+                        column: name.to_owned(),
+                        members,
+                    }
+                }
             }
             Some("id") => {
                 self.id = spellings();
@@ -308,7 +322,14 @@ impl Draft {
             Some("extras") => ReadFrom::Column("extras".to_owned()),
             Some(other) => return Err(LayoutError::UnknownRole(other.to_owned())),
         };
-        if !flag("x-hidden") {
+        let is_list = |field: &Field| matches!(field.data_type(), ArrowType::List(_));
+        if flag("x-hidden") {
+            let last = self
+                .own
+                .last()
+                .filter(|field| field.name() == name && is_list(field));
+            self.hidden.extend(last.map(|field| field.name().clone()));
+        } else {
             self.read.push(ReadColumn {
                 name: name.to_owned(),
                 from,
@@ -316,6 +337,28 @@ impl Draft {
         }
         Ok(())
     }
+
+    /// Lets answers show among the extras what has no column of its own.
+    fn show_hidden(&mut self) {
+        let hidden = std::mem::take(&mut self.hidden);
+        for column in &mut self.read {
+            if !hidden.is_empty() && column.from == ReadFrom::Column("extras".to_owned()) {
+                column.from = ReadFrom::Extras {
+                    hidden: hidden.clone(),
+                };
+            }
+        }
+    }
+}
+
+/// The members of an object that are versions.
+fn versions_in(property: &Value) -> Vec<String> {
+    let members = property.get("properties").and_then(Value::as_object);
+    let versions = members
+        .into_iter()
+        .flatten()
+        .filter(|(_, member)| member.get("x-version") == Some(&Value::Bool(true)));
+    versions.map(|(name, _)| name.clone()).collect()
 }
 
 fn aliases_of(property: &Value) -> impl Iterator<Item = String> + '_ {

@@ -12,6 +12,7 @@ enum Kind {
     Texts,
     Zone,
     Periods,
+    Targets,
     /// An object whose values are of one form.
     Each(Form),
 }
@@ -24,9 +25,10 @@ enum Form {
     Ids,
 }
 
-const FIELDS: [(&str, Kind); 10] = [
+const FIELDS: [(&str, Kind); 11] = [
     ("calendar_events_data_track_filter_map", Kind::Each(Form::Texts)),
     ("calendars", Kind::Texts),
+    (super::INSIGHT_TARGETS, Kind::Targets),
     ("location_resolution", Kind::Each(Form::Integer)),
     ("periods_of_day", Kind::Periods),
     ("pinned_metrics_count_map", Kind::Each(Form::Integer)),
@@ -36,6 +38,9 @@ const FIELDS: [(&str, Kind); 10] = [
     (super::SOURCE_ORDER, Kind::Each(Form::Ids)),
     (super::TIME_ZONE, Kind::Zone),
 ];
+
+/// What can be aimed at, and the most that anybody could.
+const TARGETS: [(&str, f64); 2] = [("sleep_hours", 24.0), ("daily_steps", 1_000_000.0)];
 
 const PERIODS: [&str; 4] = ["morning", "afternoon", "evening", "end_of_day"];
 
@@ -82,6 +87,7 @@ impl Check {
             Kind::Texts => self.texts(place, value),
             Kind::Zone => self.zone(place, value),
             Kind::Periods => self.periods(place, value),
+            Kind::Targets => self.targets(place, value),
             Kind::Each(form) => {
                 let Some(members) = value.as_object() else {
                     return self.fault(place, "dict_type", "expected an object or null");
@@ -149,6 +155,34 @@ impl Check {
         }
     }
 
+    fn targets(&mut self, place: &Place, value: &Value) {
+        let Some(members) = value.as_object() else {
+            return self.fault(place, "dict_type", "expected an object or null");
+        };
+        for (name, value) in members {
+            let place = place.at(name.as_str());
+            match TARGETS.iter().find(|(known, _)| known == name) {
+                None => {
+                    let known: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+                    let message = format!("there is no such target; there are {}", known.join(", "));
+                    self.fault(&place, "extra_forbidden", message);
+                }
+                Some((_, most)) => {
+                    if !value
+                        .as_f64()
+                        .is_some_and(|number| number > 0.0 && number <= *most)
+                    {
+                        self.fault(
+                            &place,
+                            "value_error",
+                            format!("expected a number above 0, at most {most}"),
+                        );
+                    }
+                }
+            }
+        }
+    }
+
     fn periods(&mut self, place: &Place, value: &Value) {
         let Some(members) = value.as_object() else {
             return self.fault(place, "dict_type", "expected an object or null");
@@ -212,6 +246,7 @@ mod tests {
         let all = json!({
             "calendar_events_data_track_filter_map": {"work": ["a"]},
             "calendars": ["a", "b"],
+            "insight_targets": {"sleep_hours": 7.5, "daily_steps": 8000},
             "location_resolution": {"maps": 5},
             "periods_of_day": {"morning": "06:00:00", "afternoon": "12:00:00", "evening": "18:00:00", "end_of_day": "23:59:59"},
             "pinned_metrics_count_map": {"home": 3},
@@ -238,6 +273,7 @@ mod tests {
         let wrong = json!({
             "colour": "red",
             "calendars": "a",
+            "insight_targets": {"sleep_hours": 0, "daily_steps": "many", "weight": 70},
             "selected_metrics": ["HeartRate", 5],
             "location_resolution": {"maps": 1.5},
             "periods_of_day": {"noon": "12:00:00", "morning": "6:00", "evening": "24:00:00", "end_of_day": "23:59:60"},
@@ -250,6 +286,9 @@ mod tests {
             [
                 "body.calendars",
                 "body.colour",
+                "body.insight_targets.daily_steps",
+                "body.insight_targets.sleep_hours",
+                "body.insight_targets.weight",
                 "body.location_resolution.maps",
                 "body.periods_of_day.end_of_day",
                 "body.periods_of_day.evening",

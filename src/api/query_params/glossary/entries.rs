@@ -329,6 +329,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("15m"),
     },
     Entry {
+        name: "session_id",
+        aliases: &[],
+        description: "The id of one of the caller's sessions",
+        absent: "",
+        example: Text("0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5e"),
+    },
+    Entry {
         name: "sort",
         aliases: &[],
         description: "Whether the earliest or the latest comes first",
@@ -397,6 +404,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("Europe/Berlin"),
     },
     Entry {
+        name: "timestamp",
+        aliases: &[],
+        description: "The moment that the report speaks of, itself included",
+        absent: "now",
+        example: Text("2024-06-16T12:00:00Z"),
+    },
+    Entry {
         name: "tz",
         aliases: &["time_zone"],
         description: "The IANA time zone whose days are meant, and in which times are shown",
@@ -409,6 +423,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "Only the calendars with these values of calendar_identifier",
         absent: "all calendars",
         example: Text("home"),
+    },
+    Entry {
+        name: "version",
+        aliases: &[],
+        description: "The form of the report",
+        absent: "",
+        example: Text("v0"),
     },
     Entry {
         name: "window_size",

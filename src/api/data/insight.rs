@@ -1,0 +1,426 @@
+//! `GET /data/v1alpha1/insight`: what the last days show, with the questions that show it.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::answer::listing;
+use crate::api::app::{App, Shared};
+use crate::api::extract::Checked;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{Choice, FromParams, Params};
+use crate::auth::grants::Warden;
+use crate::auth::tokens::Reader;
+use crate::catalog::records::PartitionSummary;
+use crate::model::duration::Truncation;
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
+use crate::model::zone::Zone;
+use crate::people::preferences::Preferences;
+use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
+use crate::query::insight::{
+    Days, InsightSources, METRICS, MetricSource, SLEEP, SleepSource, Targets, nights_read, stays_read,
+};
+use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
+use crate::query::records::Source;
+use crate::query::sleep::StageTable;
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+/// Days before the moment that a report looks at in any case.
+const LEAST_DAYS: i64 = 120;
+/// Nobody measured anything longer ago, whatever a record says.
+const MOST_DAYS: i64 = 100 * 366;
+/// Moments that have enough days before them, and an end.
+const MOMENTS: (Instant, Instant) = (
+    Instant::from_micros(Instant::MIN.micros() + (MOST_DAYS + 366) * MICROS_PER_DAY),
+    Instant::from_micros(Instant::MAX.micros() - 366 * MICROS_PER_DAY),
+);
+
+/// The forms that reports have had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsightReportVersion {
+    V0,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such version of reports; use v0")]
+pub struct UnknownVersion;
+
+impl FromStr for InsightReportVersion {
+    type Err = UnknownVersion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVersion> {
+        let found = Self::all().into_iter().find(|version| version.name() == text);
+        found.ok_or(UnknownVersion)
+    }
+}
+
+impl Choice for InsightReportVersion {
+    fn all() -> Vec<Self> {
+        vec![Self::V0]
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::V0 => "v0",
+        }
+    }
+}
+
+/// Of which moment the report speaks.
+#[derive(Debug)]
+pub struct InsightQuery {
+    as_of: Option<Instant>,
+}
+
+impl FromParams for InsightQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let _only_one = params.choice_or("version", InsightReportVersion::V0);
+        let as_of = params.instant("timestamp");
+        if as_of.is_some_and(|moment| moment < MOMENTS.0 || moment > MOMENTS.1) {
+            let message = format!("expected a moment from {} to {}", MOMENTS.0, MOMENTS.1);
+            params.fault("timestamp", "value_error", message);
+        }
+        Some(Self { as_of })
+    }
+}
+
+/// What the records show as of a moment.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InsightReport {
+    /// Always `v0`.
+    pub version: String,
+    /// Nothing that starts after this moment is looked at.
+    #[schema(format = DateTime)]
+    pub as_of: String,
+    /// Whose days are meant: the zone of the preferences, else UTC.
+    pub time_zone: &'static str,
+    /// The most telling first; at most five.
+    pub insights: Vec<InsightEntry>,
+    pub skipped: Vec<SkippedEntry>,
+    /// How many more insights there were.
+    pub suppressed: usize,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InsightEntry {
+    pub id: Uuid,
+    pub kind: &'static str,
+    pub title: String,
+    pub summary: String,
+    pub period: DateRange,
+    pub baseline: Option<Baseline>,
+    pub metrics: Vec<String>,
+    pub value: f64,
+    pub unit: String,
+    pub comparison: Option<ComparisonEntry>,
+    pub coverage: CoverageEntry,
+    pub confidence: ConfidenceEntry,
+    /// Questions whose answers have the numbers.
+    pub evidence: Vec<EvidenceEntry>,
+    pub caveats: Vec<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DateRange {
+    #[schema(format = DateTime)]
+    pub start: String,
+    #[schema(format = DateTime)]
+    pub end: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Baseline {
+    #[schema(format = DateTime)]
+    pub start: String,
+    #[schema(format = DateTime)]
+    pub end: String,
+    /// How many days of it have a value.
+    pub n: usize,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ComparisonEntry {
+    pub baseline_value: f64,
+    pub delta: f64,
+    /// How the numbers follow from those of the evidence.
+    pub method: &'static str,
+    /// How unusual it is; null where there is no measure of that.
+    pub score: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slope_per_day: Option<f64>,
+    /// Of the period, and of the baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interquartile_ranges: Option<[f64; 2]>,
+}
+
+/// Days with data, of those that there could be.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CoverageEntry {
+    pub observed: usize,
+    pub expected: usize,
+}
+
+/// From the coverage alone: `high` from 90 %, `medium` from 70 %, `low` from 50 % on.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ConfidenceEntry {
+    Low,
+    Medium,
+    High,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EvidenceEntry {
+    pub path: String,
+    pub query: BTreeMap<&'static str, String>,
+}
+
+/// What was not looked at for want of data.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SkippedEntry {
+    pub kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// Of what there is not enough.
+    pub reason: String,
+    pub have: usize,
+    pub need: usize,
+}
+
+/// What the caller's last days show beside those before. Every number can be had from the evidence; what has too
+/// little data is skipped.
+#[utoipa::path(get, path = "/data/v1alpha1/insight", tag = "data v1alpha1",
+    params(Checked<InsightQuery>),
+    responses((status = 200, description = "The report", body = InsightReport), (status = 422), (status = 429), (status = 504)))]
+pub async fn insight(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<InsightQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let as_of = query.as_of.unwrap_or_else(|| app.clock.now());
+    let preferences = Preferences::of(&app.catalog, reader.person()).await?;
+    let zone = preferences.time_zone().unwrap_or(Zone::UTC);
+    let ticket = app.queries.enter().await?;
+    let sources = sources(&app, &reader, &preferences, zone, as_of).await?;
+    let report = app.archive.insights(sources).await?;
+    drop(ticket);
+    listing(&headers, &shown(report, reader.person(), as_of, zone))
+}
+
+/// What there is of the caller's to look at.
+async fn sources(
+    app: &App,
+    reader: &Reader,
+    preferences: &Preferences,
+    zone: Zone,
+    as_of: Instant,
+) -> Result<InsightSources<Warden>, ApiError> {
+    let person = reader.person();
+    let stored = app.catalog.partitions_of(person).await?;
+    let days = days(&stored, zone, as_of).ok_or_else(|| ApiError::internal("a report without days"))?;
+    let no_time = || ApiError::internal("a report without time");
+    let all = days.range(&(0..days.today() + 1)).ok_or_else(no_time)?;
+    let is_stored = |name: &str| {
+        stored
+            .iter()
+            .any(|partition| partition.records > 0 && partition.data_type.as_str() == name)
+    };
+    let stages = || StageTable::new(app.types.registry().sleep_stages()).into();
+    let mut metrics = Vec::new();
+    for name in METRICS.into_iter().chain([SLEEP]).filter(|name| is_stored(name)) {
+        let Granted { permit, source } = granted(app, reader, name, all).await?;
+        let Some(traits) = source.data_type.metric.clone() else {
+            continue;
+        };
+        metrics.push(MetricSource {
+            chosen_sources: preferences.chosen_sources(&source.data_type.id),
+            permit,
+            source,
+            traits,
+            stages: (name == SLEEP).then(stages),
+        });
+    }
+    let sleep = if is_stored(SLEEP) {
+        let range = nights_read(&days).ok_or_else(no_time)?;
+        let granted = granted(app, reader, SLEEP, range).await?;
+        Some(SleepSource {
+            granted,
+            stages: stages(),
+        })
+    } else {
+        None
+    };
+    let places = if is_stored(PLATFORM_VISITS) || is_stored(PLATFORM_UPDATES) {
+        let range = stays_read(&days).ok_or_else(no_time)?;
+        let visits = granted(app, reader, PLATFORM_VISITS, range).await?;
+        Some((
+            visits,
+            granted(app, reader, PLATFORM_UPDATES, stays::reads(range)).await?,
+        ))
+    } else {
+        None
+    };
+    Ok(InsightSources {
+        person,
+        days,
+        metrics,
+        sleep,
+        places,
+        targets: Targets {
+            sleep_hours: preferences.target("sleep_hours"),
+            daily_steps: preferences.target("daily_steps"),
+        },
+    })
+}
+
+/// The days of the report: all from the first record of what is looked at on.
+fn days(stored: &[PartitionSummary], zone: Zone, as_of: Instant) -> Option<Days> {
+    let before = |days: i64| Instant::from_micros(as_of.micros() - days * MICROS_PER_DAY);
+    let looked_at = |partition: &&PartitionSummary| METRICS.contains(&partition.data_type.as_str());
+    let first = stored
+        .iter()
+        .filter(looked_at)
+        .filter_map(|partition| Some(partition.bounds?.min_start))
+        .min();
+    let first = first.map_or_else(|| before(LEAST_DAYS), |first| first.min(before(LEAST_DAYS)));
+    let day = Truncation::parse("1d").ok()?;
+    Days::new(zone, day, first.max(before(MOST_DAYS)), as_of)
+}
+
+async fn granted(
+    app: &App,
+    reader: &Reader,
+    name: &str,
+    range: TimeRange,
+) -> Result<Granted<Warden>, ApiError> {
+    let partition = TypeId::new(name);
+    let permit = app
+        .grants
+        .windows(reader, reader.person(), &partition, range)
+        .await?;
+    let named = app.types.find(reader.person(), name).await?;
+    Ok(Granted {
+        permit,
+        source: Source {
+            data_type: named.data_type,
+            partition,
+        },
+    })
+}
+
+fn shown(report: Report, person: PersonId, as_of: Instant, zone: Zone) -> InsightReport {
+    InsightReport {
+        version: InsightReportVersion::V0.name().to_owned(),
+        as_of: as_of.to_rfc3339(),
+        time_zone: zone.name(),
+        insights: report
+            .insights
+            .into_iter()
+            .map(|insight| entry(insight, person))
+            .collect(),
+        skipped: report.skipped.into_iter().map(SkippedEntry::from).collect(),
+        suppressed: report.suppressed,
+    }
+}
+
+fn entry(insight: Insight, person: PersonId) -> InsightEntry {
+    InsightEntry {
+        id: insight.id,
+        kind: insight.kind.name(),
+        title: insight.title,
+        summary: insight.summary,
+        period: DateRange {
+            start: insight.period.start().to_rfc3339(),
+            end: insight.period.end().to_rfc3339(),
+        },
+        baseline: insight.baseline.map(|(range, n)| Baseline {
+            start: range.start().to_rfc3339(),
+            end: range.end().to_rfc3339(),
+            n,
+        }),
+        metrics: insight.metrics,
+        value: insight.value,
+        unit: insight.unit,
+        comparison: insight.comparison.map(ComparisonEntry::from),
+        coverage: CoverageEntry {
+            observed: insight.coverage.observed,
+            expected: insight.coverage.expected,
+        },
+        confidence: match insight.confidence {
+            Confidence::Low => ConfidenceEntry::Low,
+            Confidence::Medium => ConfidenceEntry::Medium,
+            Confidence::High => ConfidenceEntry::High,
+        },
+        evidence: insight
+            .evidence
+            .into_iter()
+            .map(|evidence| asked(&evidence, person))
+            .collect(),
+        caveats: insight.caveats,
+    }
+}
+
+/// The request whose answer is the evidence.
+fn asked(evidence: &Evidence, person: PersonId) -> EvidenceEntry {
+    let (route, range, more) = match evidence {
+        Evidence::Days { metric, range, zone } => (
+            "metric_time_series",
+            range,
+            vec![
+                ("metric", metric.clone()),
+                ("samprate", "1d".to_owned()),
+                ("tz", zone.name().to_owned()),
+            ],
+        ),
+        Evidence::Nights { range } => ("sleep_cycles", range, Vec::new()),
+        Evidence::Visits { range } => (
+            "platform_location_visits",
+            range,
+            vec![("derive", "true".to_owned())],
+        ),
+    };
+    let mut query = BTreeMap::from([
+        ("start_time", range.start().to_rfc3339()),
+        ("end_time", range.end().to_rfc3339()),
+        ("output", "jstable".to_owned()),
+    ]);
+    query.extend(more);
+    EvidenceEntry {
+        path: format!("/data/v0/{person}/{route}"),
+        query,
+    }
+}
+
+impl From<Comparison> for ComparisonEntry {
+    fn from(comparison: Comparison) -> Self {
+        Self {
+            baseline_value: comparison.baseline_value,
+            delta: comparison.delta,
+            method: comparison.method,
+            score: comparison.score,
+            slope_per_day: comparison.slope_per_day,
+            interquartile_ranges: comparison.interquartile_ranges,
+        }
+    }
+}
+
+impl From<Skipped> for SkippedEntry {
+    fn from(skipped: Skipped) -> Self {
+        Self {
+            kind: skipped.kind.name(),
+            metric: skipped.metric,
+            reason: skipped.reason,
+            have: skipped.have,
+            need: skipped.need,
+        }
+    }
+}

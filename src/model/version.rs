@@ -1,0 +1,53 @@
+//! Versions of software: texts such as `17.2`, kept as they came, and the numbers in them.
+
+/// More numbers than any version has.
+const MOST_NUMBERS: usize = 16;
+
+/// The numbers of the version that `text` names: those of its first run of numbers with points between them.
+#[must_use]
+pub fn numbers_of(text: &str) -> Option<Vec<i64>> {
+    let first = text.find(|letter: char| letter.is_ascii_digit())?;
+    let rest = text.get(first..)?;
+    let end = rest
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(rest.len());
+    let numbers = rest.get(..end)?.trim_end_matches('.').split('.');
+    let numbers: Option<Vec<i64>> = numbers.map(|number| number.parse().ok()).collect();
+    numbers.filter(|numbers| numbers.len() <= MOST_NUMBERS)
+}
+
+/// The version with these numbers, as it is kept. `None`: they are no numbers of a version.
+#[must_use]
+pub fn text_of(numbers: &[i64]) -> Option<String> {
+    let is_version = (1..=MOST_NUMBERS).contains(&numbers.len()) && numbers.iter().all(|number| *number >= 0);
+    let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    is_version.then(|| texts.join("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_version_is_its_numbers() {
+        assert_eq!(numbers_of("17.2"), Some(vec![17, 2]));
+        assert_eq!(numbers_of("10.4.0"), Some(vec![10, 4, 0]));
+        assert_eq!(numbers_of("Version 17.5.1 (Build 21F90)"), Some(vec![17, 5, 1]));
+        assert_eq!(numbers_of("14."), Some(vec![14]));
+        for text in ["", "beta", "1..2", "99999999999999999999"] {
+            assert_eq!(numbers_of(text), None, "{text}");
+        }
+        assert_eq!(text_of(&[]), None);
+        assert_eq!(text_of(&[1, -1]), None);
+    }
+
+    proptest! {
+        /// What is read as numbers and kept again is the same version.
+        #[test]
+        fn numbers_make_the_text_that_has_them(numbers in prop::collection::vec(0..10_000_i64, 1..5)) {
+            prop_assert_eq!(numbers_of(&text_of(&numbers).unwrap()), Some(numbers));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Insights: what the last days show beside those before, and nothing that the records do not show.
+//!
+//! A report is worked out of daily values, nights and stays, which are read by the same questions that the routes
+//! ask, through permits, so that every number can be had from the routes that the finding names. Where there is
+//! too little, something is said to be skipped, and nothing is filled in. Texts are put together from fixed
+//! words; equal data gives an equal report. Knows series, sleep and places; knows nothing of HTTP.
+
+mod changes;
+mod days;
+mod draft;
+mod gather;
+mod nights;
+pub mod report;
+mod statistics;
+mod stays;
+mod streak;
+#[cfg(test)]
+mod tests;
+mod unusual;
+
+use crate::model::registry::MetricKind;
+
+pub use days::Days;
+pub use gather::{InsightSources, MetricSource, SleepSource};
+pub use nights::reads as nights_read;
+pub use stays::reads as stays_read;
+
+use days::Daily;
+use draft::Look;
+use nights::Nights;
+use report::{Kind, Outcome, Report};
+use stays::Stay;
+
+pub const RESTING_HEART_RATE: &str = "RestingHeartRate";
+pub const HEART_RATE_VARIABILITY: &str = "HeartRateVariabilitySDNN";
+pub const STEPS: &str = "StepCount";
+pub const SLEEP: &str = "SleepStage";
+
+/// Whose weeks are compared.
+const ACTIVITY: [&str; 3] = [STEPS, "ActiveCaloriesBurned", "WatchExerciseTime"];
+
+/// The metrics that are looked at: those that devices keep daily. Few, because of many some are always unusual.
+pub const METRICS: [&str; 20] = [
+    STEPS,
+    "ActiveCaloriesBurned",
+    "BasalCaloriesBurned",
+    "DistanceTraveledOnFoot",
+    "DistanceTraveledCycling",
+    "WatchExerciseTime",
+    "WatchStandTime",
+    "TimeInDaylight",
+    "HeartRate",
+    RESTING_HEART_RATE,
+    "WalkingHeartRate",
+    HEART_RATE_VARIABILITY,
+    "RespiratoryRate",
+    "BloodOxygenSaturation",
+    "BodyTemperature",
+    "SleepingWristTemperature",
+    "VO2Max",
+    "Weight",
+    "WalkingSpeed",
+    "EnvironmentalAudioLevel",
+];
+
+/// What a person wants to reach, where they said so.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Targets {
+    pub sleep_hours: Option<f64>,
+    pub daily_steps: Option<f64>,
+}
+
+/// A metric, as texts speak of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    pub id: String,
+    pub unit: String,
+    pub kind: Option<MetricKind>,
+}
+
+impl Metric {
+    /// `resting heart rate` for `RestingHeartRate`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words = String::with_capacity(self.id.len() + 4);
+        let letters: Vec<char> = self.id.chars().collect();
+        for (at, letter) in letters.iter().enumerate() {
+            let follows_small = at > 0 && letters.get(at - 1).is_some_and(|before| before.is_lowercase());
+            let begins_word = letters.get(at + 1).is_some_and(|after| after.is_lowercase());
+            let is_short = !begins_word && letter.is_uppercase();
+            if letter.is_uppercase() && (follows_small || (at > 0 && begins_word)) {
+                words.push(' ');
+            }
+            if is_short {
+                words.push(*letter);
+            } else {
+                words.extend(letter.to_lowercase());
+            }
+        }
+        words
+    }
+
+    #[must_use]
+    pub fn title(&self) -> String {
+        let words = self.words();
+        let mut letters = words.chars();
+        letters
+            .next()
+            .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    }
+}
+
+/// Everything that a report is worked out of.
+#[derive(Clone, Debug)]
+pub struct Material {
+    pub days: Days,
+    /// In the order of [`METRICS`], with stages of sleep behind them; only those of which there is anything.
+    pub metrics: Vec<(Metric, Daily)>,
+    /// `None` where no sleep was ever recorded.
+    pub nights: Option<Nights>,
+    /// `None` where no place was ever recorded.
+    pub stays: Option<Vec<Stay>>,
+    pub targets: Targets,
+}
+
+impl Material {
+    /// What there is to say to `person`.
+    #[must_use]
+    pub fn report(&self, person: crate::model::ids::PersonId) -> Report {
+        let look = Look {
+            days: &self.days,
+            person,
+        };
+        let outcomes = Kind::ALL.into_iter().flat_map(|kind| self.look_for(&look, kind));
+        Report::of(outcomes.collect())
+    }
+
+    fn look_for(&self, look: &Look<'_>, kind: Kind) -> Vec<Outcome> {
+        match kind {
+            Kind::SleepDebt => self.by_night(kind, |nights| {
+                nights::debt(look, nights, self.targets.sleep_hours)
+            }),
+            Kind::SleepTiming => self.by_night(kind, |nights| nights::timing(look, nights)),
+            Kind::RestingHeartRateShift => self.by_metric(kind, &[RESTING_HEART_RATE], |metric, values| {
+                changes::resting_heart_rate(look, metric, values)
+            }),
+            Kind::HeartRateVariabilityShift => {
+                self.by_metric(kind, &[HEART_RATE_VARIABILITY], |metric, values| {
+                    changes::heart_rate_variability(look, metric, values)
+                })
+            }
+            Kind::StepStreak => self.by_metric(kind, &[STEPS], |metric, values| {
+                streak::steps(look, metric, values, self.targets.daily_steps)
+            }),
+            Kind::ActivityChange => self.by_metric(kind, &ACTIVITY, |metric, values| {
+                changes::activity(look, metric, values)
+            }),
+            Kind::Anomaly => self.by_metric(kind, &METRICS, |metric, values| {
+                unusual::anomaly(look, metric, values)
+            }),
+            Kind::Record => self.by_metric(kind, &METRICS, |metric, values| {
+                unusual::record(look, metric, values)
+            }),
+            Kind::DataGap => {
+                let mut types = METRICS.to_vec();
+                types.push(SLEEP);
+                self.by_metric(kind, &types, |metric, values| {
+                    unusual::data_gap(look, metric, values)
+                })
+            }
+            Kind::NewPlace => match &self.stays {
+                Some(stays) => vec![stays::new_place(look, stays)],
+                None => vec![draft::skipped(kind, None, "days with a known place", 0, 14)],
+            },
+        }
+    }
+
+    fn by_night(&self, kind: Kind, look: impl Fn(&Nights) -> Outcome) -> Vec<Outcome> {
+        match &self.nights {
+            Some(nights) => vec![look(nights)],
+            None => vec![draft::skipped(kind, None, "nights", 0, 1)],
+        }
+    }
+
+    /// What is found in those of the metrics of which there is anything.
+    fn by_metric(
+        &self,
+        kind: Kind,
+        names: &[&str],
+        look: impl Fn(&Metric, &Daily) -> Outcome,
+    ) -> Vec<Outcome> {
+        let known = self
+            .metrics
+            .iter()
+            .filter(|(metric, _)| names.contains(&metric.id.as_str()));
+        let outcomes: Vec<Outcome> = known.map(|(metric, values)| look(metric, values)).collect();
+        if outcomes.is_empty() {
+            let metric = match names {
+                [only] => Some(*only),
+                _ => None,
+            };
+            return vec![draft::skipped(kind, metric, "days with a value", 0, 1)];
+        }
+        outcomes
+    }
+}

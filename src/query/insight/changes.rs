@@ -1,0 +1,231 @@
+//! The last week beside the four before it: the heart at rest, its variability, activity.
+
+use crate::model::registry::MetricKind;
+
+use super::Metric;
+use super::days::{Daily, last};
+use super::draft::{Draft, Look, shown, shown_change, skipped};
+use super::report::{Comparison, Kind, Outcome};
+use super::statistics::{median, robust_z, shift, slope};
+
+const WEEK: usize = 7;
+const BASELINE: usize = 28;
+/// Days that there must be of the week.
+const LEAST_OF_WEEK: usize = 5;
+/// Less than this is within what is usual.
+const LEAST_Z: f64 = 2.0;
+/// Beats in a minute that are worth a word.
+const LEAST_BEATS: f64 = 3.0;
+
+/// On which scale values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    Plain,
+    /// Of what varies by factors.
+    Logarithm,
+}
+
+impl Scale {
+    fn of(self, value: f64) -> Option<f64> {
+        match self {
+            Self::Plain => Some(value),
+            Self::Logarithm => (value > 0.0).then(|| value.ln()),
+        }
+    }
+
+    fn back(self, value: f64) -> f64 {
+        match self {
+            Self::Plain => value,
+            Self::Logarithm => value.exp(),
+        }
+    }
+}
+
+pub fn resting_heart_rate(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+    let method = "difference of medians; score: robust z, 0.6745 * delta / median deviation of the baseline; \
+                  slope: Theil-Sen over all days";
+    shifted(
+        look,
+        Kind::RestingHeartRateShift,
+        metric,
+        values,
+        Scale::Plain,
+        method,
+    )
+}
+
+pub fn heart_rate_variability(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+    let method = "difference of medians; score: robust z of the medians of ln(value), 0.6745 * delta / median \
+                  deviation of the baseline; slope: Theil-Sen of ln(value) over all days";
+    shifted(
+        look,
+        Kind::HeartRateVariabilityShift,
+        metric,
+        values,
+        Scale::Logarithm,
+        method,
+    )
+}
+
+fn shifted(
+    look: &Look<'_>,
+    kind: Kind,
+    metric: &Metric,
+    values: &Daily,
+    scale: Scale,
+    method: &'static str,
+) -> Outcome {
+    let scaled = Daily(
+        values
+            .0
+            .iter()
+            .map(|value| value.and_then(|value| scale.of(value)))
+            .collect(),
+    );
+    let compared = match Compared::new(look, kind, metric, &scaled, 14) {
+        Ok(compared) => compared,
+        Err(outcome) => return outcome,
+    };
+    let delta = compared.value - compared.usual;
+    let Some(score) = robust_z(delta, &compared.baseline_values) else {
+        let reason = "different values in the baseline, whose median deviation is 0";
+        return skipped(kind, Some(&metric.id), reason, 1, 2);
+    };
+    let beats_are_few = kind == Kind::RestingHeartRateShift && delta.abs() < LEAST_BEATS;
+    if score.abs() < LEAST_Z || beats_are_few {
+        return Outcome::Nothing;
+    }
+    let points: Vec<(f64, f64)> = scaled
+        .points(&compared.all)
+        .map(|(day, value)| (day as f64, value))
+        .collect();
+    let (value, usual) = (scale.back(compared.value), scale.back(compared.usual));
+    let comparison = Comparison {
+        baseline_value: usual,
+        delta: value - usual,
+        method,
+        score: Some(score),
+        slope_per_day: slope(&points),
+        interquartile_ranges: None,
+    };
+    compared.found(look, kind, metric, value, comparison)
+}
+
+/// How much more or less than usual.
+pub fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+    let kind = Kind::ActivityChange;
+    let compared = match Compared::new(look, kind, metric, values, 20) {
+        Ok(compared) => compared,
+        Err(outcome) => return outcome,
+    };
+    let delta = shift(&compared.values, &compared.baseline_values).unwrap_or_default();
+    if delta == 0.0 {
+        return Outcome::Nothing;
+    }
+    let comparison = Comparison {
+        baseline_value: compared.usual,
+        delta,
+        method: "medians; delta: Hodges-Lehmann, the median of all differences between a day of the period and \
+                 one of the baseline; score: 0.6745 * delta / median deviation of the baseline",
+        score: robust_z(delta, &compared.baseline_values),
+        slope_per_day: None,
+        interquartile_ranges: None,
+    };
+    let value = compared.value;
+    compared.found(look, kind, metric, value, comparison)
+}
+
+/// A week and what came before it, both with enough days.
+struct Compared {
+    week: std::ops::Range<usize>,
+    baseline: std::ops::Range<usize>,
+    all: std::ops::Range<usize>,
+    values: Vec<f64>,
+    baseline_values: Vec<f64>,
+    value: f64,
+    usual: f64,
+    missing: Vec<usize>,
+}
+
+impl Compared {
+    fn new(
+        look: &Look<'_>,
+        kind: Kind,
+        metric: &Metric,
+        values: &Daily,
+        least: usize,
+    ) -> Result<Self, Outcome> {
+        let finished = look.days.finished();
+        let week = last(WEEK, finished);
+        let baseline = last(BASELINE, week.start);
+        let (now, before) = (values.values(&week), values.values(&baseline));
+        let few = |reason, have: usize, need| Err(skipped(kind, Some(&metric.id), reason, have, need));
+        if now.len() < LEAST_OF_WEEK {
+            return few("days with a value among the last 7", now.len(), LEAST_OF_WEEK);
+        }
+        if before.len() < least {
+            return few("days with a value among the 28 before", before.len(), least);
+        }
+        let (Some(value), Some(usual)) = (median(&now), median(&before)) else {
+            return Err(Outcome::Nothing);
+        };
+        Ok(Self {
+            all: baseline.start..week.end,
+            missing: values.missing(&(baseline.start..week.end)),
+            week,
+            baseline,
+            values: now,
+            baseline_values: before,
+            value,
+            usual,
+        })
+    }
+
+    fn found(
+        self,
+        look: &Look<'_>,
+        kind: Kind,
+        metric: &Metric,
+        value: f64,
+        comparison: Comparison,
+    ) -> Outcome {
+        let ranges = (
+            look.range(&self.week),
+            look.range(&self.baseline),
+            look.range(&self.all),
+        );
+        let (Some(period), Some(baseline), Some(all)) = ranges else {
+            return Outcome::Nothing;
+        };
+        let (name, unit) = (metric.words(), &metric.unit);
+        let direction = if comparison.delta > 0.0 { "higher" } else { "lower" };
+        let per_day = match metric.kind {
+            Some(MetricKind::Cumulative) => " a day",
+            _ => "",
+        };
+        let summary = format!(
+            "The median of {name} over the last 7 days is {} {unit}{per_day}; over the 28 days before it was {} \
+             {unit}{per_day} ({}).",
+            shown(value),
+            shown(comparison.baseline_value),
+            shown_change(comparison.delta),
+        );
+        look.found(Draft {
+            kind,
+            metrics: vec![metric.id.clone()],
+            title: format!("{} {direction} than in the four weeks before", metric.title()),
+            summary,
+            period,
+            baseline: Some((baseline, self.baseline_values.len())),
+            value,
+            unit: unit.clone(),
+            comparison: Some(comparison),
+            coverage: super::report::Coverage {
+                observed: self.values.len() + self.baseline_values.len(),
+                expected: self.week.len() + self.baseline.len(),
+            },
+            evidence: look.daily(&metric.id, all),
+            caveats: look.missing("value", &self.missing).into_iter().collect(),
+        })
+    }
+}

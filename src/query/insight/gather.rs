@@ -1,0 +1,250 @@
+//! Reads what a report is worked out of, by the questions that the routes ask.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array as _, AsArray as _, PrimitiveArray, RecordBatch};
+use datafusion::arrow::datatypes::{Float64Type, Int64Type, TimestampMicrosecondType};
+use datafusion::common::{DataFusionError, internal_datafusion_err};
+use futures::StreamExt as _;
+use uuid::Uuid;
+
+use crate::model::geo::Position;
+use crate::model::ids::PersonId;
+use crate::model::permit::ReadPermit;
+use crate::model::registry::MetricTraits;
+use crate::model::time::Instant;
+use crate::query::engine::late;
+use crate::query::places::Granted;
+use crate::query::places::raw::RawSpec;
+use crate::query::records::{Archive, Prepared, QueryError, Source};
+use crate::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::shape::IdForm;
+use crate::query::sleep::StageTable;
+use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
+
+use super::days::{Daily, Days};
+use super::nights::{CYCLE_GAP, Cycle, Nights};
+use super::report::Report;
+use super::stays::Stay;
+use super::{Material, Metric, Targets};
+
+/// An unknown arrival is before this, an unknown departure after that.
+const KNOWN: (i64, i64) = (
+    Instant::MIN.micros() + 366 * 86_400_000_000,
+    64_092_211_200_000_000,
+);
+/// The columns of a visit that matter here.
+const VISIT_COLUMNS: &[&str] = &[
+    "uuid",
+    "latitude_degrees",
+    "longitude_degrees",
+    "horizontal_accuracy_meters",
+    "arrival_date",
+    "departure_date",
+];
+
+/// A metric that may be read on all days of the report.
+pub struct MetricSource<Authority> {
+    pub permit: ReadPermit<Authority>,
+    pub source: Source,
+    pub traits: MetricTraits,
+    /// Sources that the person put before all others, best first.
+    pub chosen_sources: Vec<Uuid>,
+    /// For stages of sleep: what they mean.
+    pub stages: Option<Arc<StageTable>>,
+}
+
+/// Sleep that may be read from [`super::nights_read`] on.
+pub struct SleepSource<Authority> {
+    pub granted: Granted<Authority>,
+    pub stages: Arc<StageTable>,
+}
+
+/// What a report may read.
+pub struct InsightSources<Authority> {
+    pub person: PersonId,
+    pub days: Days,
+    pub metrics: Vec<MetricSource<Authority>>,
+    pub sleep: Option<SleepSource<Authority>>,
+    /// Visits, and the updates from which visits are worked out, from [`super::stays_read`] on.
+    pub places: Option<(Granted<Authority>, Granted<Authority>)>,
+    pub targets: Targets,
+}
+
+impl<Authority> Archive<Authority> {
+    /// What there is to say as of a moment.
+    pub async fn insights(&self, asked: InsightSources<Authority>) -> Result<Report, QueryError> {
+        let mut metrics = Vec::with_capacity(asked.metrics.len());
+        for source in &asked.metrics {
+            let metric = Metric {
+                id: source.source.data_type.id.to_string(),
+                unit: source.traits.unit.clone().unwrap_or_default(),
+                kind: source.traits.kind,
+            };
+            metrics.push((metric, self.daily(&asked.days, source).await?));
+        }
+        let nights = match &asked.sleep {
+            Some(sleep) => Some(self.nights(&asked.days, sleep).await?),
+            None => None,
+        };
+        let stays = match &asked.places {
+            Some((visits, updates)) => Some(self.stays_of(&asked.days, visits, updates).await?),
+            None => None,
+        };
+        let material = Material {
+            days: asked.days,
+            metrics,
+            nights,
+            stays,
+            targets: asked.targets,
+        };
+        Ok(material.report(asked.person))
+    }
+
+    async fn daily(&self, days: &Days, source: &MetricSource<Authority>) -> Result<Daily, QueryError> {
+        let grid = days
+            .grid()
+            .ok_or_else(|| internal_datafusion_err!("a report without days"))?;
+        let spec = SeriesSpec {
+            column: "value".to_owned(),
+            grid,
+            zone: *days.zone(),
+            measure: Measure::of(&source.traits),
+            calculations: Vec::new(),
+            gaps: Gaps::default(),
+            chosen_sources: source.chosen_sources.clone(),
+        };
+        let asked = SeriesSource {
+            permit: &source.permit,
+            source: &source.source,
+            conditions: &[],
+            spec,
+            stages: source.stages.clone(),
+        };
+        let mut values = Vec::with_capacity(days.today() + 1);
+        self.read_through(self.series(asked).await?, |batch| {
+            let column = batch.column_by_name("value").ok_or_else(|| lacks("value"))?;
+            let column = column.as_primitive::<Float64Type>();
+            values.extend(column.iter().map(|value| value.map(settled)));
+            Ok(())
+        })
+        .await?;
+        Ok(Daily(values))
+    }
+
+    async fn nights(&self, days: &Days, sleep: &SleepSource<Authority>) -> Result<Nights, QueryError> {
+        let range =
+            super::nights_read(days).ok_or_else(|| internal_datafusion_err!("a report without nights"))?;
+        let spec = CyclesSpec {
+            range,
+            clip: true,
+            gap: CYCLE_GAP,
+            gap_stages: StageSet::default(),
+            shown: None,
+        };
+        let Granted { permit, source } = &sleep.granted;
+        let prepared = self
+            .sleep(permit, source, &sleep.stages, Question::Cycles(spec), None)
+            .await?;
+        let mut cycles = Vec::new();
+        self.read_through(prepared, |batch| {
+            let (starts, ends) = (moments(batch, "start_time")?, moments(batch, "end_time")?);
+            let asleep = batch
+                .column_by_name("total_time_asleep_ms")
+                .and_then(|column| column.as_primitive_opt::<Int64Type>())
+                .ok_or_else(|| lacks("total_time_asleep_ms"))?;
+            for row in 0..batch.num_rows() {
+                cycles.push(Cycle {
+                    start: Instant::from_micros(starts.value(row)),
+                    end: Instant::from_micros(ends.value(row)),
+                    asleep: asleep.value(row) * 1_000,
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(Nights::of(days, &cycles))
+    }
+
+    async fn stays_of(
+        &self,
+        days: &Days,
+        visits: &Granted<Authority>,
+        updates: &Granted<Authority>,
+    ) -> Result<Vec<Stay>, QueryError> {
+        let range =
+            super::stays_read(days).ok_or_else(|| internal_datafusion_err!("a report without places"))?;
+        let spec = RawSpec {
+            columns: VISIT_COLUMNS,
+            only: None,
+            ids: IdForm::Bytes,
+        };
+        let mut prepared = self.raw(visits, &spec).await?;
+        if self.location_bounds(visits, None).await?.records == 0 {
+            prepared = self.stays(updates, range, &prepared.schema, spec.ids).await?;
+        }
+        let mut stays = Vec::new();
+        self.read_through(prepared, |batch| {
+            let (arrivals, departures) = (moments(batch, "arrival_date")?, moments(batch, "departure_date")?);
+            let numbers = |name: &str| {
+                batch
+                    .column_by_name(name)
+                    .and_then(|column| column.as_primitive_opt::<Float64Type>().cloned())
+                    .ok_or_else(|| lacks(name))
+            };
+            let (latitudes, longitudes) = (numbers("latitude_degrees")?, numbers("longitude_degrees")?);
+            let accuracies = numbers("horizontal_accuracy_meters")?;
+            for row in 0..batch.num_rows() {
+                let (from, to) = (arrivals.value(row), departures.value(row));
+                let position = Position::new(latitudes.value(row), longitudes.value(row));
+                let accuracy = accuracies.is_valid(row).then(|| accuracies.value(row));
+                let is_known = KNOWN.0 <= from && to < KNOWN.1 && from <= to;
+                let is_place =
+                    latitudes.is_valid(row) && longitudes.is_valid(row) && position.is_usable(accuracy);
+                if is_known && is_place {
+                    stays.push(Stay {
+                        from: Instant::from_micros(from),
+                        to: Instant::from_micros(to),
+                        position,
+                    });
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        stays.sort_by_key(|stay| (stay.from, stay.to));
+        Ok(stays)
+    }
+
+    async fn read_through(
+        &self,
+        prepared: Prepared,
+        mut take: impl FnMut(&RecordBatch) -> Result<(), DataFusionError>,
+    ) -> Result<(), QueryError> {
+        let mut rows = Box::pin(self.engine.drive(self.engine.start(prepared.plan)?, late));
+        while let Some(batch) = rows.next().await.transpose()? {
+            take(&batch)?;
+        }
+        Ok(())
+    }
+}
+
+/// Without the last digits, which depend on the order in which amounts were added up: equal data is to give an
+/// equal report.
+fn settled(value: f64) -> f64 {
+    format!("{value:.11e}").parse().unwrap_or(value)
+}
+
+fn moments<'a>(
+    batch: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a PrimitiveArray<TimestampMicrosecondType>, DataFusionError> {
+    batch
+        .column_by_name(name)
+        .and_then(|column| column.as_primitive_opt())
+        .ok_or_else(|| lacks(name))
+}
+
+fn lacks(name: &str) -> DataFusionError {
+    internal_datafusion_err!("rows of a report lack {name}")
+}

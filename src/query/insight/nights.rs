@@ -1,0 +1,218 @@
+//! Nights: how much was slept, and when.
+//!
+//! The night of a day is the cycle of sleep that ends on it; of several, the one in which most was slept. A
+//! cycle counts once it can no longer grow.
+
+use crate::model::time::{Instant, TimeRange};
+
+use super::days::{Daily, Days, last};
+use super::draft::{Draft, Look, shown, shown_change, shown_clock, skipped};
+use super::report::{Comparison, Coverage, Evidence, Kind, Outcome};
+use super::statistics::{interquartile_range, median, robust_z};
+
+/// Time without sleep that parts two cycles, as the routes take it where nothing is said.
+pub const CYCLE_GAP: i64 = 2 * HOUR;
+const HOUR: i64 = 3_600_000_000;
+const MICROS_PER_DAY: i64 = 24 * HOUR;
+const WEEK: usize = 7;
+const LEAST_OF_WEEK: usize = 5;
+const FORTNIGHT: usize = 14;
+const LEAST_OF_FORTNIGHT: usize = 10;
+const BASELINE: usize = 28;
+const LEAST_OF_BASELINE: usize = 20;
+/// What adults need at least, by the consensus of the sleep societies (AASM and SRS).
+const USUAL_TARGET: f64 = 7.0;
+const METRIC: &str = "SleepStage";
+
+/// A cycle of sleep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cycle {
+    pub start: Instant,
+    pub end: Instant,
+    /// Microseconds.
+    pub asleep: i64,
+}
+
+/// The nights of some days.
+#[derive(Clone, Debug)]
+pub struct Nights {
+    /// Hours.
+    asleep: Daily,
+    /// Hours after midnight of the day on which the night ends.
+    middle: Daily,
+    /// The day after the last one whose night can be known.
+    end: usize,
+}
+
+/// From when on cycles are looked at, so that those of the first day are whole.
+#[must_use]
+pub fn reads(days: &Days) -> Option<TimeRange> {
+    let first = last(FORTNIGHT + BASELINE, days.today()).start;
+    since(days, first)
+}
+
+fn since(days: &Days, first: usize) -> Option<TimeRange> {
+    let start = Instant::from_micros(days.start(first).micros().saturating_sub(MICROS_PER_DAY));
+    TimeRange::new(start, days.until())
+}
+
+impl Nights {
+    #[must_use]
+    pub fn of(days: &Days, cycles: &[Cycle]) -> Self {
+        let mut main: Vec<Option<Cycle>> = vec![None; days.today() + 1];
+        for cycle in cycles {
+            let is_over = cycle.end.micros().saturating_add(CYCLE_GAP) <= days.until().micros();
+            let day = days.of(Instant::from_micros(cycle.end.micros().saturating_sub(1)));
+            let Some(night) = day.filter(|_| is_over).and_then(|day| main.get_mut(day)) else {
+                continue;
+            };
+            if night.is_none_or(|known| known.asleep < cycle.asleep) {
+                *night = Some(*cycle);
+            }
+        }
+        let middle = |(day, cycle): (usize, &Option<Cycle>)| {
+            let cycle = (*cycle)?;
+            let middle = i64::midpoint(cycle.start.micros(), cycle.end.micros());
+            Some(days.clock(day, Instant::from_micros(middle)))
+        };
+        let today_is_known = days.finished() > days.today() || main.last().copied().flatten().is_some();
+        Self {
+            asleep: Daily(
+                main.iter()
+                    .map(|cycle| cycle.map(|cycle| cycle.asleep as f64 / HOUR as f64))
+                    .collect(),
+            ),
+            middle: Daily(main.iter().enumerate().map(middle).collect()),
+            end: days.today() + usize::from(today_is_known),
+        }
+    }
+}
+
+/// What is lacking of the sleep of a week.
+pub fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Outcome {
+    let kind = Kind::SleepDebt;
+    let week = last(WEEK, nights.end);
+    let hours = nights.asleep.values(&week);
+    if hours.len() < LEAST_OF_WEEK {
+        return skipped(
+            kind,
+            Some(METRIC),
+            "nights among the last 7",
+            hours.len(),
+            LEAST_OF_WEEK,
+        );
+    }
+    let target = chosen.unwrap_or(USUAL_TARGET);
+    let lacking: f64 = hours.iter().map(|slept| (target - slept).max(0.0)).sum();
+    let net: f64 = hours.iter().map(|slept| target - slept).sum();
+    if lacking <= 0.0 {
+        return Outcome::Nothing;
+    }
+    let (Some(period), Some(range)) = (look.range(&week), since(look.days, week.start)) else {
+        return Outcome::Nothing;
+    };
+    let missing = nights.asleep.missing(&week);
+    look.found(Draft {
+        kind,
+        metrics: vec![METRIC.to_owned()],
+        title: format!("{} h below {} h a night in a week", shown(lacking), shown(target)),
+        summary: format!(
+            "Over {} of 7 nights, {} h were lacking to {} h a night; nights with more and with less together \
+             come to {} h.",
+            hours.len(),
+            shown(lacking),
+            shown(target),
+            shown(net),
+        ),
+        period,
+        baseline: None,
+        value: lacking,
+        unit: "h".to_owned(),
+        comparison: Some(Comparison {
+            baseline_value: target,
+            delta: net,
+            method: "sum over the nights of what lacks to the target, of the longest cycle that ends on each day; \
+                     delta: the same with what exceeds it taken off",
+            score: None,
+            slope_per_day: None,
+            interquartile_ranges: None,
+        }),
+        coverage: nights.asleep.coverage(&week),
+        evidence: vec![Evidence::Nights { range }],
+        caveats: look.missing("night", &missing).into_iter().collect(),
+    })
+}
+
+/// When the middle of the night is.
+pub fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
+    let kind = Kind::SleepTiming;
+    let fortnight = last(FORTNIGHT, nights.end);
+    let baseline = last(BASELINE, fortnight.start);
+    let (now, before) = (nights.middle.values(&fortnight), nights.middle.values(&baseline));
+    if now.len() < LEAST_OF_FORTNIGHT {
+        return skipped(
+            kind,
+            Some(METRIC),
+            "nights among the last 14",
+            now.len(),
+            LEAST_OF_FORTNIGHT,
+        );
+    }
+    if before.len() < LEAST_OF_BASELINE {
+        let reason = "nights among the 28 before";
+        return skipped(kind, Some(METRIC), reason, before.len(), LEAST_OF_BASELINE);
+    }
+    let all = baseline.start..fortnight.end;
+    let statistics = (
+        median(&now),
+        median(&before),
+        interquartile_range(&now),
+        interquartile_range(&before),
+    );
+    let ranges = (
+        look.range(&fortnight),
+        look.range(&baseline),
+        since(look.days, all.start),
+    );
+    let (
+        (Some(value), Some(usual), Some(spread), Some(usual_spread)),
+        (Some(period), Some(past), Some(range)),
+    ) = (statistics, ranges)
+    else {
+        return Outcome::Nothing;
+    };
+    let missing = nights.middle.missing(&all);
+    look.found(Draft {
+        kind,
+        metrics: vec![METRIC.to_owned()],
+        title: format!("Middle of the night at {}", shown_clock(value)),
+        summary: format!(
+            "The middle of the night was at {} (median of 14 days, interquartile range {} h); in the 28 days \
+             before at {} ({} h): {} h.",
+            shown_clock(value),
+            shown(spread),
+            shown_clock(usual),
+            shown(usual_spread),
+            shown_change(value - usual),
+        ),
+        period,
+        baseline: Some((past, before.len())),
+        value,
+        unit: "h".to_owned(),
+        comparison: Some(Comparison {
+            baseline_value: usual,
+            delta: value - usual,
+            method: "medians of the hours between midnight and the middle of the longest cycle that ends on the \
+                     day, by the clock; score: robust z, 0.6745 * delta / median deviation of the baseline",
+            score: robust_z(value - usual, &before),
+            slope_per_day: None,
+            interquartile_ranges: Some([spread, usual_spread]),
+        }),
+        coverage: Coverage {
+            observed: now.len() + before.len(),
+            expected: all.len(),
+        },
+        evidence: vec![Evidence::Nights { range }],
+        caveats: look.missing("night", &missing).into_iter().collect(),
+    })
+}

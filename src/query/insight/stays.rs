@@ -1,0 +1,132 @@
+//! Places where somebody stayed and had not been for long.
+
+use crate::model::geo::Position;
+use crate::model::time::{Instant, TimeRange};
+
+use super::days::{Daily, Days, last};
+use super::draft::{Draft, Look, shown, skipped};
+use super::report::{Comparison, Evidence, Kind, Outcome};
+
+const MINUTE: i64 = 60_000_000;
+const METRES: f64 = 1_000.0;
+/// Shorter stays are on the way.
+const LEAST_STAY: i64 = 30 * MINUTE;
+/// Days in which the place may be new.
+const WEEK: usize = 7;
+/// Days in which it was not visited.
+const BEFORE: usize = 90;
+const LEAST_DAYS: usize = 14;
+const METRIC: &str = "PlatformLocationVisit";
+
+/// A stay of which both ends are known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stay {
+    pub from: Instant,
+    pub to: Instant,
+    pub position: Position,
+}
+
+/// From when on stays are looked at.
+#[must_use]
+pub fn reads(days: &Days) -> Option<TimeRange> {
+    days.range(&(last(WEEK + BEFORE, days.today() + 1).start..days.today() + 1))
+}
+
+/// The farthest place of the week where nobody had been in the 90 days before. `stays` in the order of their
+/// starts.
+pub fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
+    let kind = Kind::NewPlace;
+    let until = look.days.today() + 1;
+    let all = last(WEEK + BEFORE, until);
+    let week = last(WEEK, until);
+    let there = days_with_stays(look.days, stays);
+    let known = there.values(&all).len();
+    if known < LEAST_DAYS {
+        return skipped(
+            kind,
+            Some(METRIC),
+            "days with a known place among the last 97",
+            known,
+            LEAST_DAYS,
+        );
+    }
+    let (Some(period), Some(past), Some(range)) = (
+        look.range(&week),
+        look.range(&(all.start..week.start)),
+        reads(look.days),
+    ) else {
+        return Outcome::Nothing;
+    };
+    let how_far = |number: usize, stay: &Stay| {
+        let length = stay.to.micros() - stay.from.micros();
+        if stay.from < period.start() || length <= LEAST_STAY {
+            return None;
+        }
+        let earliest = stay.from.micros() - BEFORE as i64 * 24 * 60 * MINUTE;
+        let nearest = stays
+            .iter()
+            .take(number)
+            .filter(|earlier| earlier.to.micros() > earliest)
+            .map(|earlier| earlier.position.distance_to(stay.position) / METRES)
+            .min_by(f64::total_cmp)?;
+        (nearest > 1.0).then_some(nearest)
+    };
+    let farthest = stays
+        .iter()
+        .enumerate()
+        .filter_map(|(number, stay)| Some((how_far(number, stay)?, stay)))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let Some((distance, stay)) = farthest else {
+        return Outcome::Nothing;
+    };
+    let date = look
+        .days
+        .of(stay.from)
+        .map_or_else(String::new, |day| look.days.date(day).to_string());
+    let minutes = (stay.to.micros() - stay.from.micros()) / MINUTE;
+    look.found(Draft {
+        kind,
+        metrics: vec![METRIC.to_owned()],
+        title: format!("A place not visited in {BEFORE} days"),
+        summary: format!(
+            "A stay of {minutes} minutes on {date} was {} km from every place visited in the {BEFORE} days before.",
+            shown(distance),
+        ),
+        period,
+        baseline: Some((past, there.values(&(all.start..week.start)).len())),
+        value: distance,
+        unit: "km".to_owned(),
+        comparison: Some(Comparison {
+            baseline_value: 1.0,
+            delta: distance - 1.0,
+            method: "great-circle distance to the nearest earlier stay, of stays of more than 30 minutes",
+            score: None,
+            slope_per_day: None,
+            interquartile_ranges: None,
+        }),
+        coverage: there.coverage_since_first(&all),
+        evidence: vec![Evidence::Visits { range }],
+        caveats: vec!["Stays whose arrival or departure is unknown are not looked at.".to_owned()],
+    })
+}
+
+/// 1 for each day of which some place is known.
+fn days_with_stays(days: &Days, stays: &[Stay]) -> Daily {
+    let mut there = vec![None; days.today() + 1];
+    for stay in stays {
+        let (Some(first), Some(latest)) = (
+            days.of(stay.from.max(days.start(0))),
+            days.of(stay.to.min(Instant::from_micros(days.until().micros() - 1))),
+        ) else {
+            continue;
+        };
+        if first <= latest {
+            there
+                .iter_mut()
+                .take(latest + 1)
+                .skip(first)
+                .for_each(|day| *day = Some(1.0));
+        }
+    }
+    Daily(there)
+}

@@ -1,0 +1,88 @@
+//! Days in a row with enough steps.
+
+use super::Metric;
+use super::days::{Daily, last};
+use super::draft::{Draft, Look, shown, skipped};
+use super::report::{Comparison, Kind, Outcome};
+use super::statistics::median;
+
+/// Days whose median is what is enough, where the person does not say.
+const TRAILING: usize = 56;
+const LEAST_HISTORY: usize = 14;
+/// One day is no row.
+const SHORTEST: usize = 2;
+
+pub fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Option<f64>) -> Outcome {
+    let kind = Kind::StepStreak;
+    let finished = look.days.finished();
+    let trailing = last(TRAILING, finished);
+    let history = values.values(&trailing);
+    if history.len() < LEAST_HISTORY {
+        let reason = "days with a value among the last 56";
+        return skipped(kind, Some(&metric.id), reason, history.len(), LEAST_HISTORY);
+    }
+    let enough = chosen.or_else(|| median(&history)).unwrap_or_default();
+    let reached = |day: usize| values.get(day).is_some_and(|value| value >= enough);
+    let first = (0..finished)
+        .rev()
+        .find(|day| !reached(*day))
+        .map_or(0, |broken| broken + 1);
+    // Today breaks nothing, because it is not over.
+    let until = if finished <= look.days.today() && reached(look.days.today()) {
+        look.days.today() + 1
+    } else {
+        finished
+    };
+    let streak = first..until;
+    if streak.len() < SHORTEST {
+        return Outcome::Nothing;
+    }
+    let shown_days = trailing.start.min(streak.start)..until;
+    let (Some(period), Some(history_range), Some(range)) = (
+        look.range(&streak),
+        look.range(&trailing),
+        look.range(&shown_days),
+    ) else {
+        return Outcome::Nothing;
+    };
+    let threshold = if chosen.is_some() {
+        "target"
+    } else {
+        "own median of 56 days"
+    };
+    look.found(Draft {
+        kind,
+        metrics: vec![metric.id.clone()],
+        title: format!("{} days in a row with {} steps or more", streak.len(), shown(enough)),
+        summary: format!(
+            "On each of {} days from {} to {} there were at least {} steps ({threshold}).",
+            streak.len(),
+            look.days.date(streak.start),
+            look.days.date(streak.end - 1),
+            shown(enough),
+        ),
+        period,
+        baseline: Some((history_range, history.len())),
+        value: streak.len() as f64,
+        unit: "d".to_owned(),
+        comparison: Some(Comparison {
+            baseline_value: enough,
+            delta: values.values(&streak).into_iter().fold(f64::MAX, f64::min) - enough,
+            method: if chosen.is_some() {
+                "days in a row that reach the person's own target; delta: by how much the lowest day exceeds it"
+            } else {
+                "days in a row that reach the median of the 56 finished days; delta: by how much the lowest day \
+                 exceeds it"
+            },
+            score: None,
+            slope_per_day: None,
+            interquartile_ranges: None,
+        }),
+        coverage: values.coverage_since_first(&trailing),
+        evidence: look.daily(&metric.id, range),
+        caveats: look
+            .missing("value", &values.missing(&trailing))
+            .into_iter()
+            .collect(),
+    })
+}

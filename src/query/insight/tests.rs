@@ -1,0 +1,413 @@
+//! Reports about made-up lives: what is told, what is skipped, and what is never told.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::days::{Daily, Days};
+use super::nights::{Cycle, Nights};
+use super::report::{Confidence, Insight, Kind, MOST_INSIGHTS, Report, Skipped};
+use super::stays::Stay;
+use super::{HEART_RATE_VARIABILITY, Material, Metric, RESTING_HEART_RATE, STEPS, Targets};
+use crate::model::duration::Truncation;
+use crate::model::geo::Position;
+use crate::model::ids::PersonId;
+use crate::model::registry::MetricKind;
+use crate::model::time::{Instant, parse_instant};
+use crate::model::zone::Zone;
+
+const HOUR: i64 = 3_600_000_000;
+const PERSON: PersonId = PersonId(Uuid::from_u128(7));
+
+/// The days up to noon of 16 June 2024 in UTC; the 16th is number 120.
+fn days() -> Days {
+    in_zone(Zone::UTC, "2024-06-16T12:00:00Z")
+}
+
+fn in_zone(zone: Zone, as_of: &str) -> Days {
+    let as_of = parse_instant(as_of).unwrap();
+    let first = Instant::from_micros(as_of.micros() - 120 * 24 * HOUR);
+    Days::new(zone, Truncation::parse("1d").unwrap(), first, as_of).unwrap()
+}
+
+fn metric(id: &str, unit: &str, kind: MetricKind) -> Metric {
+    Metric {
+        id: id.to_owned(),
+        unit: unit.to_owned(),
+        kind: Some(kind),
+    }
+}
+
+fn material(days: &Days) -> Material {
+    Material {
+        days: days.clone(),
+        metrics: Vec::new(),
+        nights: None,
+        stays: None,
+        targets: Targets::default(),
+    }
+}
+
+fn with_metric(id: &str, unit: &str, kind: MetricKind, values: Vec<Option<f64>>) -> Material {
+    let mut material = material(&days());
+    material.metrics.push((metric(id, unit, kind), Daily(values)));
+    material
+}
+
+fn found(report: &Report, kind: Kind) -> &Insight {
+    report
+        .insights
+        .iter()
+        .find(|insight| insight.kind == kind)
+        .unwrap_or_else(|| panic!("no {kind} in {report:#?}"))
+}
+
+fn lacking(report: &Report, kind: Kind) -> &Skipped {
+    report
+        .skipped
+        .iter()
+        .find(|skipped| skipped.kind == kind)
+        .unwrap_or_else(|| panic!("{kind} is not skipped in {report:#?}"))
+}
+
+fn is_silent(report: &Report, kind: Kind) -> bool {
+    report.insights.iter().all(|insight| insight.kind != kind)
+        && report.skipped.iter().all(|skipped| skipped.kind != kind)
+}
+
+/// A night that ends at seven on the day and lasts so long.
+fn night(days: &Days, day: usize, hours: f64) -> Cycle {
+    let end = days.start(day).micros() + 7 * HOUR;
+    Cycle {
+        start: Instant::from_micros(end - (hours * HOUR as f64) as i64),
+        end: Instant::from_micros(end),
+        asleep: (hours * HOUR as f64) as i64,
+    }
+}
+
+fn slept(days: &Days, hours: &[Option<f64>]) -> Report {
+    let first = days.today() + 1 - hours.len();
+    let cycles: Vec<Cycle> = hours
+        .iter()
+        .enumerate()
+        .filter_map(|(at, hours)| Some(night(days, first + at, (*hours)?)))
+        .collect();
+    let mut material = material(days);
+    material.nights = Some(Nights::of(days, &cycles));
+    material.report(PERSON)
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
+}
+
+#[test]
+fn golden_i01_six_nights_lack_1_8_hours_and_one_night_is_missing() {
+    let hours = [
+        Some(6.5),
+        Some(7.2),
+        None,
+        Some(5.9),
+        Some(8.1),
+        Some(6.8),
+        Some(7.0),
+    ];
+    let report = slept(&days(), &hours);
+    let debt = found(&report, Kind::SleepDebt);
+    assert!(near(debt.value, 1.8), "{debt:?}");
+    assert!(near(debt.comparison.as_ref().unwrap().delta, 0.5), "{debt:?}");
+    assert_eq!((debt.coverage.observed, debt.coverage.expected), (6, 7));
+    assert_eq!(debt.confidence, Confidence::Medium);
+    assert_eq!(debt.caveats, ["There is no night for 2024-06-12."]);
+    assert_eq!(debt.title, "1.8 h below 7 h a night in a week");
+}
+
+#[test]
+fn golden_i01_a_resting_heart_rate_from_58_to_62_is_a_shift_of_2_698() {
+    let mut values: Vec<Option<f64>> = (0..120).map(|day| Some(f64::from(57 + day % 3))).collect();
+    values.splice(113..120, [Some(62.0); 7]);
+    values.push(None);
+    let report = with_metric(RESTING_HEART_RATE, "bpm", MetricKind::Discrete, values.clone()).report(PERSON);
+    let shift = found(&report, Kind::RestingHeartRateShift);
+    let comparison = shift.comparison.as_ref().unwrap();
+    assert_eq!(
+        (shift.value, comparison.baseline_value, comparison.delta),
+        (62.0, 58.0, 4.0)
+    );
+    assert!(near(comparison.score.unwrap(), 2.698));
+    assert!(comparison.slope_per_day.unwrap() > 0.0);
+    assert_eq!(shift.confidence, Confidence::High);
+    let mut quieter = values;
+    quieter.splice(113..120, [Some(60.5); 7]);
+    let report = with_metric(RESTING_HEART_RATE, "bpm", MetricKind::Discrete, quieter).report(PERSON);
+    assert!(
+        is_silent(&report, Kind::RestingHeartRateShift),
+        "less than 3 beats are not worth a word"
+    );
+}
+
+#[test]
+fn golden_i01_three_days_with_8000_steps_are_a_streak() {
+    let mut values = vec![Some(5_000.0); 117];
+    values.extend([Some(8_000.0), Some(9_000.0), Some(12_000.0), Some(100.0)]);
+    let mut material = with_metric(STEPS, "steps", MetricKind::Cumulative, values.clone());
+    material.targets.daily_steps = Some(8_000.0);
+    let report = material.report(PERSON);
+    let streak = found(&report, Kind::StepStreak);
+    assert_eq!(streak.value, 3.0, "today is not over and breaks nothing");
+    assert_eq!(streak.title, "3 days in a row with 8000 steps or more");
+    *material.metrics[0].1.0.last_mut().unwrap() = Some(8_000.0);
+    assert_eq!(
+        found(&material.report(PERSON), Kind::StepStreak).value,
+        4.0,
+        "today counts once it is reached"
+    );
+    material.metrics[0].1.0[118] = None;
+    assert_eq!(
+        found(&material.report(PERSON), Kind::StepStreak).value,
+        2.0,
+        "a day without a value breaks it"
+    );
+}
+
+#[test]
+fn variability_is_compared_on_the_scale_of_logarithms() {
+    let mut values: Vec<Option<f64>> = (0..120).map(|day| Some([40.0, 50.0, 62.5][day % 3])).collect();
+    values.splice(113..120, [Some(100.0); 7]);
+    let report = with_metric(HEART_RATE_VARIABILITY, "ms", MetricKind::Discrete, values).report(PERSON);
+    let shift = found(&report, Kind::HeartRateVariabilityShift);
+    let score = shift.comparison.as_ref().unwrap().score.unwrap();
+    assert!(near(score, 0.6745 * (2.0_f64.ln() / 1.25_f64.ln())), "{score}");
+    assert!(near(shift.value, 100.0));
+    assert!(near(shift.comparison.as_ref().unwrap().delta, 50.0));
+}
+
+#[test]
+fn activity_is_compared_by_the_median_of_all_differences() {
+    let mut values: Vec<Option<f64>> = (0..120)
+        .map(|day| Some(f64::from(1_000 * (1 + day % 3))))
+        .collect();
+    values.splice(113..120, (0..7).map(|day| Some(f64::from(1_000 * (3 + day % 3)))));
+    let report = with_metric(STEPS, "steps", MetricKind::Cumulative, values).report(PERSON);
+    let change = found(&report, Kind::ActivityChange);
+    assert_eq!(change.comparison.as_ref().unwrap().delta, 2_000.0);
+    assert_eq!(change.value, 4_000.0);
+}
+
+#[test]
+fn a_day_far_from_the_usual_is_an_anomaly_and_one_of_a_kind_a_record() {
+    let mut values: Vec<Option<f64>> = (0..120).map(|day| Some(f64::from(60 + day % 5))).collect();
+    values[119] = Some(90.0);
+    let report = with_metric("HeartRate", "bpm", MetricKind::Discrete, values.clone()).report(PERSON);
+    let anomaly = found(&report, Kind::Anomaly);
+    assert!(near(
+        anomaly.comparison.as_ref().unwrap().score.unwrap(),
+        0.6745 * 28.0
+    ));
+    assert_eq!(anomaly.period.start(), days().start(119));
+    let record = found(&report, Kind::Record);
+    assert_eq!(record.comparison.as_ref().unwrap().baseline_value, 64.0);
+    assert_eq!(record.baseline.unwrap().1, 119);
+    values[119] = Some(59.0);
+    let report = with_metric("HeartRate", "bpm", MetricKind::Discrete, values.clone()).report(PERSON);
+    assert!(is_silent(&report, Kind::Anomaly));
+    assert!(found(&report, Kind::Record).title.contains("lowest"));
+    values[119] = Some(64.0);
+    let report = with_metric("HeartRate", "bpm", MetricKind::Discrete, values.clone()).report(PERSON);
+    assert!(
+        is_silent(&report, Kind::Record),
+        "what was there before is no record"
+    );
+    values[119] = None;
+    let report = with_metric("HeartRate", "bpm", MetricKind::Discrete, values).report(PERSON);
+    assert_eq!(lacking(&report, Kind::Anomaly).have, 0);
+}
+
+#[test]
+fn a_silence_of_three_days_after_daily_values_is_a_gap() {
+    let mut values = vec![Some(60.0); 117];
+    values.extend([None; 4]);
+    let report = with_metric("HeartRate", "bpm", MetricKind::Discrete, values.clone()).report(PERSON);
+    let gap = found(&report, Kind::DataGap);
+    assert_eq!((gap.value, gap.period.start()), (3.0, days().start(117)));
+    values[117] = Some(60.0);
+    let report = with_metric("HeartRate", "bpm", MetricKind::Discrete, values.clone()).report(PERSON);
+    assert!(is_silent(&report, Kind::DataGap), "two days are none");
+    let weekly = (0..121).map(|day| (day % 7 == 0).then_some(60.0)).collect();
+    let report = with_metric("HeartRate", "bpm", MetricKind::Discrete, weekly).report(PERSON);
+    assert!(
+        report
+            .insights
+            .iter()
+            .all(|insight| insight.kind != Kind::DataGap),
+        "what is weekly is not daily"
+    );
+}
+
+#[test]
+fn a_stay_far_from_all_others_is_a_new_place() {
+    let days = days();
+    let stay = |day: usize, latitude: f64, minutes: i64| {
+        let from = days.start(day).micros() + 10 * HOUR;
+        Stay {
+            from: Instant::from_micros(from),
+            to: Instant::from_micros(from + minutes * 60_000_000),
+            position: Position::new(latitude, 8.0),
+        }
+    };
+    let mut stays: Vec<Stay> = (60..119).map(|day| stay(day, 50.0, 120)).collect();
+    stays.push(stay(119, 50.5, 31));
+    let report = |stays: &[Stay]| {
+        let mut material = material(&days);
+        material.stays = Some(stays.to_vec());
+        material.report(PERSON)
+    };
+    let place = report(&stays);
+    let place = found(&place, Kind::NewPlace);
+    assert!((55.0..56.0).contains(&place.value), "{}", place.value);
+    *stays.last_mut().unwrap() = stay(119, 50.5, 30);
+    assert!(
+        is_silent(&report(&stays), Kind::NewPlace),
+        "half an hour is not more than that"
+    );
+    *stays.last_mut().unwrap() = stay(119, 50.008, 600);
+    assert!(is_silent(&report(&stays), Kind::NewPlace), "900 metres are near");
+    assert_eq!(lacking(&report(&stays[..13]), Kind::NewPlace).have, 13);
+}
+
+#[test]
+fn too_few_nights_and_days_are_skipped_and_never_filled_in() {
+    let four = [Some(6.0), None, Some(6.0), None, Some(6.0), None, Some(6.0)];
+    let report = slept(&days(), &four);
+    let skipped = lacking(&report, Kind::SleepDebt);
+    assert_eq!((skipped.have, skipped.need), (4, 5));
+    assert!(report.insights.is_empty());
+    let report = material(&days()).report(PERSON);
+    let kinds: Vec<Kind> = report.skipped.iter().map(|skipped| skipped.kind).collect();
+    assert_eq!(kinds, Kind::ALL, "of nobody nothing is said");
+    assert!(report.insights.is_empty());
+}
+
+#[test]
+fn of_two_cycles_on_a_day_the_longer_is_the_night_and_one_that_may_go_on_is_none() {
+    let days = in_zone(Zone::UTC, "2024-06-16T08:59:59.999998Z");
+    let mut cycles: Vec<Cycle> = (114..121).map(|day| night(&days, day, 6.0)).collect();
+    let nap = Cycle {
+        start: Instant::from_micros(days.start(118).micros() + 13 * HOUR),
+        end: Instant::from_micros(days.start(118).micros() + 15 * HOUR),
+        asleep: 2 * HOUR,
+    };
+    cycles.insert(5, nap);
+    let mut material = material(&days);
+    material.nights = Some(Nights::of(&days, &cycles));
+    let report = material.report(PERSON);
+    let debt = found(&report, Kind::SleepDebt);
+    assert!(
+        near(debt.value, 6.0),
+        "the nap does not count, and the last night may not be over: {debt:?}"
+    );
+    assert_eq!(debt.period.end(), days.start(120));
+}
+
+#[test]
+fn the_middle_of_the_night_is_told_by_the_clock() {
+    let zone = Zone::parse("Europe/Berlin").unwrap();
+    let days = in_zone(zone, "2024-04-14T12:00:00Z");
+    let at = |day: usize, hours: i64| Instant::from_micros(days.start(day).micros() + hours * HOUR);
+    // From midnight to eight by the clock; on the last of March the clock skips an hour.
+    let cycles: Vec<Cycle> = (60..121)
+        .map(|day| Cycle {
+            start: at(day, 0),
+            end: at(
+                day,
+                if days.date(day).to_string() == "2024-03-31" {
+                    7
+                } else {
+                    8
+                },
+            ),
+            asleep: 7 * HOUR,
+        })
+        .collect();
+    let mut material = material(&days);
+    material.nights = Some(Nights::of(&days, &cycles));
+    let report = material.report(PERSON);
+    let timing = found(&report, Kind::SleepTiming);
+    assert_eq!(timing.value, 4.0);
+    assert_eq!(timing.title, "Middle of the night at 04:00");
+    let comparison = timing.comparison.as_ref().unwrap();
+    assert_eq!((comparison.delta, comparison.score), (0.0, None));
+    assert_eq!(timing.coverage.observed, 42);
+}
+
+#[test]
+fn the_last_microsecond_of_a_day_ends_it() {
+    let days = in_zone(Zone::UTC, "2024-06-16T23:59:59.999999Z");
+    assert_eq!((days.today(), days.finished()), (120, 121));
+    let days = in_zone(Zone::UTC, "2024-06-16T23:59:59.999998Z");
+    assert_eq!((days.today(), days.finished()), (120, 120));
+}
+
+#[test]
+fn names_are_written_as_words() {
+    let words = |id: &str| metric(id, "", MetricKind::Discrete).words();
+    assert_eq!(words("RestingHeartRate"), "resting heart rate");
+    assert_eq!(words("HeartRateVariabilitySDNN"), "heart rate variability SDNN");
+    assert_eq!(words("VO2Max"), "VO2 max");
+    assert_eq!(
+        metric("StepCount", "", MetricKind::Discrete).title(),
+        "Step count"
+    );
+}
+
+/// Values of two thirds of the days, some of them far off.
+fn life() -> impl Strategy<Value = Vec<Option<f64>>> {
+    let day = prop_oneof![
+        6 => (0..20_u32).prop_map(|value| Some(f64::from(value) + 50.0)),
+        1 => (0..2_000_u32).prop_map(|value| Some(f64::from(value))),
+        3 => Just(None),
+    ];
+    prop::collection::vec(day, 121)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever was recorded: at most five findings, the most telling first; nothing with less than half of its
+    /// days; confidence as the coverage says; equal data, equal report; and numbers that are numbers.
+    #[test]
+    fn reports_are_honest(lives in prop::collection::vec(life(), 3), hours in prop::collection::vec(prop::option::of(3..10_u32), 60)) {
+        let days = days();
+        let mut material = material(&days);
+        let ids = [(STEPS, MetricKind::Cumulative), (RESTING_HEART_RATE, MetricKind::Discrete), (HEART_RATE_VARIABILITY, MetricKind::Discrete)];
+        for ((id, kind), values) in ids.into_iter().zip(lives) {
+            material.metrics.push((metric(id, "unit", kind), Daily(values)));
+        }
+        let first = days.today() + 1 - hours.len();
+        let cycles: Vec<Cycle> = hours
+            .iter()
+            .enumerate()
+            .filter_map(|(at, hours)| Some(night(&days, first + at, f64::from((*hours)?))))
+            .collect();
+        material.nights = Some(Nights::of(&days, &cycles));
+        let report = material.report(PERSON);
+        prop_assert_eq!(&report, &material.clone().report(PERSON));
+        prop_assert!(report.insights.len() <= MOST_INSIGHTS);
+        prop_assert!(report.suppressed == 0 || report.insights.len() == MOST_INSIGHTS);
+        let weight = |insight: &Insight| {
+            let score = insight.comparison.as_ref().and_then(|comparison| comparison.score);
+            score.map_or(1.0, f64::abs) * insight.coverage.share()
+        };
+        prop_assert!(report.insights.windows(2).all(|pair| weight(&pair[0]) >= weight(&pair[1])));
+        for insight in &report.insights {
+            let share = insight.coverage.share();
+            let confidence = if share >= 0.9 { Confidence::High } else if share >= 0.7 { Confidence::Medium } else { Confidence::Low };
+            prop_assert!((0.5..=1.0).contains(&share));
+            prop_assert_eq!(insight.confidence, confidence);
+            prop_assert!(insight.value.is_finite() && !insight.evidence.is_empty());
+            prop_assert!(insight.period.end() <= days.until());
+        }
+        for skipped in &report.skipped {
+            prop_assert!(skipped.have < skipped.need, "{:?}", skipped);
+        }
+    }
+}

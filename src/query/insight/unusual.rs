@@ -1,0 +1,202 @@
+//! Single days that stand out: far from what is usual, never seen before, or without what is always there.
+
+use super::Metric;
+use super::days::{Daily, last};
+use super::draft::{Draft, Look, shown, shown_change, skipped};
+use super::report::{Comparison, Coverage, Kind, Outcome};
+use super::statistics::{median, robust_z};
+
+/// Days that are usual.
+const TRAILING: usize = 56;
+const LEAST_USUAL: usize = 21;
+/// Iglewicz and Hoaglin's limit.
+const LEAST_Z: f64 = 3.5;
+/// Days of a history that can have records.
+const LEAST_HISTORY: usize = 90;
+/// In which a type has to have been there daily.
+const RECENT: usize = 90;
+const LEAST_DAYS: usize = 14;
+/// How many of the usual intervals may pass.
+const INTERVALS: f64 = 3.0;
+
+/// The last day, where it is far from the 56 before it.
+pub fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+    let kind = Kind::Anomaly;
+    let finished = look.days.finished();
+    let day = last(1, finished);
+    let before = last(TRAILING, day.start);
+    let Some(value) = values.get(day.start) else {
+        return skipped(kind, Some(&metric.id), "values of the last day", 0, 1);
+    };
+    let baseline = values.values(&before);
+    if baseline.len() < LEAST_USUAL {
+        let reason = "days with a value among the 56 before the last";
+        return skipped(kind, Some(&metric.id), reason, baseline.len(), LEAST_USUAL);
+    }
+    let usual = median(&baseline).unwrap_or_default();
+    let Some(score) = robust_z(value - usual, &baseline) else {
+        let reason = "different values in the baseline, whose median deviation is 0";
+        return skipped(kind, Some(&metric.id), reason, 1, 2);
+    };
+    if score.abs() < LEAST_Z {
+        return Outcome::Nothing;
+    }
+    let all = before.start..day.end;
+    let (Some(period), Some(trailing), Some(range)) =
+        (look.range(&day), look.range(&before), look.range(&all))
+    else {
+        return Outcome::Nothing;
+    };
+    let date = look.days.date(day.start);
+    let (name, unit) = (metric.words(), &metric.unit);
+    look.found(Draft {
+        kind,
+        title: format!("{} on {date} outside of the usual range", metric.title()),
+        summary: format!(
+            "On {date} {name} came to {} {unit}; the median of the 56 days before is {} {unit} ({}).",
+            shown(value),
+            shown(usual),
+            shown_change(value - usual),
+        ),
+        period,
+        baseline: Some((trailing, baseline.len())),
+        value,
+        unit: unit.clone(),
+        comparison: Some(Comparison {
+            baseline_value: usual,
+            delta: value - usual,
+            method: "value less median; score: robust z, 0.6745 * delta / median deviation of the baseline",
+            score: Some(score),
+            slope_per_day: None,
+            interquartile_ranges: None,
+        }),
+        coverage: values.coverage_since_first(&all),
+        evidence: look.daily(&metric.id, range),
+        caveats: vec![
+            "Many metrics are looked at each day, so that some days stand out by chance.".to_owned(),
+        ],
+        metrics: vec![metric.id.clone()],
+    })
+}
+
+/// The last day, where there was never one like it.
+pub fn record(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+    let kind = Kind::Record;
+    let finished = look.days.finished();
+    let day = last(1, finished);
+    let earlier: Vec<(usize, f64)> = values.points(&(0..day.start)).collect();
+    let Some(value) = values.get(day.start) else {
+        return skipped(kind, Some(&metric.id), "values of the last day", 0, 1);
+    };
+    if earlier.len() < LEAST_HISTORY {
+        let reason = "days with a value before the last";
+        return skipped(kind, Some(&metric.id), reason, earlier.len(), LEAST_HISTORY);
+    }
+    let first = earlier.first().map_or(0, |(day, _)| *day);
+    let numbers = || earlier.iter().map(|(_, value)| *value);
+    let (most, least) = (
+        numbers().fold(f64::MIN, f64::max),
+        numbers().fold(f64::MAX, f64::min),
+    );
+    let (held, word, method) = match value {
+        value if value > most => (most, "highest", "value less the greatest of all days before"),
+        value if value < least => (least, "lowest", "value less the least of all days before"),
+        _ => return Outcome::Nothing,
+    };
+    let (before, all) = (first..day.start, first..day.end);
+    let (Some(period), Some(history), Some(range)) =
+        (look.range(&day), look.range(&before), look.range(&all))
+    else {
+        return Outcome::Nothing;
+    };
+    let date = look.days.date(day.start);
+    let (name, unit) = (metric.words(), &metric.unit);
+    look.found(Draft {
+        kind,
+        title: format!("{}: the {word} day so far", metric.title()),
+        summary: format!(
+            "On {date} {name} came to {} {unit}, the {word} of {} days since {}; before, that was {} {unit}.",
+            shown(value),
+            earlier.len() + 1,
+            look.days.date(first),
+            shown(held),
+        ),
+        period,
+        baseline: Some((history, earlier.len())),
+        value,
+        unit: unit.clone(),
+        comparison: Some(Comparison {
+            baseline_value: held,
+            delta: value - held,
+            method,
+            score: None,
+            slope_per_day: None,
+            interquartile_ranges: None,
+        }),
+        coverage: values.coverage(&all),
+        evidence: look.daily(&metric.id, range),
+        caveats: vec!["Days on which only a part was recorded count as they are.".to_owned()],
+        metrics: vec![metric.id.clone()],
+    })
+}
+
+/// A silence where there is usually something each day.
+pub fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+    let kind = Kind::DataGap;
+    let until = look.days.today() + 1;
+    let recent = last(RECENT, until);
+    let observed: Vec<usize> = values.points(&recent).map(|(day, _)| day).collect();
+    let (Some(first), Some(latest)) = (observed.first().copied(), observed.last().copied()) else {
+        return Outcome::Nothing;
+    };
+    if observed.len() < LEAST_DAYS {
+        let reason = "days with a value among the last 90";
+        return skipped(kind, Some(&metric.id), reason, observed.len(), LEAST_DAYS);
+    }
+    let intervals: Vec<f64> = observed
+        .windows(2)
+        .filter_map(|pair| Some((pair.last()? - pair.first()?) as f64))
+        .collect();
+    let usual = median(&intervals).unwrap_or_default();
+    let silent = look.days.finished().saturating_sub(latest + 1);
+    if usual > 1.0 || (silent as f64) < INTERVALS * usual {
+        return Outcome::Nothing;
+    }
+    let (gap, before) = (latest + 1..look.days.finished(), first..latest + 1);
+    let (Some(period), Some(history), Some(range)) =
+        (look.range(&gap), look.range(&before), look.range(&(first..until)))
+    else {
+        return Outcome::Nothing;
+    };
+    let name = metric.words();
+    look.found(Draft {
+        kind,
+        title: format!("No {name} for {silent} days"),
+        summary: format!(
+            "{} was last recorded on {}; before, there was a value on {} of {} days.",
+            metric.title(),
+            look.days.date(latest),
+            observed.len(),
+            before.len(),
+        ),
+        period,
+        baseline: Some((history, observed.len())),
+        value: silent as f64,
+        unit: "d".to_owned(),
+        comparison: Some(Comparison {
+            baseline_value: usual,
+            delta: silent as f64 - usual,
+            method: "whole days without a value, and the median distance between days with one",
+            score: None,
+            slope_per_day: None,
+            interquartile_ranges: None,
+        }),
+        coverage: Coverage {
+            observed: observed.len(),
+            expected: before.len(),
+        },
+        evidence: look.daily(&metric.id, range),
+        caveats: vec!["What was not sent yet cannot be told from what was not recorded.".to_owned()],
+        metrics: vec![metric.id.clone()],
+    })
+}

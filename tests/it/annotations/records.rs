@@ -1,0 +1,311 @@
+//! Records of annotations: where they are recorded and read, and what they show of their definition.
+
+use serde_json::{Value, json};
+
+use super::{at, create, delete, duration, moment, numeric, people, scale, type_of, yes_no};
+use crate::harness::{Backends, Frame, Person, Setup, id, person};
+
+const AT_TEN: &str = "2024-05-01T10:00:00Z";
+
+fn names(rows: &[Value]) -> Vec<&Value> {
+    rows.iter().map(|row| &row["source_name"]).collect()
+}
+
+/// Rows read at an address, and what else the question says.
+async fn filtered(person: &Person, data_type: &str, filter: &str) -> Vec<Value> {
+    person
+        .read("event", data_type)
+        .with("filter", filter)
+        .await
+        .must_be(200)
+        .rows()
+}
+
+#[tokio::test]
+async fn rule_5_8_records_show_their_definition_wherever_they_are_read() {
+    for backends in Backends::available() {
+        let server = Setup::default().on(backends).start();
+        let person = server.person();
+        let (tea, walk) = (
+            create(&person, &moment("Tea")).await,
+            create(&person, &moment("Walk")).await,
+        );
+        let record = |number: u32, annotation: &Value| json!({"id": id(number), "recorded_at": AT_TEN, "note": "so", "sources": [annotation["svc_source_id"]]});
+        person
+            .records("MomentAnnotation", &[record(1, &tea), record(2, &walk)])
+            .await;
+        let rows = person.rows("event", "MomentAnnotation").await;
+        assert_eq!(names(&rows), [&json!("Tea"), &json!("Walk")]);
+        assert_eq!((&rows[0]["metadata"], &rows[1]["metadata"]), (&tea, &walk));
+        assert_eq!(rows[0]["source_id"], tea["svc_source_id"]);
+        let source = tea["svc_source_id"].as_str().unwrap();
+        for found in [
+            person.rows("event", &type_of(&tea)).await,
+            person.rows("event", &type_of(&tea).replace('/', "%2F")).await,
+            filtered(&person, "MomentAnnotation", &format!("source_id:{source}")).await,
+            filtered(&person, "MomentAnnotation", "source_name:Tea").await,
+            filtered(&person, "MomentAnnotation", "metadata~\"tea\"").await,
+        ] {
+            assert_eq!(found, [rows[0].clone()]);
+        }
+        server.restart();
+        assert_eq!(person.rows("event", "MomentAnnotation").await, rows);
+    }
+}
+
+#[tokio::test]
+async fn records_show_the_definition_as_it_is_now_and_their_tag_changes_with_it() {
+    let person = person();
+    let tea = create(&person, &moment("Tea")).await;
+    let data_type = type_of(&tea);
+    person
+        .record(&data_type, &json!({"id": id(1), "recorded_at": AT_TEN}))
+        .await
+        .upload();
+    let asked = || person.read("event", "MomentAnnotation");
+    let first = asked().await.must_be(200);
+    let tag = first.header("etag").unwrap().to_owned();
+    asked().header("if-none-match", &tag).await.must_be(304);
+    let mut renamed = tea.clone();
+    renamed["name"] = json!("Coffee");
+    let renamed = person.put(&at(&tea), &renamed).await.must_be(200).json();
+    let second = asked().header("if-none-match", &tag).await.must_be(200);
+    assert_eq!(names(&second.rows()), [&json!("Coffee")]);
+    assert_eq!(second.rows()[0]["metadata"], renamed);
+    let deleted = delete(&person, &tea).await;
+    let row = person.rows("event", &data_type).await.remove(0);
+    assert_eq!(
+        row["metadata"], deleted,
+        "records outlive their definition's deletion"
+    );
+}
+
+#[tokio::test]
+async fn a_record_that_names_a_definition_nobody_has_is_kept_and_says_so() {
+    let (owner, stranger) = (person(), person());
+    let tea = create(&stranger, &moment("Tea")).await;
+    let unknown = format!("com.almanac.annotation.{}", id(7));
+    let records = [
+        json!({"id": id(1), "recorded_at": AT_TEN, "sources": [unknown]}),
+        json!({"id": id(2), "recorded_at": AT_TEN, "sources": [tea["svc_source_id"]]}),
+        json!({"id": id(3), "recorded_at": AT_TEN, "sources": ["com.example.app"], "metadata": {"own": 1},
+            "source_name": "App"}),
+        json!({"id": id(4), "recorded_at": AT_TEN}),
+    ];
+    owner.records("MomentAnnotation", &records).await;
+    let rows = owner.rows("event", "MomentAnnotation").await;
+    let metadata: Vec<&Value> = rows.iter().map(|row| &row["metadata"]).collect();
+    let of_unknown = |id: &Value| json!({"id": id, "unknown": true});
+    assert_eq!(
+        metadata,
+        [
+            &of_unknown(&json!(id(7))),
+            &of_unknown(&tea["id"]),
+            &json!({"own": 1}),
+            &Value::Null
+        ]
+    );
+    assert_eq!(
+        names(&rows),
+        [&Value::Null, &Value::Null, &json!("App"), &Value::Null]
+    );
+    assert_eq!(
+        owner.rows("event", &format!("MomentAnnotation/{}", id(7))).await,
+        rows[..1]
+    );
+}
+
+#[tokio::test]
+async fn records_are_sent_to_the_address_of_their_definition() {
+    let person = person();
+    for (body, class, record) in [
+        (moment("a"), "event", json!({"recorded_at": AT_TEN, "note": "x"})),
+        (
+            duration("b"),
+            "event",
+            json!({"recorded_at": {"start_time": AT_TEN, "end_time": "2024-05-01T11:00:00Z"}}),
+        ),
+        (
+            people("c"),
+            "event",
+            json!({"recorded_at": AT_TEN, "people": [{"name": "Ada"}]}),
+        ),
+        (
+            yes_no("d"),
+            "metric",
+            json!({"recorded_at": AT_TEN, "value": true}),
+        ),
+        (
+            numeric("e"),
+            "metric",
+            json!({"recorded_at": AT_TEN, "value": 2.5, "unit": "cups", "sources": ["app"]}),
+        ),
+        (scale("f"), "metric", json!({"recorded_at": AT_TEN, "value": 4})),
+    ] {
+        let annotation = create(&person, &body).await;
+        let data_type = type_of(&annotation);
+        person.record(&data_type, &record).await.upload();
+        person
+            .records(&data_type.replace('/', "%2F"), std::slice::from_ref(&record))
+            .await;
+        let rows = person.rows(class, &data_type).await;
+        assert_eq!(rows.len(), 2, "{data_type}");
+        for row in &rows {
+            assert_eq!(row["source_id"], annotation["svc_source_id"]);
+            assert_eq!(
+                (&row["metadata"], &row["source_name"]),
+                (&annotation, &annotation["name"])
+            );
+            assert_eq!(row["sources"][0], annotation["svc_source_id"]);
+            assert_eq!(row["value"], record["value"]);
+        }
+        let counted = person.all_updates().await;
+        person.records(data_type.split('/').next().unwrap(), &rows).await;
+        person.records(&data_type, &rows).await;
+        assert_eq!(
+            person.rows(class, &data_type).await,
+            rows,
+            "what is read is written back"
+        );
+        assert_eq!(person.all_updates().await, counted, "and is no change");
+    }
+    let wrapped = json!({"specversion": 1, "data": "{\"note\": \"old\"}",
+        "metadata": {"data_type": type_of(&create(&person, &moment("old")).await), "recorded_at": AT_TEN,
+            "source": [], "tags": []}});
+    person.post("/ingest/v1/record", &wrapped).await.upload();
+    assert_eq!(
+        filtered(&person, "MomentAnnotation", "source_name:old").await[0]["note"],
+        json!("old")
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_annotation_of_ones_own_cannot_be_recorded() {
+    let (owner, stranger) = (person(), person());
+    let annotation = create(&owner, &moment("a")).await;
+    let record = json!({"recorded_at": AT_TEN});
+    stranger.record(&type_of(&annotation), &record).await.problem(404);
+    owner
+        .record(&format!("MomentAnnotation/{}", id(1)), &record)
+        .await
+        .problem(404);
+    let of_another_base = type_of(&annotation).replace("Moment", "Duration");
+    owner.record(&of_another_base, &record).await.problem(404);
+    delete(&owner, &annotation).await;
+    owner.record(&type_of(&annotation), &record).await.problem(409);
+    owner
+        .record("MomentAnnotation", &json!({"recorded_at": AT_TEN, "sources": 5}))
+        .await
+        .must_be(422);
+    assert!(owner.rows("event", "MomentAnnotation").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_boolean_is_true_false_1_or_0() {
+    let person = person();
+    let data_type = type_of(&create(&person, &yes_no("Well?")).await);
+    let values = [json!(true), json!(false), json!(1), json!(0), json!(1.0)];
+    let records: Vec<Value> = (1..)
+        .zip(&values)
+        .map(|(number, value)| json!({"id": id(number), "recorded_at": AT_TEN, "value": value}))
+        .collect();
+    person.records(&data_type, &records).await;
+    let rows = person.rows("metric", &data_type).await;
+    let shown: Vec<&Value> = rows.iter().map(|row| &row["value"]).collect();
+    assert_eq!(
+        shown,
+        [
+            &json!(true),
+            &json!(false),
+            &json!(true),
+            &json!(false),
+            &json!(true)
+        ]
+    );
+    for value in [
+        json!(2),
+        json!(-1),
+        json!(0.5),
+        json!("true"),
+        json!(null),
+        json!([]),
+    ] {
+        let record = json!({"recorded_at": AT_TEN, "value": value});
+        assert_eq!(
+            person.record(&data_type, &record).await.faults(),
+            ["body.value"],
+            "{value}"
+        );
+    }
+    let day = person
+        .get(&format!("/data/v1alpha1/metric/{data_type}/agg/day"))
+        .with("start_time", "2024-05-01")
+        .with("end_time", "2024-05-02")
+        .with("function", "sum")
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(day[0]["sum"].as_f64(), Some(3.0));
+}
+
+#[tokio::test]
+async fn records_are_counted_by_the_name_of_their_definition_and_read_in_every_form() {
+    let person = person();
+    let (tea, walk) = (
+        create(&person, &moment("Tea")).await,
+        create(&person, &moment("Walk")).await,
+    );
+    for annotation in [&tea, &tea, &walk] {
+        person
+            .record(&type_of(annotation), &json!({"recorded_at": AT_TEN}))
+            .await
+            .upload();
+    }
+    let counted = person
+        .get("/data/v1alpha1/event/MomentAnnotation/agg/day")
+        .with("start_time", "2024-05-01")
+        .with("end_time", "2024-05-02")
+        .with("group", "source_name")
+        .await
+        .must_be(200)
+        .rows();
+    let groups: Vec<(&Value, &Value)> = counted
+        .iter()
+        .map(|row| (&row["source_name"], &row["count"]))
+        .collect();
+    assert_eq!(groups, [(&json!("Tea"), &json!(2)), (&json!("Walk"), &json!(1))]);
+    let csv = person
+        .read("event", "MomentAnnotation")
+        .with("format", "csv")
+        .await
+        .must_be(200);
+    let frame = Frame::read("csv", &csv.body);
+    assert_eq!(frame.rows.len(), 3);
+    let backwards = person
+        .read("event", "MomentAnnotation")
+        .with("sort", "desc")
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(names(&backwards), [&json!("Walk"), &json!("Tea"), &json!("Tea")]);
+    for output in ["arrow", "arrowraw", "parquet", "ndjson", "jscolumns"] {
+        let selected = person
+            .get("/data/v1/records")
+            .with("q", "MomentAnnotation{source_name=\"Tea\"}[100y]")
+            .with("output", output)
+            .await
+            .must_be(200);
+        assert_eq!(Frame::read(output, &selected.body).rows.len(), 2, "{output}");
+    }
+    let latest = person
+        .get("/data/v1alpha1/event/MomentAnnotation/latest")
+        .await
+        .must_be(200)
+        .rows();
+    assert_eq!(names(&latest), [&json!("Walk")]);
+    let summary = person
+        .get("/data/v1alpha1/event/MomentAnnotation/summary")
+        .with("filter", "source_name:Tea")
+        .await;
+    assert_eq!(summary.must_be(200).json()["count"], json!(2));
+}
