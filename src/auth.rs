@@ -3,9 +3,11 @@
 //! Tokens come in and become a [`tokens::Reader`], or are refused; readers come in and become permits, or are
 //! refused. Both decisions are taken here and nowhere else. Knows nothing of routes, rows or plans.
 
+pub mod file_grants;
 pub mod grants;
 pub mod jwks;
 pub mod keys;
 pub mod mint;
 pub mod settings;
+pub mod tickets;
 pub mod tokens;

@@ -1,9 +1,9 @@
 //! What people make for themselves: their own data types and preferences, annotations, tags and
-//! reflections, API sessions. Knows the catalogue and the
-//! registry; knows nothing of HTTP or of stored rows.
+//! reflections, API sessions and files. Knows the catalogue and the registry; knows nothing of HTTP or of stored rows.
 
 pub mod annotations;
 pub mod documents;
+pub mod files;
 pub mod limits;
 pub mod preferences;
 pub mod reflections;

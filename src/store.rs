@@ -5,6 +5,7 @@
 
 pub mod arrange;
 mod checksums;
+pub mod contents;
 pub mod encoding;
 mod errors;
 pub mod faults;

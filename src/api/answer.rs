@@ -136,7 +136,9 @@ pub fn entity_tag(states: &[ReadState], question: &str, method: OutputMethod) ->
     format!("W/\"{:016x}\"", hasher.finish())
 }
 
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+/// Whether the caller has what `tag` stands for already.
+#[must_use]
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     headers
         .get_all(IF_NONE_MATCH)
@@ -146,7 +148,7 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
         .any(|known| known.trim() == "*" || bare(known) == bare(tag))
 }
 
-fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
+pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text).map_err(ApiError::internal)
 }
 

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::api::admission::Admission;
 use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::{Grants, Warden};
 use crate::auth::mint::Minter;
+use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::compile::CompiledTypes;
@@ -16,6 +19,7 @@ use crate::ingest::queue::CommitQueue;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 use crate::people::annotations::Annotations;
+use crate::people::files::Files;
 use crate::people::limits::PersonLimits;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
@@ -48,6 +52,12 @@ pub struct App {
     /// Types ready to decode their records.
     pub compiled: CompiledTypes,
     pub catalog: Catalog,
+    /// What people keep beside their records.
+    pub files: Files,
+    /// Addresses to which the bytes of files are sent.
+    pub tickets: Tickets,
+    /// Places for files that are being sent.
+    pub uploads: Arc<Semaphore>,
     /// Where bodies go.
     pub intake: IntakeStores,
     pub commits: CommitQueue,

@@ -30,6 +30,7 @@ const SCHEME: &str = "bearer";
     components(schemas(
         crate::api::problem::Problem,
         crate::api::problem::ValidationProblem,
+        crate::people::annotations::AnnotationType,
         crate::output::OutputMethod,
         crate::output::RowFormat
     ))

@@ -1,4 +1,6 @@
-//! A person's own data types: `/input/v1/data_type`.
+//! What people bring in beside records: their own data types, `/input/v1/data_type`, and files.
+
+pub mod files;
 
 use axum::Json;
 use axum::extract::State;
@@ -28,6 +30,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(list))
         .routes(routes!(create))
         .routes(routes!(one, change))
+        .merge(files::routes())
 }
 
 /// Whether archived types are wanted too.

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -200,6 +200,24 @@ impl ApiError {
         let detail =
             format!("the body is larger than {limit} bytes, counted after decompression; send it in parts");
         Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 413, for what is not a matter of the body limit.
+    pub fn content_too_large(detail: impl Into<String>) -> Self {
+        Self::refusal(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 416, for something that has `length` bytes.
+    #[must_use]
+    pub fn out_of_range(length: u64) -> Self {
+        let error = Self::refusal(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            format!("the file has {length} bytes, none of them in that range"),
+        );
+        match HeaderValue::from_str(&format!("bytes */{length}")) {
+            Ok(size) => error.with_header(CONTENT_RANGE, size),
+            Err(_) => error,
+        }
     }
 
     pub fn unsupported_media_type(detail: impl Into<String>) -> Self {

@@ -15,12 +15,13 @@ use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, health, ingest, input, metrics, user};
 
-/// The routes that need no token: for the machines that run the service.
+/// The routes that need no token: for the machines that run the service, and for those whose address is one.
 fn open_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(input::files::upload::upload))
 }
 
 /// The interface's own routes, one list per prefix.

@@ -28,18 +28,24 @@ pub enum DocumentKind {
     Reflection,
     Session,
     File,
+    /// The bytes of files: of which parts they consist.
+    FileContent,
+    /// How many bytes the files of a person take.
+    FileUsage,
     Share,
     Group,
     Membership,
 }
 
 impl DocumentKind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Annotation,
         Self::Tag,
         Self::Reflection,
         Self::Session,
         Self::File,
+        Self::FileContent,
+        Self::FileUsage,
         Self::Share,
         Self::Group,
         Self::Membership,
@@ -53,6 +59,8 @@ impl DocumentKind {
             Self::Reflection => "reflection",
             Self::Session => "session",
             Self::File => "file",
+            Self::FileContent => "file_content",
+            Self::FileUsage => "file_usage",
             Self::Share => "share",
             Self::Group => "group",
             Self::Membership => "membership",
@@ -228,6 +236,19 @@ impl Catalog {
         ];
         let rest = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
                     ORDER BY created_at, document LIMIT $5";
+        let rows = self.database.select(&DOCUMENTS, rest, values).await?;
+        rows.iter().map(document_of).collect()
+    }
+
+    /// Those of them that changed at `moment` or later, in the order of their last changes.
+    pub async fn documents_changed_since(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        moment: Instant,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let values = vec![id(person.0), text(kind.as_str()), Value::Int(moment.micros())];
+        let rest = "WHERE person = $1 AND kind = $2 AND updated_at >= $3 ORDER BY updated_at, document";
         let rows = self.database.select(&DOCUMENTS, rest, values).await?;
         rows.iter().map(document_of).collect()
     }

@@ -289,6 +289,20 @@ impl Catalog {
             .transpose()
     }
 
+    /// The same, where nobody said it before as `proposal`, from then on on every node.
+    pub async fn settled_meta(&self, name: &str, proposal: &str) -> Result<String, CatalogError> {
+        if let Some(settled) = self.meta(name).await? {
+            return Ok(settled);
+        }
+        let mut session = self.database.write().await?;
+        session
+            .insert(&META, vec![vec![text(name), text(proposal)]], Existing::Keep)
+            .await?;
+        session.commit().await?;
+        let settled = self.meta(name).await?;
+        settled.ok_or_else(|| CatalogError::corrupt(format!("{name} was settled and is gone")))
+    }
+
     pub async fn set_meta(&self, name: &str, value: &str) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         session

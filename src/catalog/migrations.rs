@@ -13,6 +13,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
     (2, include_str!("migrations/0002_documents.sql")),
     (REGISTERED, include_str!("migrations/0003_ground.sql")),
+    (6, include_str!("migrations/0006_document_changes.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {

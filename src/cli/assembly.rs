@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::api::admission::Admission;
@@ -11,6 +12,7 @@ use crate::api::health::Readiness;
 use crate::api::metrics::Metrics;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
+use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::ingest::assemble::Stores;
@@ -23,6 +25,7 @@ use crate::model::meters::CommitMeters;
 use crate::model::registry::Registry;
 use crate::people::annotations::Annotations;
 use crate::people::documents::Documents;
+use crate::people::files::{FileSettings, Files};
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
 use crate::people::tags::Tags;
@@ -32,6 +35,7 @@ use crate::query::places::geocoder::Geocoder;
 use crate::query::places::geocoder::offline::Offline;
 use crate::query::places::geocoder::service::Service;
 use crate::query::records::Archive;
+use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
@@ -71,6 +75,7 @@ pub struct Foundations {
     pub objects: ObjectStorage,
     pub verifier: Verifier,
     pub minter: Option<Minter>,
+    pub tickets: Tickets,
     pub readiness: Box<dyn Readiness>,
 }
 
@@ -81,6 +86,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         objects,
         verifier,
         minter,
+        tickets,
         readiness,
     } = foundations;
     let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
@@ -124,6 +130,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     };
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let limits = settings.limits;
+    let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
     let app = Arc::new(App {
         verifier,
         minter,
@@ -141,6 +148,9 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         ),
         tags: Tags::new(documents.clone(), limits.tags),
         reflections: Reflections::new(documents, limits.reflections),
+        files: kept_files,
+        tickets,
+        uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),
@@ -180,6 +190,34 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         computing,
         spill,
     })
+}
+
+/// The files that people keep.
+fn kept_files(
+    settings: &Settings,
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+) -> Files {
+    let contents = Contents::new(
+        catalog.clone(),
+        objects.clone(),
+        Arc::clone(clock),
+        Arc::clone(ids),
+    );
+    let file_settings = FileSettings {
+        limits: settings.limits,
+        upload_lifetime: settings.files.upload_lifetime,
+        scanned: settings.files.clamd.is_some(),
+    };
+    Files::new(
+        catalog.clone(),
+        contents,
+        Arc::clone(clock),
+        Arc::clone(ids),
+        file_settings,
+    )
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {

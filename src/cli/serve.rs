@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
@@ -15,13 +16,16 @@ use crate::auth::jwks::Jwks;
 use crate::auth::keys::SigningKey;
 use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::settings::Provider;
+use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::people::files::scan::Scanning;
 use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
+use crate::upkeep::lease::Leases;
 use crate::upkeep::{Upkeep, UpkeepStores, identity};
 
 use super::assembly::{Assembly, Foundations, assemble};
@@ -72,6 +76,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     let foundations = Foundations {
         verifier: verifier(&settings, &clock)?,
         minter: minter(&settings)?,
+        tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
         readiness: Box::new(Dependencies {
             catalog: catalog.clone(),
             objects: objects.clone(),
@@ -105,12 +110,18 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         assembly.app.metrics.meters.clone(),
         stop_upkeep.clone(),
     );
+    let scanning = scanning(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
     let ended = serve::serve(listener, router, &assembly.app.settings, stop).await;
     stop_upkeep.cancel();
     if let Err(error) = upkeep.await {
         tracing::error!(%error, "upkeep failed");
+    }
+    if let Some(scanning) = scanning
+        && let Err(error) = scanning.await
+    {
+        tracing::error!(%error, "the scanning of files failed");
     }
     close(assembly).await;
     match ended {
@@ -120,6 +131,19 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         }
     }
     Ok(())
+}
+
+/// Has files looked through for harm, where somebody does that.
+fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let scanner = settings.files.clamd.clone()?;
+    let app = &assembly.app;
+    let leases = Leases::new(
+        assembly.catalog.clone(),
+        app.ids.next().to_string(),
+        app.metrics.meters.upkeep.clone(),
+    );
+    let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
+    Some(tokio::spawn(work))
 }
 
 /// Ends what works in the background, after the last request.

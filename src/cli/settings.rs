@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::api::settings::InterfaceSettings;
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
+use crate::people::files::scan::ClamdAddress;
 use crate::people::limits::PersonLimits;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
@@ -56,6 +57,7 @@ pub struct Settings {
     pub upkeep: UpkeepSettings,
     /// How much one person may keep.
     pub limits: PersonLimits,
+    pub files: FileSettings,
     /// Who names positions, if not the places built in.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
@@ -84,6 +86,15 @@ pub struct WriteSettings {
     pub waiting: usize,
     pub commit_window: Duration,
     pub commit_size: usize,
+}
+
+/// How files come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSettings {
+    pub upload_lifetime: Duration,
+    pub concurrent_uploads: usize,
+    /// Who looks through them for harm.
+    pub clamd: Option<ClamdAddress>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +149,11 @@ impl Settings {
                 tags: parse::number(said("limit_tags")?, 0)?,
                 reflections: parse::number(said("limit_reflections")?, 0)?,
                 sessions: parse::number(said("limit_sessions")?, 1)?,
+                files: parse::number(said("limit_files")?, 0)?,
+                file_bytes: parse::size(said("limit_file_bytes")?)? as u64,
+                all_file_bytes: parse::size(said("limit_all_file_bytes")?)? as u64,
             },
+            files: files(sayings)?,
             geocoder: geocoder(sayings)?,
             log: log(sayings)?,
             trace_endpoint: said("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
@@ -271,6 +286,17 @@ fn s3_options(sayings: &Sayings) -> Result<Vec<(String, String)>, SettingsError>
         .collect();
     options.push(("AWS_ALLOW_HTTP".to_owned(), allow_http.to_string()));
     Ok(options)
+}
+
+fn files(sayings: &Sayings) -> Result<FileSettings, SettingsError> {
+    let said = |name| sayings.said(name);
+    let clamd = said("clamd")?;
+    let address = |text: &str| text.parse().map_err(|()| clamd.wrong("host:port or unix:/path"));
+    Ok(FileSettings {
+        upload_lifetime: parse::duration(said("upload_lifetime")?)?,
+        concurrent_uploads: parse::count(said("concurrent_uploads")?, 1)?,
+        clamd: clamd.value().map(address).transpose()?,
+    })
 }
 
 fn geocoder(sayings: &Sayings) -> Result<Option<ServiceSettings>, SettingsError> {

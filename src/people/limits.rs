@@ -12,6 +12,12 @@ pub struct PersonLimits {
     pub reflections: u64,
     /// API sessions. Those that are over leave when their place is needed.
     pub sessions: u64,
+    /// Files, each version counted, deleted ones too.
+    pub files: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Bytes of all files together.
+    pub all_file_bytes: u64,
 }
 
 /// Somebody has as many of something as they may have.

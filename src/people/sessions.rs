@@ -208,7 +208,7 @@ impl Sessions {
         Ok(found.is_some_and(|document| document.person == person && document.deleted_at.is_none()))
     }
 
-    pub async fn rename(&self, person: PersonId, id: Uuid, name: Name) -> Result<Session, SessionError> {
+    pub async fn rename(&self, person: PersonId, id: Uuid, name: &Name) -> Result<Session, SessionError> {
         for _ in 0..TRIES {
             let before = self.get(person, id).await?;
             if before.revoked_at.is_some() {

@@ -123,6 +123,33 @@ impl Check<'_> {
             })
             .await?;
         }
+        self.files(person).await
+    }
+
+    /// The bytes of a person's files.
+    async fn files(&mut self, person: PersonId) -> Result<(), StoreError> {
+        let contents = self.stores.contents();
+        let known = match contents.of_person(person).await {
+            // Was told above.
+            Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => {
+                return Ok(());
+            }
+            known => known?,
+        };
+        for content in known {
+            self.checked.objects += content.parts.len();
+            match contents.examine(&content).await {
+                Ok(_) => {}
+                Err(StoreError::Corrupt { what }) => {
+                    // Parts of what was never whole may have been given up meanwhile.
+                    let current = contents.get(content.id).await?;
+                    if current.is_some_and(|current| current.is_as_read(&content)) {
+                        self.wrong(format!("person {person}, files: {what}"));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
+use crate::store::contents::{FILES_FOLDER, PartName};
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 use crate::store::strays::unnamed_pieces;
 
@@ -26,6 +27,8 @@ pub const ORPHAN_AGE: Duration = Duration::from_hours(7);
 pub const CONDEMNED_AGE: Duration = Duration::from_mins(10);
 /// How long it is remembered what was removed, in case somebody still wants to name it.
 const REMEMBERED: Duration = Duration::from_hours(30 * 24);
+/// How long the room of a file whose time to arrive is over stays, for uploads that began before.
+pub const CONTENT_PATIENCE: Duration = Duration::from_hours(1);
 /// How long the repetition of a request is recognised.
 pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
 /// Paths looked at together.
@@ -38,14 +41,17 @@ const PROBABLE_STRAYS: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Pieces,
+    /// Of files.
+    Parts,
 }
 
 impl Kept {
-    const ALL: [Self; 1] = [Self::Pieces];
+    const ALL: [Self; 2] = [Self::Pieces, Self::Parts];
 
     const fn folder(self) -> &'static str {
         match self {
             Self::Pieces => DATA_FOLDER,
+            Self::Parts => FILES_FOLDER,
         }
     }
 
@@ -53,6 +59,7 @@ impl Kept {
     fn is_ours(self, path: &str) -> bool {
         match self {
             Self::Pieces => ObjectName::parse(path).is_some(),
+            Self::Parts => PartName::parse(path).is_some(),
         }
     }
 
@@ -60,6 +67,12 @@ impl Kept {
     async fn unnamed(self, stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Pieces => unnamed_pieces(&stores.catalog, paths).await,
+            Self::Parts => {
+                // The parts of one content side by side, so that it is looked up once.
+                let mut sorted = paths.to_vec();
+                sorted.sort_unstable();
+                stores.contents().unreferenced(&sorted).await
+            }
         }
     }
 }

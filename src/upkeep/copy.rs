@@ -14,7 +14,9 @@ use super::identity::IDENTITY_OBJECT;
 use crate::catalog::records::Place;
 use crate::catalog::{Catalog, CatalogError, ObjectCursor};
 use crate::model::clock::Clock;
+use crate::model::ids::SystemIds;
 use crate::store::StoreError;
+use crate::store::contents::Contents;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 
 /// What the catalogue and the objects are called in a data directory.
@@ -58,7 +60,18 @@ pub async fn copy(
         catalog.export_to(&file).await?;
         let copy = Catalog::open(&format!("sqlite://{}", file.display()), Arc::clone(&clock)).await?;
         copied.wrong = catalogue_complaints(&copy).await?;
-        let outcome = copy_objects(&copy, objects, &target, &mut copied, tell).await;
+        let outcome = async {
+            let mut missing = copy_objects(&copy, objects, &target, &mut copied, tell).await?;
+            let contents = Contents::new(
+                copy.clone(),
+                objects.clone(),
+                Arc::clone(&clock),
+                Arc::new(SystemIds),
+            );
+            missing.extend(copy_files(&copy, &contents, objects, &target, &mut copied).await?);
+            Ok::<_, StoreError>(missing)
+        }
+        .await;
         copy.close().await;
         match outcome {
             Ok(missing) if missing.is_empty() => break,
@@ -133,6 +146,39 @@ async fn copy_objects(
             }
         }
     }
+}
+
+/// The bytes of everybody's files. Returns the parts that are not there.
+async fn copy_files(
+    catalog: &Catalog,
+    contents: &Contents,
+    from: &ObjectStorage,
+    to: &ObjectStorage,
+    copied: &mut Copied,
+) -> Result<Vec<String>, StoreError> {
+    let mut missing = Vec::new();
+    for person in catalog.people_ids().await? {
+        let known = match contents.of_person(person).await {
+            // It was told already.
+            Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => continue,
+            known => known?,
+        };
+        for content in known {
+            for (path, part) in content.objects() {
+                match copy_object(from, to, &path, part.checksum).await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        copied.objects += 1;
+                        copied.bytes += part.object_bytes();
+                    }
+                    Err(StoreError::Missing { .. }) => missing.push(path),
+                    Err(StoreError::Corrupt { what }) => copied.wrong.push(what),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    Ok(missing)
 }
 
 /// Copies an object unless it is there; what is there was verified when it was put there.

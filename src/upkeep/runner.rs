@@ -316,6 +316,10 @@ impl Upkeep {
         }
         let work = async {
             collect::remove_remains(&self.stores).await?;
+            self.stores
+                .contents()
+                .forget_expired(collect::CONTENT_PATIENCE)
+                .await?;
             collect::remove_strays(&self.stores, self.settings.collect_anyway).await
         };
         let searched = Box::pin(self.leases.alone("orphans", &self.stop, work))

@@ -8,6 +8,7 @@ use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 use crate::store::StoreError;
+use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
@@ -40,6 +41,17 @@ impl UpkeepStores {
     #[must_use]
     pub fn objects(&self) -> &ObjectStorage {
         self.files.objects()
+    }
+
+    /// The bytes of files.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        Contents::new(
+            self.catalog.clone(),
+            self.objects().clone(),
+            Arc::clone(&self.clock),
+            Arc::clone(&self.ids),
+        )
     }
 
     /// Puts `output` in the place of `inputs`. When somebody else was faster, nothing happens and the objects

@@ -199,7 +199,8 @@ pub struct SkippedEntry {
 /// little data is skipped.
 #[utoipa::path(get, path = "/data/v1alpha1/insight", tag = "data v1alpha1",
     params(Checked<InsightQuery>),
-    responses((status = 200, description = "The report", body = InsightReport), (status = 422), (status = 429), (status = 504)))]
+    responses((status = 200, description = "The report", body = InsightReport), (status = 422),
+        (status = 429), (status = 504)))]
 pub async fn insight(
     State(app): State<Shared>,
     reader: Reader,
@@ -313,6 +314,7 @@ async fn granted(
         source: Source {
             data_type: named.data_type,
             partition,
+            definitions: None,
         },
     })
 }

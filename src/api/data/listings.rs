@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
+use crate::api::input::files::{FileChange, changes};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
@@ -40,8 +41,7 @@ pub struct Updates {
     #[schema(value_type = HashMap<String, i64>)]
     data_types: Map<String, Value>,
     /// Files that were changed.
-    #[schema(value_type = Vec<Object>)]
-    file_changes: Vec<Value>,
+    file_changes: Vec<FileChange>,
 }
 
 /// What was changed while the range was now, counted by type.
@@ -73,7 +73,7 @@ pub async fn updates(
         .collect();
     let updates = Updates {
         data_types,
-        file_changes: Vec::new(),
+        file_changes: changes(&app, &reader, permit.owner(), query.range).await?,
     };
     listing(&headers, &updates)
 }

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Required, Response};
+use utoipa::openapi::{Content, Deprecated, OpenApi as Document, Ref, RefOr, Required, Response};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::query_params::glossary;
@@ -22,6 +22,18 @@ pub fn also_answering<S: Clone + Send + Sync + 'static>(
 ) -> OpenApiRouter<S> {
     for operation in operations(routes.get_openapi_mut()) {
         add(operation, statuses);
+    }
+    routes
+}
+
+/// `routes` as an older name for routes that are listed elsewhere.
+#[must_use]
+pub fn deprecated<S: Clone + Send + Sync + 'static>(mut routes: OpenApiRouter<S>) -> OpenApiRouter<S> {
+    for operation in operations(routes.get_openapi_mut()) {
+        operation.deprecated = Some(Deprecated::True);
+        if let Some(id) = &mut operation.operation_id {
+            id.push_str("_deprecated");
+        }
     }
     routes
 }

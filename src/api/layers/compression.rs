@@ -1,6 +1,6 @@
 //! Compression of what is text. Arrow and Parquet compress themselves, and what is short is not worth it.
 
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{ACCEPT_RANGES, CONTENT_TYPE};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, Predicate, SizeAbove};
@@ -21,6 +21,10 @@ pub struct IsText;
 
 impl Predicate for IsText {
     fn should_compress<B>(&self, response: &axum::http::Response<B>) -> bool {
+        // What can be had in ranges is the same bytes for everybody.
+        if response.headers().contains_key(ACCEPT_RANGES) {
+            return false;
+        }
         let media_type = response
             .headers()
             .get(CONTENT_TYPE)

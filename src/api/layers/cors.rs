@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
+    ACCEPT_RANGES, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    IF_MATCH, IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE, RETRY_AFTER,
 };
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -13,8 +14,6 @@ use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID};
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const CONTENT_RANGE: HeaderName = HeaderName::from_static("content-range");
-const CONTENT_ENCODING: HeaderName = HeaderName::from_static("content-encoding");
 
 /// How long a browser need not ask again.
 const REMEMBERED: Duration = Duration::from_hours(1);
@@ -54,11 +53,16 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             CONTENT_RANGE,
             IF_MATCH,
             IF_NONE_MATCH,
+            IF_RANGE,
+            RANGE,
             IDEMPOTENCY_KEY,
             PREFER,
             X_REQUEST_ID,
         ])
         .expose_headers([
+            ACCEPT_RANGES,
+            CONTENT_RANGE,
+            RANGE,
             ETAG,
             LOCATION,
             RETRY_AFTER,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::output::{OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
+use crate::people::files::FileState;
 use crate::query::aggregate::Function;
 use crate::query::places::LocationSource;
 use crate::query::records::Order;
@@ -61,6 +62,7 @@ named! {
     SleepFunction = None;
     Mode = None;
     LocationSource = None;
+    FileState = None;
 }
 
 impl Choice for AnnotationType {

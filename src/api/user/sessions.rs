@@ -179,7 +179,7 @@ pub async fn rename(
     Sent(body): Sent<SessionName>,
 ) -> Result<Json<ApiSession>, ApiError> {
     let id = id_in_path("session", &id)?;
-    let session = app.sessions.rename(reader.person(), id, body.name).await?;
+    let session = app.sessions.rename(reader.person(), id, &body.name).await?;
     Ok(Json(ApiSession::of(session, &reader)))
 }
 

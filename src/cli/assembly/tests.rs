@@ -24,6 +24,7 @@ use crate::api::query_params::{FromParams, Params};
 use crate::api::routes;
 use crate::auth::keys::SigningKey;
 use crate::auth::mint::{TokenOrder, mint};
+use crate::auth::tickets::Tickets;
 use crate::auth::tokens::{Reader, Verifier};
 use crate::catalog::Catalog;
 use crate::cli::settings::Settings;
@@ -156,10 +157,12 @@ impl Service {
             lifetime: Duration::from_hours(1),
         };
         let token = mint(&key, &settings.identity, &order, None, NOW).unwrap();
+        let catalog = Catalog::open(&settings.database_url, clock.clone())
+            .await
+            .unwrap();
         let foundations = Foundations {
-            catalog: Catalog::open(&settings.database_url, clock.clone())
-                .await
-                .unwrap(),
+            tickets: Tickets::open(&catalog).await.unwrap(),
+            catalog,
             objects: ObjectStorage::open(&settings.objects).unwrap(),
             verifier: Verifier::embedded(&key, settings.identity.clone(), clock.clone()),
             minter: None,

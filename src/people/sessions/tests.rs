@@ -80,7 +80,7 @@ async fn somebody_elses_session_is_as_unknown_as_none() {
         let stranger = person();
         for outcome in [
             node.get(stranger, session.id).await,
-            node.rename(stranger, session.id, named("mine")).await,
+            node.rename(stranger, session.id, &named("mine")).await,
             node.revoke(stranger, session.id).await,
         ] {
             assert!(matches!(outcome, Err(SessionError::Unknown(id)) if id == session.id));
@@ -204,7 +204,7 @@ async fn follow(bench: &Bench, steps: &[(Step, usize)]) {
             }
             Step::Rename(which) => {
                 let Some(id) = nth(&model, *which) else { continue };
-                let renamed = sessions.rename(owner, id, named(&name)).await;
+                let renamed = sessions.rename(owner, id, &named(&name)).await;
                 let known = model.get_mut(&id).unwrap();
                 if known.revoked_at.is_some() {
                     assert!(matches!(renamed, Err(SessionError::Revoked(_))));

@@ -68,7 +68,7 @@ impl ScalarUDFImpl for VersionLists {
         let [stored] = arguments.arg_fields else {
             return internal_err!("version_lists takes one argument");
         };
-        let shown = self.return_type(&[stored.data_type().clone()])?;
+        let shown = self.return_type(std::slice::from_ref(stored.data_type()))?;
         let field = Field::new(stored.name(), shown, stored.is_nullable());
         Ok(Arc::new(field.with_metadata(stored.metadata().clone())))
     }

@@ -167,6 +167,20 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Flag(true),
     },
     Entry {
+        name: "include_archived",
+        aliases: &[],
+        description: "Whether earlier versions are listed too",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
+        name: "include_deleted",
+        aliases: &[],
+        description: "Whether deleted files are listed too",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
         name: "include_deprecated",
         aliases: &[],
         description: "Whether archived data types are listed too",
@@ -245,6 +259,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("split"),
     },
     Entry {
+        name: "name",
+        aliases: &[],
+        description: "Only files of this name",
+        absent: "files of all names",
+        example: Text("scan.pdf"),
+    },
+    Entry {
         name: "output",
         aliases: &[],
         description: "The form of the answer",
@@ -257,6 +278,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "A participant of a group. Groups are not available yet: 422",
         absent: "nobody's but the person's own data",
         example: Text(ID),
+    },
+    Entry {
+        name: "path",
+        aliases: &[],
+        description: "Only files of this folder, or a folder whose name is asked for",
+        absent: "files of all folders",
+        example: Text("/documents"),
     },
     Entry {
         name: "period",
@@ -364,6 +392,13 @@ pub(super) const ENTRIES: &[Entry] = &[
                       UTC, a date alone is its midnight",
         absent: "the range has no beginning",
         example: Text("2024-06-01T00:00:00Z"),
+    },
+    Entry {
+        name: "state",
+        aliases: &[],
+        description: "Only files in one of these states",
+        absent: "created and uploaded ones",
+        example: Text("uploaded"),
     },
     Entry {
         name: "strict",

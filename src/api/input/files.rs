@@ -1,0 +1,296 @@
+//! Files that people keep: `/input/v1/file`, and the same under the older name `/input/v1/file_upload`.
+
+mod download;
+mod media_type;
+mod ranges;
+pub mod shapes;
+pub mod upload;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+pub use self::shapes::FileChange;
+use self::shapes::{CreatedFile, FileChanges, FileInput, FileListing, NewFileInput};
+use crate::api::answer::{header_value, is_known, listing};
+use crate::api::app::{App, Shared};
+use crate::api::body::Sent;
+use crate::api::docs::common::deprecated;
+use crate::api::extract::{Checked, Path};
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::time::TimeRange;
+use crate::people::files::names::{folder, name};
+use crate::people::files::{File, ListingFilter};
+
+/// Every route about files, under both of its names.
+#[must_use]
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .nest("/input/v1/file", file_routes())
+        .nest("/input/v1/file_upload", deprecated(file_routes()))
+}
+
+fn file_routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(list_files, create_file))
+        .routes(routes!(recent_file_changes))
+        .routes(routes!(file, delete_file))
+        .routes(routes!(download::download_file))
+        .routes(routes!(restore_file))
+}
+
+/// Which files are asked for.
+#[derive(Debug)]
+pub struct FilesQuery {
+    filter: ListingFilter,
+    owner: Option<PersonId>,
+}
+
+impl FromParams for FilesQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let path = checked(params, "path", folder);
+        let name = checked(params, "name", name);
+        let states = params.choices("state");
+        let archived = params.flag_or("include_archived", false);
+        let deleted = params.flag_or("include_deleted", false);
+        let (range, owner) = (params.open_range(), params.owner());
+        Some(Self {
+            filter: ListingFilter {
+                path: path.ok()?,
+                name: name.ok()?,
+                states: states?,
+                include_archived: archived?,
+                include_deleted: deleted?,
+                created_in: range?,
+            },
+            owner,
+        })
+    }
+}
+
+/// A name in the query, as names are stored. What is wrong with it has been noted.
+fn checked(
+    params: &mut Params<'_>,
+    parameter: &'static str,
+    read: fn(&str) -> Result<String, String>,
+) -> Result<Option<String>, ()> {
+    let text = params.text(parameter);
+    text.map(|text| read(&text))
+        .transpose()
+        .map_err(|message| params.fault(parameter, "value_error", message))
+}
+
+/// Whose file is meant.
+#[derive(Debug)]
+pub struct OwnerQuery {
+    owner: Option<PersonId>,
+}
+
+impl FromParams for OwnerQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            owner: params.owner(),
+        })
+    }
+}
+
+/// When something happened.
+#[derive(Debug)]
+pub struct ChangesQuery {
+    range: TimeRange,
+}
+
+impl FromParams for ChangesQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        params.range().map(|range| Self { range })
+    }
+}
+
+/// Files by folder, name, state and age, and the folders below the one asked for.
+#[utoipa::path(get, path = "/", tag = "files",
+    params(Checked<FilesQuery>),
+    responses((status = 200, description = "Files and folders", body = FileListing), (status = 403),
+        (status = 422)))]
+pub async fn list_files(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<FilesQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let owner = query.owner.unwrap_or_else(|| reader.person());
+    let readable = app.grants.readable_files(&reader, owner).await?;
+    let found = app
+        .files
+        .list(readable.owner(), &query.filter, |name| readable.cover(name))
+        .await?;
+    listing(&headers, &FileListing::from(found))
+}
+
+/// Announces a file. Its bytes are then sent to the url of the answer.
+#[utoipa::path(post, path = "/", tag = "files",
+    request_body = NewFileInput,
+    params(Checked<NoParams>, ("origin" = Option<String>, Header, description = "Makes no difference"),
+        ("if-none-match" = Option<String>, Header, description = "`*`: only where there is no such file yet")),
+    responses((status = 200, description = "The file, and where its bytes go", body = CreatedFile),
+        (status = 412), (status = 413), (status = 415), (status = 422)))]
+pub async fn create_file(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+    Sent(body): Sent<NewFileInput>,
+) -> Result<Json<CreatedFile>, ApiError> {
+    let must_be_first = headers.get(IF_NONE_MATCH).is_some_and(|value| value == "*");
+    let announced = body.announced(must_be_first)?;
+    let new = app.files.create(reader.person(), announced).await?;
+    let ticket = app.tickets.issue(new.file.id, new.open_until);
+    Ok(Json(CreatedFile {
+        file: FileInput::from(&new.file),
+        url: format!("{}{}/{ticket}", app.settings.public_url, upload::PATH),
+    }))
+}
+
+/// The caller's files to which something happened in a range of time.
+#[utoipa::path(get, path = "/recent_changes", tag = "files",
+    params(Checked<ChangesQuery>),
+    responses((status = 200, description = "Changed files", body = FileChanges), (status = 422)))]
+pub async fn recent_file_changes(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<ChangesQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let files = changes(&app, &reader, reader.person(), query.range).await?;
+    listing(&headers, &FileChanges { files })
+}
+
+/// The files of `owner` to which something happened, as far as `reader` may know.
+pub async fn changes(
+    app: &App,
+    reader: &Reader,
+    owner: PersonId,
+    range: TimeRange,
+) -> Result<Vec<FileChange>, ApiError> {
+    let readable = app.grants.readable_files(reader, owner).await?;
+    let changed = app
+        .files
+        .changes(owner, range, |name| readable.cover(name))
+        .await?;
+    Ok(changed.iter().map(FileChange::from).collect())
+}
+
+/// One version of a file, deleted or not.
+#[utoipa::path(get, path = "/{input_id}", tag = "files",
+    params(("input_id" = String, Path), Checked<OwnerQuery>),
+    responses((status = 200, description = "The file", body = FileInput), (status = 403), (status = 404),
+        (status = 422)))]
+pub async fn file(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(input_id): Path<String>,
+    Checked(query): Checked<OwnerQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let file = readable_file(&app, &reader, query.owner, &input_id).await?;
+    let tag = entity_tag(&file);
+    if is_known(&headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+    }
+    shown(&file)
+}
+
+/// Deletes a version of a file. Its bytes stay, so that it can be restored.
+#[utoipa::path(delete, path = "/{input_id}", tag = "files",
+    params(("input_id" = String, Path), Checked<NoParams>,
+        ("if-match" = Option<String>, Header, description = "Only if the file still has this entity tag")),
+    responses((status = 204, description = "It is deleted"), (status = 404), (status = 409),
+        (status = 412)))]
+pub async fn delete_file(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(input_id): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let id = file_id(&input_id)?;
+    let is_expected = |file: &File| {
+        let tags = std::iter::once(entity_tag(file)).chain(content_tag(file));
+        !headers.contains_key(IF_MATCH) || tags.into_iter().any(|tag| names(&headers, &IF_MATCH, &tag))
+    };
+    app.files.delete(reader.person(), id, is_expected).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a new version of a file with the bytes of an earlier one.
+#[utoipa::path(post, path = "/{input_id}/restore", tag = "files",
+    params(("input_id" = String, Path), Checked<NoParams>),
+    responses((status = 200, description = "The new version", body = FileInput), (status = 404),
+        (status = 409), (status = 422)))]
+pub async fn restore_file(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(input_id): Path<String>,
+    _query: Checked<NoParams>,
+) -> Result<Response, ApiError> {
+    let restored = app.files.restore(reader.person(), file_id(&input_id)?).await?;
+    shown(&restored)
+}
+
+/// The file called `input_id` of `owner`, or of the reader where nobody is named.
+async fn readable_file(
+    app: &App,
+    reader: &Reader,
+    owner: Option<PersonId>,
+    input_id: &str,
+) -> Result<File, ApiError> {
+    let owner = owner.unwrap_or_else(|| reader.person());
+    let readable = app.grants.readable_files(reader, owner).await?;
+    let file = app.files.get(owner, file_id(input_id)?).await?;
+    if readable.cover(&file.full_name()) {
+        Ok(file)
+    } else {
+        Err(ApiError::from(crate::auth::grants::Refused))
+    }
+}
+
+/// Whatever is no id is the id of no file.
+fn file_id(text: &str) -> Result<Uuid, ApiError> {
+    Uuid::parse_str(text).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no file")))
+}
+
+/// The tag of what is said about a file: of its bytes, and of all that became of it.
+fn entity_tag(file: &File) -> String {
+    let bytes = file
+        .sha256
+        .clone()
+        .unwrap_or_else(|| file.id.simple().to_string());
+    format!("\"{bytes}.{}\"", file.version)
+}
+
+/// The tag of its bytes, once they are there.
+fn content_tag(file: &File) -> Option<String> {
+    file.sha256.as_ref().map(|sha256| format!("\"{sha256}\""))
+}
+
+/// Whether a header names `tag`, or everything.
+fn names(headers: &HeaderMap, header: &HeaderName, tag: &str) -> bool {
+    headers
+        .get_all(header)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|named| named.trim() == "*" || named.trim() == tag)
+}
+
+fn shown(file: &File) -> Result<Response, ApiError> {
+    let tag = header_value(&entity_tag(file))?;
+    Ok(([(ETAG, tag)], Json(FileInput::from(file))).into_response())
+}

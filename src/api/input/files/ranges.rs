@@ -1,0 +1,124 @@
+//! Ranges of bytes, as headers say them: which ones are wanted, and which ones are sent.
+
+use std::ops::Range;
+
+use crate::people::files::Sent;
+
+/// Which bytes of a file a request wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    All,
+    Part(Range<u64>),
+    /// None that there are.
+    Nothing,
+}
+
+/// What `Range` wants of `length` bytes. What is not understood, and several ranges at once, is answered with
+/// everything, as the protocol has it.
+#[must_use]
+pub fn wanted(header: Option<&str>, length: u64) -> Wanted {
+    let Some(range) = header.and_then(|text| text.trim().strip_prefix("bytes=")) else {
+        return Wanted::All;
+    };
+    let Some((first, last)) = range.trim().split_once('-') else {
+        return Wanted::All;
+    };
+    let range = match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
+        (Some(first), None) if last.is_empty() => first..length,
+        (None, Some(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
+        _ => return Wanted::All,
+    };
+    if range.start < range.end {
+        Wanted::Part(range)
+    } else {
+        Wanted::Nothing
+    }
+}
+
+/// What `Content-Range` says of a body. `None` for what is not understood.
+#[must_use]
+pub fn sent(text: &str) -> Option<Sent> {
+    let (range, total) = text.trim().strip_prefix("bytes ")?.trim().split_once('/')?;
+    let total = match total {
+        "*" => None,
+        total => Some(number(total)?),
+    };
+    if range == "*" {
+        return Some(Sent::Question { total });
+    }
+    let (first, last) = range.split_once('-')?;
+    let (from, last) = (number(first)?, number(last)?);
+    let until = last.checked_add(1)?;
+    (from < until).then_some(Sent::Range { from, until, total })
+}
+
+/// Digits alone: no sign and no blanks.
+fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_range_is_understood_and_cut_to_the_file() {
+        let cases = [
+            ("bytes=0-0", Wanted::Part(0..1)),
+            ("bytes=2-5", Wanted::Part(2..6)),
+            ("bytes=2-", Wanted::Part(2..10)),
+            ("bytes=-3", Wanted::Part(7..10)),
+            ("bytes=-30", Wanted::Part(0..10)),
+            ("bytes=9-99", Wanted::Part(9..10)),
+            ("bytes=10-", Wanted::Nothing),
+            ("bytes=10-20", Wanted::Nothing),
+            ("bytes=-0", Wanted::Nothing),
+            ("bytes=0-18446744073709551615", Wanted::Part(0..10)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(wanted(Some(text), 10), expected, "{text}");
+        }
+        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
+    }
+
+    #[test]
+    fn whatever_else_stands_there_means_everything() {
+        for text in [
+            "",
+            "bytes=",
+            "bytes=-",
+            "bytes=5-2",
+            "bytes=0-1,4-5",
+            "lines=0-1",
+            "bytes=a-b",
+            "bytes=+1-2",
+        ] {
+            assert_eq!(wanted(Some(text), 10), Wanted::All, "{text}");
+        }
+        assert_eq!(wanted(None, 10), Wanted::All);
+    }
+
+    #[test]
+    fn a_part_of_an_upload_says_where_it_belongs() {
+        let range = |from, until, total| Some(Sent::Range { from, until, total });
+        assert_eq!(sent("bytes 0-9/10"), range(0, 10, Some(10)));
+        assert_eq!(sent("bytes 4-9/*"), range(4, 10, None));
+        assert_eq!(sent("bytes */10"), Some(Sent::Question { total: Some(10) }));
+        assert_eq!(sent("bytes */*"), Some(Sent::Question { total: None }));
+        for text in [
+            "",
+            "bytes",
+            "bytes 0-9",
+            "0-9/10",
+            "bytes 9-0/10",
+            "bytes -9/10",
+            "bytes 0-/10",
+            "bytes 0-x/10",
+            "bytes 0-18446744073709551615/1",
+        ] {
+            assert_eq!(sent(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What files look like on the wire, and what is said when something cannot be done with them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::problem::ApiError;
+use crate::model::faults::Fault;
+use crate::model::time::Instant;
+use crate::people::files::names::{folder, label, name};
+use crate::people::files::{Announced, File, FilesError, Listing};
+
+/// A file that somebody is about to send.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct NewFileInput {
+    /// How many bytes will come.
+    #[schema(minimum = 0)]
+    pub content_length: i64,
+    /// The media type under which the file is handed out.
+    pub content_type: String,
+    /// What it is called in its folder.
+    pub name: String,
+    /// The folder: begins with a slash, and has one between folders.
+    pub path: String,
+    /// Where it came from.
+    #[serde(default)]
+    pub source_id: Option<String>,
+    #[serde(default)]
+    pub source_name: Option<String>,
+}
+
+/// One version of a file.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FileInput {
+    pub id: Uuid,
+    /// Whose it is.
+    pub fulcra_userid: Uuid,
+    pub name: String,
+    pub path: String,
+    pub size: i64,
+    /// `created`, `uploaded`, `archived` or `deleted`.
+    pub state: &'static str,
+    /// `not_scanned`, `pending`, `clean`, `infected` or `failed`.
+    pub scan_state: &'static str,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    #[schema(format = DateTime)]
+    pub uploaded_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub archived_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub deleted_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub last_scanned: Option<String>,
+    /// The version whose bytes this one has; empty where it came with bytes of its own.
+    pub restored_from_id: String,
+    pub source_id: Option<String>,
+    pub source_name: Option<String>,
+    /// The types that the file was imported into. Nothing imports files yet.
+    pub source_data_types: Option<Vec<ImportedType>>,
+}
+
+/// A type that a file was imported into.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ImportedType {
+    pub data_type: String,
+    pub state: String,
+}
+
+/// A file that was announced, and where its bytes go.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CreatedFile {
+    pub file: FileInput,
+    /// Takes the bytes by PUT or POST, without a token.
+    pub url: String,
+}
+
+/// The files of a folder, and the names of the folders in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FileListing {
+    pub files: Vec<FileInput>,
+    pub folders: Vec<String>,
+}
+
+/// A file to which something happened.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FileChange {
+    #[schema(format = DateTime)]
+    pub archived_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub deleted_at: Option<String>,
+    /// Folder and name.
+    pub full_name: String,
+    pub id: Uuid,
+    #[schema(format = DateTime)]
+    pub last_scanned: Option<String>,
+    pub scan_state: &'static str,
+    pub size: i64,
+    pub state: &'static str,
+    #[schema(format = DateTime)]
+    pub uploaded_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FileChanges {
+    pub files: Vec<FileChange>,
+}
+
+impl NewFileInput {
+    /// The file that is meant, or everything that is wrong with it.
+    pub fn announced(self, must_be_first: bool) -> Result<Announced, ApiError> {
+        let mut faults = Vec::new();
+        let mut checked = |member: &str, read: Result<String, String>| {
+            let wrong = |message| faults.push(Fault::new(["body", member], "value_error", message));
+            read.map_err(wrong).unwrap_or_default()
+        };
+        let announced = Announced {
+            path: checked("path", folder(&self.path)),
+            name: checked("name", name(&self.name)),
+            content_type: checked("content_type", label(&self.content_type)),
+            size: u64::try_from(self.content_length).unwrap_or_default(),
+            source_id: self.source_id.map(|text| checked("source_id", label(&text))),
+            source_name: self.source_name.map(|text| checked("source_name", label(&text))),
+            must_be_first,
+        };
+        if self.content_length < 0 {
+            let message = format!("{} is no number of bytes", self.content_length);
+            faults.push(Fault::new(
+                ["body", "content_length"],
+                "greater_than_equal",
+                message,
+            ));
+        }
+        if faults.is_empty() {
+            Ok(announced)
+        } else {
+            Err(ApiError::invalid_all(faults))
+        }
+    }
+}
+
+fn written(moment: Option<Instant>) -> Option<String> {
+    moment.map(Instant::to_rfc3339)
+}
+
+impl From<&File> for FileInput {
+    fn from(file: &File) -> Self {
+        Self {
+            id: file.id,
+            fulcra_userid: file.person.0,
+            name: file.name.clone(),
+            path: file.path.clone(),
+            size: file.size as i64,
+            state: file.state.name(),
+            scan_state: file.scan_state.as_str(),
+            created_at: file.created_at.to_rfc3339(),
+            uploaded_at: written(file.uploaded_at),
+            archived_at: written(file.archived_at),
+            deleted_at: written(file.deleted_at),
+            last_scanned: written(file.last_scanned),
+            restored_from_id: file.restored_from.map(|id| id.to_string()).unwrap_or_default(),
+            source_id: file.source_id.clone(),
+            source_name: file.source_name.clone(),
+            source_data_types: None,
+        }
+    }
+}
+
+impl From<&File> for FileChange {
+    fn from(file: &File) -> Self {
+        Self {
+            archived_at: written(file.archived_at),
+            deleted_at: written(file.deleted_at),
+            full_name: file.full_name(),
+            id: file.id,
+            last_scanned: written(file.last_scanned),
+            scan_state: file.scan_state.as_str(),
+            size: file.size as i64,
+            state: file.state.name(),
+            uploaded_at: written(file.uploaded_at),
+        }
+    }
+}
+
+impl From<Listing> for FileListing {
+    fn from(listing: Listing) -> Self {
+        Self {
+            files: listing.files.iter().map(FileInput::from).collect(),
+            folders: listing.folders,
+        }
+    }
+}
+
+impl From<FilesError> for ApiError {
+    fn from(error: FilesError) -> Self {
+        let detail = error.to_string();
+        match error {
+            FilesError::Unknown(_) | FilesError::Deleted => Self::not_found(detail),
+            FilesError::Exists(_) | FilesError::Changed => Self::precondition_failed(detail),
+            FilesError::NotUploaded | FilesError::Unscanned | FilesError::Overtaken => Self::conflict(detail),
+            FilesError::Infected => Self::forbidden(detail),
+            FilesError::TooMany(_) => Fault::new(["body"], "limit_reached", detail).into(),
+            FilesError::TooLarge(_) | FilesError::NoRoom { .. } => {
+                Fault::new(["body", "content_length"], "limit_reached", detail).into()
+            }
+            FilesError::Damaged { .. } => Self::damaged(detail),
+            FilesError::Store(error) => error.into(),
+        }
+    }
+}

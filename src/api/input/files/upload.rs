@@ -1,0 +1,128 @@
+//! The bytes of a file on their way in. Whoever has the address may send them; it says for itself what it is
+//! for and until when, so this route stands outside the wall.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tracing::Instrument as _;
+
+use super::{ranges, shown};
+use crate::api::answer::header_value;
+use crate::api::app::Shared;
+use crate::api::body::{broke_off, text};
+use crate::api::extract::Path;
+use crate::api::problem::ApiError;
+use crate::auth::tickets::Refused;
+use crate::people::files::{Received, Sent, UploadError};
+
+/// Where bytes go; a ticket follows.
+pub const PATH: &str = "/input/v1/upload";
+
+/// What a client is told to wait while too many others send.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Takes the bytes of an announced file: all of them, or one range after the other with `Content-Range`.
+#[utoipa::path(method(put, post), path = "/input/v1/upload/{ticket}", tag = "files", security(()),
+    params(("ticket" = String, Path),
+        ("content-range" = Option<String>, Header, description = "`bytes a-b/total` for a part, `bytes */total` to ask how much is there")),
+    request_body(content_type = "application/octet-stream"),
+    responses((status = 200, description = "The file is there", body = super::shapes::FileInput),
+        (status = 308, description = "More is to come; `Range` says what is there"), (status = 400),
+        (status = 403), (status = 408), (status = 409), (status = 412), (status = 413), (status = 415),
+        (status = 429), (status = 500), (status = 503)))]
+pub async fn upload(
+    State(app): State<Shared>,
+    Path(ticket): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let id = app.tickets.opened_by(&ticket, app.clock.now())?;
+    if text(&headers, &CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(ApiError::unsupported_media_type(
+            "a file is kept as it is sent; send it without content-encoding",
+        ));
+    }
+    let sent = match text(&headers, &CONTENT_RANGE) {
+        None => Sent::All,
+        Some(range) => ranges::sent(range).ok_or_else(|| {
+            ApiError::bad_request(format!(
+                "content-range {range:?} is not understood; expected bytes a-b/total or bytes */total"
+            ))
+        })?,
+    };
+    let announced = app.files.announced_bytes(id).await?;
+    refuse_wrong_length(&headers, sent, announced)?;
+    let place = Arc::clone(&app.uploads)
+        .try_acquire_owned()
+        .map_err(|_| ApiError::too_many("too many files are being sent", RETRY_AFTER))?;
+    // A task of its own: what came before the connection broke is kept, though nobody waits for the answer.
+    let files = app.files.clone();
+    let work = async move {
+        let _held_until_the_end = place;
+        files.receive(id, sent, body.into_data_stream()).await
+    };
+    let received = tokio::spawn(work.in_current_span()).await;
+    match received.map_err(ApiError::internal)?? {
+        Received::Whole(file) => shown(&file),
+        Received::Partly(bytes) => {
+            let mut response = StatusCode::PERMANENT_REDIRECT.into_response();
+            if let Some(last) = bytes.checked_sub(1) {
+                let there = header_value(&format!("bytes=0-{last}"))?;
+                response.headers_mut().insert(RANGE, there);
+            }
+            Ok(response)
+        }
+    }
+}
+
+/// A length that cannot be right is refused before anything is read.
+fn refuse_wrong_length(headers: &HeaderMap, sent: Sent, announced: u64) -> Result<(), ApiError> {
+    let Some(length) = text(headers, &CONTENT_LENGTH) else {
+        return Ok(());
+    };
+    let length: u64 = length
+        .parse()
+        .map_err(|_| ApiError::bad_request("the header `content-length` is no number"))?;
+    let expected = match sent {
+        Sent::All => announced,
+        Sent::Range { from, until, .. } => until - from,
+        Sent::Question { .. } => return Ok(()),
+    };
+    match length.cmp(&expected) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Less => Err(ApiError::bad_request(format!(
+            "expected {expected} bytes, and {length} are to come"
+        ))),
+        std::cmp::Ordering::Greater => Err(ApiError::content_too_large(format!(
+            "expected {expected} bytes, and {length} are to come"
+        ))),
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        Self::forbidden(refused.to_string())
+    }
+}
+
+impl From<UploadError<axum::Error>> for ApiError {
+    fn from(error: UploadError<axum::Error>) -> Self {
+        let detail = error.to_string();
+        match error {
+            // The same as for a ticket that is none.
+            UploadError::Closed => Refused.into(),
+            UploadError::TooShort { .. } | UploadError::OtherTotal { .. } | UploadError::Outside { .. } => {
+                Self::bad_request(detail)
+            }
+            UploadError::TooLong { .. } | UploadError::TooManyParts => Self::content_too_large(detail),
+            UploadError::Overtaken => Self::conflict(detail),
+            UploadError::Body(error) => broke_off(&error),
+            UploadError::Files(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Tickets: addresses that speak for themselves, until a moment, for one thing.
+//!
+//! A ticket carries the id of what it opens, the second in which it ends, and a signature over both with a
+//! secret that is kept in the catalogue: made once by whichever node needs it first, the same on all of them,
+//! and there whoever issues the tokens. Who holds a ticket needs no token. Knows nothing of what is opened.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use uuid::Uuid;
+
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::time::Instant;
+
+/// What the secret is called in the catalogue.
+const SECRET: &str = "ticket_secret";
+/// Signed before everything else, so that a signature made for another purpose is none here.
+const PURPOSE: &[u8] = b"almanac upload ticket 1";
+const SECOND: i64 = 1_000_000;
+
+/// The ticket is not one of ours, or its time is over. Which of them is nobody's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this address is not valid, or no longer")]
+pub struct Refused;
+
+/// Issues tickets and checks them. Lives as long as the service.
+#[derive(Clone)]
+pub struct Tickets {
+    keyed: Hmac<Sha256>,
+}
+
+impl std::fmt::Debug for Tickets {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Tickets(..)")
+    }
+}
+
+impl Tickets {
+    /// With the secret of `catalog`, made if there is none.
+    pub async fn open(catalog: &Catalog) -> Result<Self, CatalogError> {
+        // Of 122 random bits each: more than the 256 bits that the signature can use.
+        let ids = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()];
+        let proposal: String = ids.iter().map(|id| id.simple().to_string()).collect();
+        let secret = catalog.settled_meta(SECRET, &proposal).await?;
+        Self::keyed_with(secret.as_bytes())
+    }
+
+    fn keyed_with(secret: &[u8]) -> Result<Self, CatalogError> {
+        let keyed = <Hmac<Sha256>>::new_from_slice(secret);
+        let keyed = keyed.map_err(|error| CatalogError::Corrupt {
+            what: format!("the secret of tickets: {error}"),
+        })?;
+        Ok(Self { keyed })
+    }
+
+    /// A ticket for `id` that ends at `until`, or up to a second before.
+    #[must_use]
+    pub fn issue(&self, id: Uuid, until: Instant) -> String {
+        let second = until.micros().div_euclid(SECOND);
+        let signature = self.mac(id, second).finalize().into_bytes();
+        let mut ticket = format!("{}.{second}.", id.simple());
+        for byte in signature {
+            use std::fmt::Write as _;
+            let _ = write!(ticket, "{byte:02x}");
+        }
+        ticket
+    }
+
+    /// What `ticket` opens at `now`.
+    pub fn opened_by(&self, ticket: &str, now: Instant) -> Result<Uuid, Refused> {
+        let mut parts = ticket.split('.');
+        let (Some(id), Some(second), Some(signature), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(Refused);
+        };
+        let named = Uuid::try_parse(id).map_err(|_| Refused)?;
+        let ends: i64 = second.parse().map_err(|_| Refused)?;
+        let signature = bytes_of(signature).ok_or(Refused)?;
+        self.mac(named, ends)
+            .verify_slice(&signature)
+            .map_err(|_| Refused)?;
+        // One spelling only: whoever changed anything changed the ticket.
+        let spelt = named.simple().to_string() == id && ends.to_string() == second;
+        if spelt && now.micros() < ends.saturating_mul(SECOND) {
+            Ok(named)
+        } else {
+            Err(Refused)
+        }
+    }
+
+    fn mac(&self, id: Uuid, second: i64) -> Hmac<Sha256> {
+        let mut mac = self.keyed.clone();
+        mac.update(PURPOSE);
+        mac.update(id.as_bytes());
+        mac.update(&second.to_be_bytes());
+        mac
+    }
+}
+
+/// Lower case only.
+fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    let digit = |symbol: u8| match symbol {
+        b'0'..=b'9' => Some(symbol - b'0'),
+        b'a'..=b'f' => Some(symbol - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs
+        .iter()
+        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: Uuid = Uuid::from_u128(7);
+
+    fn tickets(secret: &str) -> Tickets {
+        Tickets::keyed_with(secret.as_bytes()).unwrap()
+    }
+
+    fn second(second: i64) -> Instant {
+        Instant::from_micros(second * SECOND)
+    }
+
+    #[test]
+    fn a_ticket_opens_what_it_was_issued_for_until_its_end() {
+        let tickets = tickets("secret");
+        let ticket = tickets.issue(ID, second(100));
+        assert_eq!(tickets.opened_by(&ticket, second(99)), Ok(ID));
+        assert_eq!(tickets.opened_by(&ticket, second(100)), Err(Refused));
+    }
+
+    #[test]
+    fn a_ticket_with_any_byte_changed_opens_nothing() {
+        let tickets = tickets("secret");
+        let ticket = tickets.issue(ID, second(100));
+        for at in 0..ticket.len() {
+            for other in ["0", "a", "A", ".", "-", "+", " "] {
+                let mut altered = ticket.clone();
+                altered.replace_range(at..=at, other);
+                if altered != ticket {
+                    assert_eq!(tickets.opened_by(&altered, second(0)), Err(Refused), "{altered}");
+                }
+            }
+            assert_eq!(tickets.opened_by(&ticket[..at], second(0)), Err(Refused));
+        }
+        assert_eq!(tickets.opened_by(&ticket.to_uppercase(), second(0)), Err(Refused));
+        assert_eq!(tickets.opened_by(&format!("{ticket}00"), second(0)), Err(Refused));
+    }
+
+    #[test]
+    fn a_ticket_of_another_installation_opens_nothing() {
+        let ticket = tickets("theirs").issue(ID, second(100));
+        assert_eq!(tickets("ours").opened_by(&ticket, second(0)), Err(Refused));
+    }
+}

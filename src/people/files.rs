@@ -1,0 +1,300 @@
+//! Files: what a person keeps beside their records, in versions.
+//!
+//! A file is announced, then its bytes arrive, and from then on it is the one at its path and name; an older
+//! one becomes an earlier version in the same transaction. Nothing is lost by a new version or by deletion:
+//! any version whose bytes once arrived can be brought back as a new one. Knows documents and contents; knows
+//! nothing of HTTP, of tickets, or of who may read what.
+
+mod file;
+mod listing;
+pub mod names;
+pub mod scan;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+pub use file::{Announced, File, FileState, ScanState};
+pub use listing::{Listing, ListingFilter};
+pub use upload::{Received, Sent, UploadError};
+
+use super::limits::PersonLimits;
+use crate::catalog::documents::{Change, Changed, DocumentKind};
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::Clock;
+use crate::model::ids::{IdSource, PersonId};
+use crate::model::time::Instant;
+use crate::store::StoreError;
+use crate::store::contents::{Content, Contents};
+
+/// How often a change is tried again that another one overtook.
+const TRIES: usize = 32;
+
+/// Why something cannot be done with files.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    #[error("{0} is not one of your files")]
+    Unknown(Uuid),
+    #[error("there is a file at {0} already")]
+    Exists(String),
+    #[error("the file has changed; look at it and try again")]
+    Changed,
+    #[error("the bytes of this file have not arrived yet")]
+    NotUploaded,
+    #[error("this file was deleted; restore it to read it")]
+    Deleted,
+    #[error("this file is still being looked through for harm; try again soon")]
+    Unscanned,
+    #[error("this file is harmful and is not handed out")]
+    Infected,
+    #[error("you have reached the limit of {0} files, each version counted")]
+    TooMany(u64),
+    #[error("the limit for one file is {0} bytes")]
+    TooLarge(u64),
+    #[error("the limit for all of your files together is {limit} bytes, of which {taken} are taken")]
+    NoRoom { limit: u64, taken: u64 },
+    #[error("other changes came first; look at the files and try again")]
+    Overtaken,
+    #[error("the stored file {id} cannot be read: {reason}")]
+    Damaged { id: Uuid, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CatalogError> for FilesError {
+    fn from(error: CatalogError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// What an operator can say about files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSettings {
+    pub limits: PersonLimits,
+    /// How long bytes may arrive after a file was announced.
+    pub upload_lifetime: Duration,
+    /// Whether somebody looks through new files for harm.
+    pub scanned: bool,
+}
+
+/// The files of everybody. Cheap to clone.
+#[derive(Clone)]
+pub struct Files {
+    catalog: Catalog,
+    contents: Contents,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    settings: FileSettings,
+    /// Rings when a file waits to be scanned.
+    to_scan: Arc<Notify>,
+}
+
+/// A file that was announced, and until when its bytes are taken.
+#[derive(Clone, Debug)]
+pub struct NewFile {
+    pub file: File,
+    pub open_until: Instant,
+}
+
+impl Files {
+    #[must_use]
+    pub fn new(
+        catalog: Catalog,
+        contents: Contents,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        settings: FileSettings,
+    ) -> Self {
+        Self {
+            catalog,
+            contents,
+            clock,
+            ids,
+            settings,
+            to_scan: Arc::new(Notify::new()),
+        }
+    }
+
+    #[must_use]
+    pub const fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Takes note of a file whose bytes are to come.
+    pub async fn create(&self, person: PersonId, announced: Announced) -> Result<NewFile, FilesError> {
+        let limits = self.settings.limits;
+        if announced.size > limits.file_bytes {
+            return Err(FilesError::TooLarge(limits.file_bytes));
+        }
+        let (id, content) = (self.ids.next(), self.ids.next());
+        for _ in 0..TRIES {
+            let now = self.clock.now();
+            let lifetime = i64::try_from(self.settings.upload_lifetime.as_micros()).unwrap_or(i64::MAX);
+            let open_until = Instant::from_micros(now.micros().saturating_add(lifetime));
+            let file = File::created(id, person, content, announced.clone(), now);
+            if file.must_be_first && self.live(&file).await?.is_some() {
+                return Err(FilesError::Exists(file.full_name()));
+            }
+            let usage = self.contents.usage(person).await?;
+            let taken = usage.bytes();
+            if taken.saturating_add(file.size) > limits.all_file_bytes {
+                let limit = limits.all_file_bytes;
+                return Err(FilesError::NoRoom { limit, taken });
+            }
+            let content = Content::announced(content, person, file.size, now, open_until);
+            let changes = vec![
+                self.insertion(&file)?,
+                content.insertion()?,
+                usage.with(file.size).change(&content)?,
+            ];
+            if self.attempt(changes).await? {
+                let file = file.stored();
+                return Ok(NewFile { file, open_until });
+            }
+        }
+        Err(FilesError::Overtaken)
+    }
+
+    /// A version of `person`'s, deleted or not.
+    pub async fn get(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
+        let found = self.find(id).await?.filter(|file| file.person == person);
+        found.ok_or(FilesError::Unknown(id))
+    }
+
+    /// The content of a file that may be handed out.
+    pub async fn content(&self, file: &File) -> Result<Content, FilesError> {
+        match (file.state, file.scan_state) {
+            (FileState::Created, _) => return Err(FilesError::NotUploaded),
+            (FileState::Deleted, _) => return Err(FilesError::Deleted),
+            (_, ScanState::Infected) => return Err(FilesError::Infected),
+            (_, ScanState::Pending) => return Err(FilesError::Unscanned),
+            _ => {}
+        }
+        self.whole_content(file).await
+    }
+
+    /// Deletes a version, if it still is as `is_expected` wants it. Its bytes stay, so that it can be
+    /// restored; of one that never arrived nothing but its name does.
+    pub async fn delete(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        is_expected: impl Fn(&File) -> bool,
+    ) -> Result<(), FilesError> {
+        for _ in 0..TRIES {
+            let file = self.get(person, id).await?;
+            if !is_expected(&file) {
+                return Err(FilesError::Changed);
+            }
+            if file.state == FileState::Deleted {
+                return Ok(());
+            }
+            let deleted = file.clone().deleted(self.clock.now());
+            let mut changes = vec![Self::update(&deleted)?];
+            let mut dropped = None;
+            if file.state == FileState::Created
+                && let Some(content) = self.contents.get(file.content).await?
+            {
+                let usage = self.contents.usage(person).await?;
+                changes.push(content.removal());
+                changes.push(usage.without(content.length).change(&content)?);
+                dropped = Some(content);
+            }
+            if self.attempt(changes).await? {
+                if let Some(content) = dropped {
+                    self.contents.remove_parts(&content, &content.parts).await;
+                }
+                return Ok(());
+            }
+        }
+        Err(FilesError::Overtaken)
+    }
+
+    /// Makes a new version with the bytes of an earlier one. It is the one that counts from now on.
+    pub async fn restore(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
+        let restored = self.ids.next();
+        for _ in 0..TRIES {
+            let earlier = self.get(person, id).await?;
+            if earlier.sha256.is_none() {
+                return Err(FilesError::NotUploaded);
+            }
+            let now = self.clock.now();
+            let file = earlier.restored(restored, now);
+            let mut changes = self.archiving(&file, now).await?;
+            changes.push(self.insertion(&file)?);
+            if self.attempt(changes).await? {
+                if file.scan_state == ScanState::Pending {
+                    self.to_scan.notify_one();
+                }
+                return Ok(file.stored());
+            }
+        }
+        Err(FilesError::Overtaken)
+    }
+
+    async fn find(&self, id: Uuid) -> Result<Option<File>, FilesError> {
+        let found = self.catalog.document(DocumentKind::File, id).await?;
+        found.as_ref().map(File::of).transpose()
+    }
+
+    /// The uploaded version at the path and name of `file`.
+    async fn live(&self, file: &File) -> Result<Option<File>, FilesError> {
+        let name = file.full_name();
+        let found = self
+            .catalog
+            .document_named(file.person, DocumentKind::File, &name)
+            .await?;
+        found.as_ref().map(File::of).transpose()
+    }
+
+    /// The changes after which `file` can take its place.
+    async fn archiving(&self, file: &File, now: Instant) -> Result<Vec<Change>, FilesError> {
+        let live = self.live(file).await?.filter(|live| live.id != file.id);
+        live.map(|live| Self::update(&live.archived(now)))
+            .into_iter()
+            .collect()
+    }
+
+    async fn whole_content(&self, file: &File) -> Result<Content, FilesError> {
+        let content = self.contents.get(file.content).await?;
+        content
+            .filter(Content::is_whole)
+            .ok_or_else(|| FilesError::Damaged {
+                id: file.id,
+                reason: "its content is gone".to_owned(),
+            })
+    }
+
+    fn insertion(&self, file: &File) -> Result<Change, FilesError> {
+        Ok(Change::Insert {
+            document: file.document()?,
+            links: file.links(),
+            limit: self.settings.limits.files,
+        })
+    }
+
+    fn update(file: &File) -> Result<Change, FilesError> {
+        Ok(Change::Update {
+            document: file.document()?,
+            expected: file.version,
+            links: Some(file.links()),
+        })
+    }
+
+    /// Whether the changes happened. If not, others came first and everything is to be read again.
+    async fn attempt(&self, changes: Vec<Change>) -> Result<bool, FilesError> {
+        match self.catalog.change_documents(changes).await {
+            Ok(Changed::Done) => Ok(true),
+            Ok(Changed::LimitReached { limit, .. }) => Err(FilesError::TooMany(limit)),
+            Ok(Changed::Overtaken | Changed::NameTaken { .. }) | Err(CatalogError::Exists { .. }) => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! One version of a file, and what can become of it.
+//!
+//! A version is `created` when it is announced, `uploaded` when its bytes are there, `archived` when a newer
+//! one took its place, `deleted` when its owner says so. Bytes never change; another upload is another
+//! version. Of all versions at one path and name at most one is uploaded: its document has that name, which
+//! the catalogue gives out only once.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::FilesError;
+use super::names::full_name;
+use crate::catalog::documents::{Document, DocumentKind, Link};
+use crate::model::ids::PersonId;
+use crate::model::time::{Instant, TimeRange};
+
+/// Leads to all files that wait to be scanned.
+pub(super) const SCAN_LINK: &str = "file_to_scan";
+pub(super) const TO_SCAN: Uuid = Uuid::nil();
+
+/// Where a version stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileState {
+    Created,
+    Uploaded,
+    Archived,
+    Deleted,
+}
+
+/// What is known about harm in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScanState {
+    /// No scanner was there when the file came.
+    NotScanned,
+    Pending,
+    Clean,
+    Infected,
+    /// The scanner could not tell.
+    Failed,
+}
+
+/// One version of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    pub id: Uuid,
+    pub person: PersonId,
+    pub path: String,
+    pub name: String,
+    pub content_type: String,
+    pub size: u64,
+    pub state: FileState,
+    pub scan_state: ScanState,
+    pub created_at: Instant,
+    pub uploaded_at: Option<Instant>,
+    pub archived_at: Option<Instant>,
+    pub deleted_at: Option<Instant>,
+    pub last_scanned: Option<Instant>,
+    pub restored_from: Option<Uuid>,
+    pub source_id: Option<String>,
+    pub source_name: Option<String>,
+    /// Where its bytes are. Versions that were restored share them.
+    pub content: Uuid,
+    /// Of all its bytes, once they are there.
+    pub sha256: Option<String>,
+    /// Whether it may only come where there is nothing.
+    pub must_be_first: bool,
+    pub version: i64,
+    changed_at: Instant,
+}
+
+/// What a document says of a file beside its own columns.
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    path: String,
+    name: String,
+    content_type: String,
+    size: u64,
+    state: FileState,
+    scan_state: ScanState,
+    uploaded_at: Option<i64>,
+    archived_at: Option<i64>,
+    last_scanned: Option<i64>,
+    restored_from: Option<Uuid>,
+    source_id: Option<String>,
+    source_name: Option<String>,
+    content: Uuid,
+    sha256: Option<String>,
+    #[serde(default)]
+    must_be_first: bool,
+}
+
+/// A file as somebody announces it, its names checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    pub path: String,
+    pub name: String,
+    pub content_type: String,
+    pub size: u64,
+    pub source_id: Option<String>,
+    pub source_name: Option<String>,
+    /// Whether it may only come where there is no file.
+    pub must_be_first: bool,
+}
+
+impl FileState {
+    pub const ALL: [Self; 4] = [Self::Created, Self::Uploaded, Self::Archived, Self::Deleted];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Uploaded => "uploaded",
+            Self::Archived => "archived",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl FromStr for FileState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|state| state.name() == text);
+        found.ok_or_else(|| format!("{text:?} is none of created, uploaded, archived and deleted"))
+    }
+}
+
+impl ScanState {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotScanned => "not_scanned",
+            Self::Pending => "pending",
+            Self::Clean => "clean",
+            Self::Infected => "infected",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl File {
+    /// A version of which nothing but the announcement is there.
+    #[must_use]
+    pub fn created(id: Uuid, person: PersonId, content: Uuid, announced: Announced, now: Instant) -> Self {
+        Self {
+            id,
+            person,
+            path: announced.path,
+            name: announced.name,
+            content_type: announced.content_type,
+            size: announced.size,
+            state: FileState::Created,
+            scan_state: ScanState::NotScanned,
+            created_at: now,
+            uploaded_at: None,
+            archived_at: None,
+            deleted_at: None,
+            last_scanned: None,
+            restored_from: None,
+            source_id: announced.source_id,
+            source_name: announced.source_name,
+            content,
+            sha256: None,
+            must_be_first: announced.must_be_first,
+            version: 0,
+            changed_at: now,
+        }
+    }
+
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        full_name(&self.path, &self.name)
+    }
+
+    /// The version now that its bytes are there.
+    #[must_use]
+    pub fn uploaded(mut self, sha256: String, scan_state: ScanState, now: Instant) -> Self {
+        self.state = FileState::Uploaded;
+        self.uploaded_at = Some(now);
+        self.scan_state = scan_state;
+        self.sha256 = Some(sha256);
+        self.changed(now)
+    }
+
+    /// The version now that a newer one has its place.
+    #[must_use]
+    pub fn archived(mut self, now: Instant) -> Self {
+        self.state = FileState::Archived;
+        self.archived_at = Some(now);
+        self.changed(now)
+    }
+
+    #[must_use]
+    pub fn deleted(mut self, now: Instant) -> Self {
+        self.state = FileState::Deleted;
+        self.deleted_at = Some(now);
+        self.changed(now)
+    }
+
+    #[must_use]
+    pub fn scanned(mut self, outcome: ScanState, now: Instant) -> Self {
+        self.scan_state = outcome;
+        self.last_scanned = Some(now);
+        self.changed(now)
+    }
+
+    /// A new version with the bytes of this one.
+    #[must_use]
+    pub fn restored(&self, id: Uuid, now: Instant) -> Self {
+        Self {
+            id,
+            state: FileState::Uploaded,
+            created_at: now,
+            uploaded_at: Some(now),
+            archived_at: None,
+            deleted_at: None,
+            restored_from: Some(self.id),
+            must_be_first: false,
+            version: 0,
+            changed_at: now,
+            ..self.clone()
+        }
+    }
+
+    /// The same after the change that it was made for.
+    #[must_use]
+    pub(super) const fn stored(mut self) -> Self {
+        self.version += 1;
+        self
+    }
+
+    /// The last time that anything happened to it.
+    #[must_use]
+    pub const fn changed_at(&self) -> Instant {
+        self.changed_at
+    }
+
+    /// Whether anything happened to it in `range`.
+    #[must_use]
+    pub fn changed_in(&self, range: TimeRange) -> bool {
+        let moments = [
+            Some(self.created_at),
+            self.uploaded_at,
+            self.archived_at,
+            self.deleted_at,
+            self.last_scanned,
+        ];
+        moments
+            .into_iter()
+            .flatten()
+            .any(|moment| range.start() <= moment && moment < range.end())
+    }
+
+    fn changed(mut self, now: Instant) -> Self {
+        // The clocks of two nodes may differ.
+        self.changed_at = self.changed_at.max(now);
+        self
+    }
+
+    pub(super) fn links(&self) -> Vec<Link> {
+        let waits = self.scan_state == ScanState::Pending && self.state != FileState::Deleted;
+        let link = Link {
+            kind: SCAN_LINK,
+            target: TO_SCAN,
+        };
+        waits.then_some(link).into_iter().collect()
+    }
+
+    /// The document that says this of the file, one version further.
+    pub(super) fn document(&self) -> Result<Document, FilesError> {
+        let micros = |moment: Option<Instant>| moment.map(Instant::micros);
+        let body = Body {
+            path: self.path.clone(),
+            name: self.name.clone(),
+            content_type: self.content_type.clone(),
+            size: self.size,
+            state: self.state,
+            scan_state: self.scan_state,
+            uploaded_at: micros(self.uploaded_at),
+            archived_at: micros(self.archived_at),
+            last_scanned: micros(self.last_scanned),
+            restored_from: self.restored_from,
+            source_id: self.source_id.clone(),
+            source_name: self.source_name.clone(),
+            content: self.content,
+            sha256: self.sha256.clone(),
+            must_be_first: self.must_be_first,
+        };
+        Ok(Document {
+            kind: DocumentKind::File,
+            id: self.id,
+            person: self.person,
+            name: (self.state == FileState::Uploaded).then(|| self.full_name()),
+            body: serde_json::to_string(&body).map_err(|error| self.damaged(&error))?,
+            version: self.version + 1,
+            created_at: self.created_at,
+            updated_at: self.changed_at,
+            deleted_at: self.deleted_at,
+        })
+    }
+
+    pub(super) fn of(document: &Document) -> Result<Self, FilesError> {
+        let body: Body = serde_json::from_str(&document.body).map_err(|error| FilesError::Damaged {
+            id: document.id,
+            reason: error.to_string(),
+        })?;
+        let moment = |micros: Option<i64>| micros.map(Instant::from_micros);
+        Ok(Self {
+            id: document.id,
+            person: document.person,
+            path: body.path,
+            name: body.name,
+            content_type: body.content_type,
+            size: body.size,
+            state: body.state,
+            scan_state: body.scan_state,
+            created_at: document.created_at,
+            uploaded_at: moment(body.uploaded_at),
+            archived_at: moment(body.archived_at),
+            deleted_at: document.deleted_at,
+            last_scanned: moment(body.last_scanned),
+            restored_from: body.restored_from,
+            source_id: body.source_id,
+            source_name: body.source_name,
+            content: body.content,
+            sha256: body.sha256,
+            must_be_first: body.must_be_first,
+            version: document.version,
+            changed_at: document.updated_at,
+        })
+    }
+
+    fn damaged(&self, reason: &dyn std::fmt::Display) -> FilesError {
+        FilesError::Damaged {
+            id: self.id,
+            reason: reason.to_string(),
+        }
+    }
+}

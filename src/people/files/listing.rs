@@ -1,0 +1,108 @@
+//! Which files there are: in a folder, by name, by state, and what happened to them lately.
+
+use std::collections::BTreeSet;
+
+use super::{File, FileState, Files, FilesError};
+use crate::catalog::documents::DocumentKind;
+use crate::model::ids::PersonId;
+use crate::model::time::TimeRange;
+
+/// Which files somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListingFilter {
+    /// The folder; all folders where none is named.
+    pub path: Option<String>,
+    pub name: Option<String>,
+    /// None: those that are neither archived nor deleted.
+    pub states: Vec<FileState>,
+    pub include_archived: bool,
+    pub include_deleted: bool,
+    /// When they were announced.
+    pub created_in: TimeRange,
+}
+
+/// The files of a folder and the names of the folders in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub files: Vec<File>,
+    pub folders: Vec<String>,
+}
+
+impl ListingFilter {
+    fn wants(&self, file: &File) -> bool {
+        let state = match file.state {
+            FileState::Archived if self.include_archived => true,
+            FileState::Deleted if self.include_deleted => true,
+            FileState::Created | FileState::Uploaded if self.states.is_empty() => true,
+            state => self.states.contains(&state),
+        };
+        state
+            && self.name.as_ref().is_none_or(|name| *name == file.name)
+            && self.created_in.start() <= file.created_at
+            && file.created_at < self.created_in.end()
+    }
+
+    /// The name of the folder below the one asked for in which `file` is, however deep.
+    fn folder_of<'f>(&self, file: &'f File) -> Option<&'f str> {
+        let asked = self.path.as_deref().unwrap_or("/");
+        let below = match asked {
+            "/" => file.path.strip_prefix('/')?,
+            asked => file.path.strip_prefix(asked)?.strip_prefix('/')?,
+        };
+        below.split('/').next().filter(|name| !name.is_empty())
+    }
+}
+
+impl Files {
+    /// Those of a person's files that `filter` wants and `may_be_seen` lets through, in the order of path,
+    /// name and age. Folders are those that hold one of them.
+    pub async fn list(
+        &self,
+        person: PersonId,
+        filter: &ListingFilter,
+        may_be_seen: impl Fn(&str) -> bool,
+    ) -> Result<Listing, FilesError> {
+        let mut files = Vec::new();
+        let mut folders = BTreeSet::new();
+        for document in self.catalog.documents_of(person, DocumentKind::File).await? {
+            let file = File::of(&document)?;
+            if !filter.wants(&file) || !may_be_seen(&file.full_name()) {
+                continue;
+            }
+            if let Some(folder) = filter.folder_of(&file) {
+                folders.insert(folder.to_owned());
+            }
+            if filter.path.as_ref().is_none_or(|path| *path == file.path) {
+                files.push(file);
+            }
+        }
+        // Equal names stay in the order in which they were announced.
+        files.sort_by(|one, other| (&one.path, &one.name).cmp(&(&other.path, &other.name)));
+        Ok(Listing {
+            files,
+            folders: folders.into_iter().collect(),
+        })
+    }
+
+    /// The files to which something happened in `range`, in the order of their last changes.
+    pub async fn changes(
+        &self,
+        person: PersonId,
+        range: TimeRange,
+        may_be_seen: impl Fn(&str) -> bool,
+    ) -> Result<Vec<File>, FilesError> {
+        let kind = DocumentKind::File;
+        let changed = self
+            .catalog
+            .documents_changed_since(person, kind, range.start())
+            .await?;
+        let mut files = Vec::new();
+        for document in changed {
+            let file = File::of(&document)?;
+            if file.changed_in(range) && may_be_seen(&file.full_name()) {
+                files.push(file);
+            }
+        }
+        Ok(files)
+    }
+}

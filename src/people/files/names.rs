@@ -1,0 +1,133 @@
+//! What files and folders may be called.
+//!
+//! Names are Unicode in its composed form, so that a name is the same from whichever machine it comes, and
+//! nothing in them means anything to a file system.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// Bytes of the name of a file or folder.
+const LONGEST_NAME: usize = 255;
+/// Bytes of a path, from its first slash.
+const LONGEST_PATH: usize = 1024;
+/// Bytes of a media type.
+const LONGEST_TYPE: usize = 255;
+
+/// The folder called `text`, as it is stored: `/` or `/one/two`. A slash at the end adds nothing to it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn folder(text: &str) -> Result<String, String> {
+    let path: String = text.nfc().collect();
+    let Some(inside) = path.strip_prefix('/') else {
+        return Err("path must start with a slash".to_owned());
+    };
+    if path.len() > LONGEST_PATH {
+        return Err(format!("a path may be {LONGEST_PATH} bytes long"));
+    }
+    if inside.is_empty() {
+        return Ok(path);
+    }
+    let inside = inside.strip_suffix('/').unwrap_or(inside);
+    for name in inside.split('/') {
+        segment(name).map_err(|what| format!("a folder in the path {what}"))?;
+    }
+    Ok(format!("/{inside}"))
+}
+
+/// The file called `text`, as it is stored.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn name(text: &str) -> Result<String, String> {
+    let name: String = text.nfc().collect();
+    if name.contains('/') {
+        return Err("the name has a slash in it; folders belong to the path".to_owned());
+    }
+    segment(&name).map_err(|what| format!("the name {what}"))?;
+    Ok(name)
+}
+
+/// The media type or other short text that somebody sent, if it can be stored.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn label(text: &str) -> Result<String, String> {
+    if text.len() > LONGEST_TYPE {
+        return Err(format!("expected at most {LONGEST_TYPE} bytes"));
+    }
+    if text.contains(char::is_control) {
+        return Err("control characters cannot be kept".to_owned());
+    }
+    Ok(text.nfc().collect())
+}
+
+/// Path and name as one.
+#[must_use]
+pub fn full_name(path: &str, name: &str) -> String {
+    if path == "/" {
+        format!("/{name}")
+    } else {
+        format!("{path}/{name}")
+    }
+}
+
+fn segment(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        Err("is empty".to_owned())
+    } else if matches!(name, "." | "..") {
+        Err(format!("is {name:?}, which means something else"))
+    } else if name.len() > LONGEST_NAME {
+        Err(format!("is longer than {LONGEST_NAME} bytes"))
+    } else if name.contains(char::is_control) {
+        Err("has control characters in it".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_starts_with_a_slash_and_may_end_with_one() {
+        assert_eq!(folder("/").unwrap(), "/");
+        assert_eq!(folder("/a/b").unwrap(), "/a/b");
+        assert_eq!(folder("/a/b/").unwrap(), "/a/b");
+        assert_eq!(folder("a").unwrap_err(), "path must start with a slash");
+        assert_eq!(folder("").unwrap_err(), "path must start with a slash");
+    }
+
+    #[test]
+    fn names_that_mean_something_else_are_refused() {
+        for path in [
+            "//",
+            "/a//b",
+            "/a//",
+            "/..",
+            "/a/../b",
+            "/./a",
+            "/a\0b",
+            "/a\u{7}",
+            "/a\u{85}b",
+        ] {
+            folder(path).expect_err(path);
+        }
+        for text in ["", ".", "..", "a/b", "/", "a\0", "a\nb"] {
+            name(text).expect_err(text);
+        }
+        folder(&format!("/{}", "x".repeat(256))).unwrap_err();
+        folder(&"/x".repeat(513)).unwrap_err();
+        folder(&format!("/{}", "x".repeat(255))).unwrap();
+        folder(&"/x".repeat(512)).unwrap();
+        name(&"é".repeat(128)).unwrap_err();
+        name(&"é".repeat(127)).unwrap();
+    }
+
+    #[test]
+    fn any_other_unicode_is_kept_in_its_composed_form() {
+        assert_eq!(name("Cafe\u{301} \u{1f980}.txt").unwrap(), "Café \u{1f980}.txt");
+        assert_eq!(folder("/Zu\u{308}rich").unwrap(), "/Zürich");
+        assert_eq!(name("...").unwrap(), "...");
+    }
+}

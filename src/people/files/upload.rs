@@ -1,0 +1,317 @@
+//! Bytes on their way in: cut into parts, each durable and registered before the next begins.
+//!
+//! Whatever becomes of the connection, the process or the machine, the registered parts are there, and the
+//! upload goes on behind them on any node. Two that upload the same file at the same time do not mix: the
+//! registration of one fails and it is told so.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use futures::{Stream, StreamExt as _};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::{File, FileState, Files, FilesError, ScanState, TRIES};
+use crate::store::StoreError;
+use crate::store::contents::{Content, MOST_PARTS, PART_BYTES, Part, PartWriter};
+
+/// However slowly bytes come, those older than this are registered with the next that come.
+const PART_AGE: Duration = Duration::from_mins(1);
+
+/// What somebody says that they send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Everything, from the first byte on.
+    All,
+    /// The bytes from `from` up to but not including `until`, of `total`, if that was said.
+    Range {
+        from: u64,
+        until: u64,
+        total: Option<u64>,
+    },
+    /// Nothing: they ask what is there.
+    Question { total: Option<u64> },
+}
+
+/// What is there now.
+#[derive(Clone, Debug)]
+pub enum Received {
+    /// Everything. The file is uploaded.
+    Whole(Box<File>),
+    /// So many bytes from the first on.
+    Partly(u64),
+}
+
+/// Why bytes were not taken. `E`: why they did not come.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError<E> {
+    /// The file waits for no bytes: it has them, was deleted, or its time is over.
+    #[error("nothing is taken here, or no longer")]
+    Closed,
+    #[error("the file was announced with {announced} bytes, and {came} came")]
+    TooShort { announced: u64, came: u64 },
+    #[error("the file was announced with {announced} bytes, and more came")]
+    TooLong { announced: u64 },
+    #[error("the file was announced with {announced} bytes, not {said}")]
+    OtherTotal { announced: u64, said: u64 },
+    #[error("the range of bytes is not inside the file's {announced}")]
+    Outside { announced: u64 },
+    #[error("the file came in more than {MOST_PARTS} pieces; send it again in larger ones")]
+    TooManyParts,
+    #[error("another upload of this file came in between")]
+    Overtaken,
+    #[error("the bytes stopped coming")]
+    Body(E),
+    #[error(transparent)]
+    Files(#[from] FilesError),
+}
+
+impl<E> From<StoreError> for UploadError<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Files(error.into())
+    }
+}
+
+impl Files {
+    /// What was announced of a file that waits for bytes.
+    pub async fn announced_bytes<E>(&self, id: Uuid) -> Result<u64, UploadError<E>> {
+        self.open(id).await.map(|content| content.length)
+    }
+
+    /// Takes bytes of the announced file `id`. When this returns `Ok`, what it says is durable on every node.
+    pub async fn receive<S, E>(&self, id: Uuid, sent: Sent, mut body: S) -> Result<Received, UploadError<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        let content = self.open(id).await?;
+        let announced = content.length;
+        let (from, until, said) = match sent {
+            Sent::Question { total } => (0, 0, total),
+            Sent::Range { from, until, total } => (from, until, total),
+            Sent::All => (0, announced, None),
+        };
+        if let Some(said) = said.filter(|said| *said != announced) {
+            return Err(UploadError::OtherTotal { announced, said });
+        }
+        if until > announced {
+            return Err(UploadError::Outside { announced });
+        }
+        let content = match sent {
+            Sent::Question { .. } => return Ok(Received::Partly(content.received())),
+            // A gap cannot be kept. Whoever leaves one is told where to go on.
+            Sent::Range { .. } if from > content.received() => {
+                return Ok(Received::Partly(content.received()));
+            }
+            Sent::Range { .. } => content,
+            Sent::All => self.emptied(content).await?,
+        };
+        let intake = Intake {
+            files: self,
+            file: id,
+            digest: content.digest(),
+            known: content.received() - from,
+            content,
+            part: None,
+        };
+        match (intake.run(&mut body, until - from).await, sent) {
+            // Whoever sends ranges goes on from where it is now.
+            (Err(UploadError::Overtaken), Sent::Range { .. }) => {
+                Ok(Received::Partly(self.open(id).await?.received()))
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// The content of a file that waits for bytes.
+    async fn open<E>(&self, id: Uuid) -> Result<Content, UploadError<E>> {
+        let file = self.find(id).await?.ok_or(UploadError::Closed)?;
+        if file.state != FileState::Created {
+            return Err(UploadError::Closed);
+        }
+        let content = self.contents.get(file.content).await?;
+        let is_open = |content: &Content| !content.is_whole() && self.clock.now() < content.open_until;
+        content.filter(is_open).ok_or(UploadError::Closed)
+    }
+
+    /// The content with nothing of it there. An earlier upload that is still running fails from now on.
+    async fn emptied<E>(&self, content: Content) -> Result<Content, UploadError<E>> {
+        let id = content.id;
+        let mut content = content;
+        for _ in 0..TRIES {
+            let (empty, parts) = content.emptied();
+            if self.attempt(vec![empty.update(self.clock.now())?]).await? {
+                self.contents.remove_parts(&empty, &parts).await;
+                return Ok(empty.stored());
+            }
+            content = self.contents.get(id).await?.ok_or(UploadError::Closed)?;
+            if content.is_whole() {
+                return Err(UploadError::Closed);
+            }
+        }
+        Err(UploadError::Overtaken)
+    }
+
+    /// Begins a version that has all of its bytes, and ends the one before, in one transaction.
+    async fn put_in_place<E>(&self, id: Uuid, content: &Content) -> Result<File, UploadError<E>> {
+        let sha256 = content.sha256.clone().unwrap_or_default();
+        for _ in 0..TRIES {
+            let announced = self.find(id).await?.ok_or(UploadError::Closed)?;
+            if announced.state != FileState::Created {
+                return Err(UploadError::Closed);
+            }
+            if announced.must_be_first && self.live(&announced).await?.is_some() {
+                return Err(FilesError::Exists(announced.full_name()).into());
+            }
+            let now = self.clock.now();
+            let scan_state = if self.settings.scanned {
+                ScanState::Pending
+            } else {
+                ScanState::NotScanned
+            };
+            let mut changes = vec![content.update(now)?];
+            changes.extend(self.archiving(&announced, now).await?);
+            let file = announced.uploaded(sha256.clone(), scan_state, now);
+            changes.push(Files::update(&file)?);
+            if self.attempt(changes).await? {
+                self.to_scan.notify_one();
+                return Ok(file.stored());
+            }
+            let current = self.contents.get(content.id).await?;
+            if !current.is_some_and(|current| current.is_as_read(content)) {
+                return Err(UploadError::Overtaken);
+            }
+        }
+        Err(FilesError::Overtaken.into())
+    }
+}
+
+/// One upload while it runs.
+struct Intake<'a> {
+    files: &'a Files,
+    file: Uuid,
+    /// What is registered.
+    content: Content,
+    /// Over all bytes, those of the unfinished part too.
+    digest: Sha256,
+    /// Bytes to come that are there already.
+    known: u64,
+    part: Option<PartWriter>,
+}
+
+impl Intake<'_> {
+    async fn run<S, E>(mut self, body: &mut S, expected: u64) -> Result<Received, UploadError<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        let announced = self.content.length;
+        let mut left = expected;
+        while let Some(bytes) = body.next().await {
+            let bytes = match bytes {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.register().await?;
+                    return Err(UploadError::Body(error));
+                }
+            };
+            let Some(rest) = left.checked_sub(bytes.len() as u64) else {
+                self.abandon().await;
+                return Err(UploadError::TooLong { announced });
+            };
+            left = rest;
+            self.take(bytes).await?;
+            // The last part waits for the end of the body, which may turn out to be too long.
+            if left > 0 && self.is_due() {
+                self.register().await?;
+            }
+        }
+        if left > 0 {
+            self.register().await?;
+            let came = self.content.received();
+            return Err(UploadError::TooShort { announced, came });
+        }
+        let there = self.content.received() + self.part.as_ref().map_or(0, PartWriter::bytes);
+        if there == announced {
+            return self.complete().await.map(|file| Received::Whole(Box::new(file)));
+        }
+        self.register().await?;
+        Ok(Received::Partly(self.content.received()))
+    }
+
+    async fn take<E>(&mut self, mut bytes: Bytes) -> Result<(), UploadError<E>> {
+        let known = self.known.min(bytes.len() as u64);
+        bytes.advance(known as usize);
+        self.known -= known;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.digest.update(&bytes);
+        let mut part = match self.part.take() {
+            Some(part) => part,
+            None if self.content.parts.len() >= MOST_PARTS => return Err(UploadError::TooManyParts),
+            None => self.files.contents.part(&self.content)?,
+        };
+        part.write(bytes).await?;
+        self.part = Some(part);
+        Ok(())
+    }
+
+    fn is_due(&self) -> bool {
+        let age = i64::try_from(PART_AGE.as_micros()).unwrap_or(i64::MAX);
+        let now = self.files.clock.now().micros();
+        self.part
+            .as_ref()
+            .is_some_and(|part| part.bytes() >= PART_BYTES || now - part.began().micros() > age)
+    }
+
+    /// Makes the bytes that came durable and known.
+    async fn register<E>(&mut self) -> Result<(), UploadError<E>> {
+        let Some(part) = self.finish_part().await? else {
+            return Ok(());
+        };
+        let content = self.content.clone().with_part(part, self.digest.clone());
+        let update = content.update(self.files.clock.now())?;
+        if !self.files.attempt(vec![update]).await? {
+            self.files.contents.remove_parts(&content, &[part]).await;
+            return Err(UploadError::Overtaken);
+        }
+        self.content = content.stored();
+        Ok(())
+    }
+
+    async fn finish_part<E>(&mut self) -> Result<Option<Part>, UploadError<E>> {
+        let Some(writer) = self.part.take() else {
+            return Ok(None);
+        };
+        let began = writer.began();
+        let part = writer.finish().await?;
+        self.files.contents.refuse_abandoned(began)?;
+        Ok(Some(part))
+    }
+
+    async fn abandon(&mut self) {
+        if let Some(part) = self.part.take()
+            && let Err(error) = part.abandon().await
+        {
+            tracing::warn!(%error, "what was sent of a part stays until orphans are collected");
+        }
+    }
+
+    /// The last bytes, the end of the older version and the beginning of this one, in one transaction.
+    async fn complete<E>(mut self) -> Result<File, UploadError<E>> {
+        let last = self.finish_part().await?;
+        let mut content = self.content.clone();
+        if let Some(part) = last {
+            content = content.with_part(part, self.digest.clone());
+        }
+        let content = content.finished();
+        let outcome = self.files.put_in_place(self.file, &content).await;
+        if let Some(part) = last {
+            match &outcome {
+                // It may have happened all the same; what is garbage is found later.
+                Ok(_) | Err(UploadError::Files(FilesError::Store(_))) => {}
+                Err(_) => self.files.contents.remove_parts(&content, &[part]).await,
+            }
+        }
+        outcome
+    }
+}

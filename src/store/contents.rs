@@ -1,0 +1,383 @@
+//! Contents: the bytes of files, each a list of parts in the object store.
+//!
+//! A part is an object: bytes of the content, then the checksums of their blocks. It is durable before it is
+//! registered, and registered before anybody is told. The list is a document of the catalogue, so what was
+//! received survives a restart and any node goes on with it; a part that no list names is garbage. A content
+//! that is whole never changes again, and several files may share it. Knows nothing of paths, states or HTTP.
+
+mod parts;
+mod reading;
+mod usage;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::digest::common::hazmat::SerializableState as _;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+pub use parts::{PartName, PartWriter};
+pub use usage::Usage;
+
+use super::errors::StoreError;
+use super::objects::ObjectStorage;
+use crate::catalog::Catalog;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::records::{Footer, WRITE_LIMIT};
+use crate::model::clock::Clock;
+use crate::model::ids::{IdSource, PersonId};
+use crate::model::time::Instant;
+
+/// All parts are below this folder.
+pub const FILES_FOLDER: &str = "files";
+/// A part is ended at this size. What a crash can take of an upload is less than one part.
+pub const PART_BYTES: u64 = 32 << 20;
+/// A content has at most so many parts, so that nobody fills the catalogue with lists of crumbs.
+pub const MOST_PARTS: usize = 4096;
+
+/// Leads to all contents that are not whole yet.
+const OPEN_LINK: &str = "open_content";
+const OPEN: Uuid = Uuid::nil();
+
+/// One part of a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub id: Uuid,
+    /// Bytes of the content.
+    pub bytes: u64,
+    /// The checksum of the whole object.
+    pub checksum: u32,
+    /// What of the object comes after the content's bytes.
+    footer_bytes: u32,
+    footer_checksum: u32,
+}
+
+/// The content of a file, as far as it is there.
+#[derive(Clone, Debug)]
+pub struct Content {
+    pub id: Uuid,
+    pub person: PersonId,
+    /// Bytes that were announced.
+    pub length: u64,
+    /// In the order of their bytes.
+    pub parts: Vec<Part>,
+    /// The SHA-256 of all bytes in hexadecimal digits, once they are there.
+    pub sha256: Option<String>,
+    /// Until when bytes are taken.
+    pub open_until: Instant,
+    /// The SHA-256 of the bytes so far.
+    digest: Sha256,
+    created_at: Instant,
+    version: i64,
+}
+
+/// What a content's document says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    length: u64,
+    open_until: i64,
+    parts: Vec<Part>,
+    /// The state of the digest of an open content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+impl Part {
+    const fn footer(&self) -> Footer {
+        Footer {
+            bytes: self.footer_bytes,
+            checksum: self.footer_checksum,
+        }
+    }
+
+    /// Bytes of the object.
+    #[must_use]
+    pub const fn object_bytes(&self) -> u64 {
+        self.bytes + self.footer_bytes as u64
+    }
+}
+
+impl Content {
+    /// A content of which nothing is there yet.
+    #[must_use]
+    pub fn announced(id: Uuid, person: PersonId, length: u64, now: Instant, open_until: Instant) -> Self {
+        Self {
+            id,
+            person,
+            length,
+            parts: Vec::new(),
+            sha256: None,
+            open_until,
+            digest: Sha256::new(),
+            created_at: now,
+            version: 0,
+        }
+    }
+
+    /// Bytes that are durable.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.sha256.is_some()
+    }
+
+    /// A digest that goes on where this content ends.
+    #[must_use]
+    pub fn digest(&self) -> Sha256 {
+        self.digest.clone()
+    }
+
+    /// The same content with one part more; `digest` covers that part too. With its last byte it is whole.
+    #[must_use]
+    pub fn with_part(mut self, part: Part, digest: Sha256) -> Self {
+        self.parts.push(part);
+        self.digest = digest;
+        self
+    }
+
+    /// The same with nothing of it there; the parts it had.
+    #[must_use]
+    pub fn emptied(mut self) -> (Self, Vec<Part>) {
+        let parts = std::mem::take(&mut self.parts);
+        self.digest = Sha256::new();
+        (self, parts)
+    }
+
+    /// The same as a content that takes nothing any more. Its SHA-256 is worked out now.
+    #[must_use]
+    pub fn finished(mut self) -> Self {
+        self.sha256 = Some(hexadecimal(&self.digest.clone().finalize()));
+        self
+    }
+
+    /// The paths of its objects with their checksums.
+    pub fn objects(&self) -> impl Iterator<Item = (String, &Part)> {
+        self.parts
+            .iter()
+            .map(|part| (PartName::of(self, part.id).path(), part))
+    }
+
+    /// The change that makes a new content known.
+    pub fn insertion(&self) -> Result<Change, StoreError> {
+        Ok(Change::Insert {
+            document: self.document(1, self.created_at)?,
+            links: vec![Link {
+                kind: OPEN_LINK,
+                target: OPEN,
+            }],
+            limit: u64::MAX,
+        })
+    }
+
+    /// The change that puts this state in the place of the one that was read.
+    pub fn update(&self, now: Instant) -> Result<Change, StoreError> {
+        Ok(Change::Update {
+            document: self.document(self.version + 1, now)?,
+            expected: self.version,
+            links: self.is_whole().then(Vec::new),
+        })
+    }
+
+    /// The same after the change that it was made for.
+    #[must_use]
+    pub const fn stored(mut self) -> Self {
+        self.version += 1;
+        self
+    }
+
+    /// Whether nobody has changed the stored content since `other` was read.
+    #[must_use]
+    pub const fn is_as_read(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+
+    /// The change after which the content is not known any more.
+    #[must_use]
+    pub const fn removal(&self) -> Change {
+        Change::Remove {
+            kind: DocumentKind::FileContent,
+            id: self.id,
+            person: self.person,
+            expected: self.version,
+        }
+    }
+
+    fn document(&self, version: i64, now: Instant) -> Result<Document, StoreError> {
+        let open = !self.is_whole();
+        let body = Body {
+            length: self.length,
+            open_until: self.open_until.micros(),
+            parts: self.parts.clone(),
+            digest: open.then(|| hexadecimal(&self.digest.serialize())),
+            sha256: self.sha256.clone(),
+        };
+        Ok(Document {
+            kind: DocumentKind::FileContent,
+            id: self.id,
+            person: self.person,
+            name: None,
+            body: serde_json::to_string(&body).map_err(StoreError::rows)?,
+            version,
+            created_at: self.created_at,
+            updated_at: now.max(self.created_at),
+            deleted_at: None,
+        })
+    }
+
+    fn of(document: &Document) -> Result<Self, StoreError> {
+        let damaged = |reason: String| StoreError::corrupt(format!("content {}: {reason}", document.id));
+        let body: Body = serde_json::from_str(&document.body).map_err(|error| damaged(error.to_string()))?;
+        let digest = match &body.digest {
+            Some(text) => digest_of(text).ok_or_else(|| damaged("its digest cannot be read".to_owned()))?,
+            None => Sha256::new(),
+        };
+        Ok(Self {
+            id: document.id,
+            person: document.person,
+            length: body.length,
+            parts: body.parts,
+            sha256: body.sha256,
+            open_until: Instant::from_micros(body.open_until),
+            digest,
+            created_at: document.created_at,
+            version: document.version,
+        })
+    }
+}
+
+/// The contents of everybody. Cheap to clone.
+#[derive(Clone)]
+pub struct Contents {
+    catalog: Catalog,
+    objects: ObjectStorage,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Contents {
+    #[must_use]
+    pub fn new(
+        catalog: Catalog,
+        objects: ObjectStorage,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        Self {
+            catalog,
+            objects,
+            clock,
+            ids,
+        }
+    }
+
+    pub async fn get(&self, id: Uuid) -> Result<Option<Content>, StoreError> {
+        let found = self.catalog.document(DocumentKind::FileContent, id).await?;
+        found.as_ref().map(Content::of).transpose()
+    }
+
+    /// All contents of a person.
+    pub async fn of_person(&self, person: PersonId) -> Result<Vec<Content>, StoreError> {
+        let kind = DocumentKind::FileContent;
+        let found = self.catalog.documents_of(person, kind).await?;
+        found.iter().map(Content::of).collect()
+    }
+
+    /// Begins the next part of a content.
+    pub fn part(&self, content: &Content) -> Result<PartWriter, StoreError> {
+        let name = PartName::of(content, self.ids.next());
+        PartWriter::new(&self.objects, name, self.clock.now())
+    }
+
+    /// Refuses to register a part that is so old that it may be taken for garbage already.
+    pub fn refuse_abandoned(&self, writer_began: Instant) -> Result<(), StoreError> {
+        let limit = i64::try_from(WRITE_LIMIT.as_micros()).unwrap_or(i64::MAX);
+        if self.clock.now().micros().saturating_sub(writer_began.micros()) > limit {
+            return Err(StoreError::Unavailable {
+                detail: "a part of a file took longer than a write may take".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Removes parts that no content names. What cannot be removed now is collected later.
+    pub async fn remove_parts(&self, content: &Content, parts: &[Part]) {
+        for part in parts {
+            let path = PartName::of(content, part.id).path();
+            if let Err(error) = self.objects.delete(&path).await {
+                tracing::warn!(%path, %error, "a part stays until orphans are collected");
+            }
+        }
+    }
+
+    /// Forgets contents whose time to arrive ended `grace` ago, and gives their room back. Their parts are
+    /// garbage from then on. Returns how many.
+    pub async fn forget_expired(&self, grace: std::time::Duration) -> Result<usize, StoreError> {
+        let grace = i64::try_from(grace.as_micros()).unwrap_or(i64::MAX);
+        let limit = self.clock.now().micros().saturating_sub(grace);
+        let mut forgotten = 0;
+        for document in self.catalog.documents_linked(OPEN_LINK, &[OPEN]).await? {
+            let content = Content::of(&document)?;
+            if content.open_until.micros() >= limit {
+                continue;
+            }
+            let usage = self.usage(content.person).await?;
+            let changes = vec![content.removal(), usage.without(content.length).change(&content)?];
+            // Whoever was faster finished it, or changed the usage; the next round looks again.
+            if self.catalog.change_documents(changes).await? == Changed::Done {
+                forgotten += 1;
+            }
+        }
+        Ok(forgotten)
+    }
+
+    /// Those of `paths` that are parts, and of no content.
+    pub async fn unreferenced(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
+        let mut known: Option<Content> = None;
+        let mut missing: Option<Uuid> = None;
+        let mut unreferenced = Vec::new();
+        for path in paths {
+            let Some(name) = PartName::parse(path) else {
+                continue;
+            };
+            if missing == Some(name.content) {
+                unreferenced.push(path.clone());
+                continue;
+            }
+            if known.as_ref().is_none_or(|content| content.id != name.content) {
+                known = self.get(name.content).await?;
+                missing = known.is_none().then_some(name.content);
+            }
+            let lives = known
+                .as_ref()
+                .is_some_and(|content| content.parts.iter().any(|part| part.id == name.part));
+            if !lives {
+                unreferenced.push(path.clone());
+            }
+        }
+        Ok(unreferenced)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn digest_of(text: &str) -> Option<Sha256> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let bytes: Option<Vec<u8>> = pairs
+        .iter()
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    let state = bytes.filter(|_| rest.is_empty())?;
+    Sha256::deserialize(state.as_slice().try_into().ok()?).ok()
+}

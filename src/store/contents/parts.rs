@@ -1,0 +1,105 @@
+//! Parts on their way into the object store, and what their objects are called.
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::{Content, FILES_FOLDER, Part};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+use crate::store::StoreError;
+use crate::store::checksums::Summing;
+use crate::store::objects::{ObjectStorage, Upload};
+
+/// What the path of a part says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartName {
+    pub person: PersonId,
+    pub content: Uuid,
+    pub part: Uuid,
+}
+
+impl PartName {
+    #[must_use]
+    pub const fn of(content: &Content, part: Uuid) -> Self {
+        Self {
+            person: content.person,
+            content: content.id,
+            part,
+        }
+    }
+
+    /// Where the object of a part is. The person's folder can be removed as a whole.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{FILES_FOLDER}/{}/{}/{}", self.person, self.content, self.part)
+    }
+
+    /// Reads what `path` wrote. `None` for anything else.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut names = path.strip_prefix(FILES_FOLDER)?.strip_prefix('/')?.split('/');
+        let name = Self {
+            person: names.next()?.parse().ok()?,
+            content: names.next()?.parse().ok()?,
+            part: names.next()?.parse().ok()?,
+        };
+        (name.path() == path).then_some(name)
+    }
+}
+
+/// A part being written. Dropping it leaves nothing visible.
+pub struct PartWriter {
+    name: PartName,
+    upload: Upload,
+    summing: Summing,
+    began: Instant,
+}
+
+impl PartWriter {
+    pub(super) fn new(objects: &ObjectStorage, name: PartName, began: Instant) -> Result<Self, StoreError> {
+        Ok(Self {
+            upload: objects.upload(&name.path())?,
+            name,
+            summing: Summing::default(),
+            began,
+        })
+    }
+
+    #[must_use]
+    pub const fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Bytes taken so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.summing.bytes()
+    }
+
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.summing.take(&bytes);
+        self.upload.write(bytes).await
+    }
+
+    /// Makes the part durable. Nobody knows of it until it is registered.
+    pub async fn finish(mut self) -> Result<Part, StoreError> {
+        let bytes = self.summing.bytes();
+        let table = Bytes::from(self.summing.end_of_blocks());
+        self.summing.take(&table);
+        self.upload.write(table).await?;
+        self.upload.finish().await?;
+        let (checksum, footer) = self.summing.finish();
+        Ok(Part {
+            id: self.name.part,
+            bytes,
+            checksum,
+            footer_bytes: footer.bytes,
+            footer_checksum: footer.checksum,
+        })
+    }
+
+    /// Gives up; what was sent is removed.
+    pub async fn abandon(self) -> Result<(), StoreError> {
+        self.upload.abort().await
+    }
+}

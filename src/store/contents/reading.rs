@@ -1,0 +1,106 @@
+//! Contents on their way out: step by step, each compared with its checksums before anybody sees it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::sync::OnceCell;
+
+use super::{Content, Contents, Part, PartName};
+use crate::store::StoreError;
+use crate::store::checksums::Blocks;
+use crate::store::objects::ObjectStorage;
+
+/// Bytes fetched at once.
+const STEP: u64 = 4 << 20;
+/// Steps fetched while the one before is sent.
+const STEPS_AT_ONCE: usize = 2;
+
+/// A part with the checksums of its blocks, once somebody needed them.
+struct OpenPart {
+    path: String,
+    part: Part,
+    blocks: OnceCell<Blocks>,
+}
+
+impl Contents {
+    /// The bytes of `range`, which lies inside the content. An error says that the rest cannot be had.
+    #[must_use]
+    pub fn read(
+        &self,
+        content: &Content,
+        range: Range<u64>,
+    ) -> BoxStream<'static, Result<Bytes, StoreError>> {
+        let mut steps: Vec<(Arc<OpenPart>, Range<u64>)> = Vec::new();
+        let mut begins = 0;
+        for part in &content.parts {
+            let ends = begins + part.bytes;
+            let wanted = range.start.max(begins)..range.end.min(ends);
+            if wanted.start < wanted.end {
+                let open = Arc::new(OpenPart {
+                    path: PartName::of(content, part.id).path(),
+                    part: *part,
+                    blocks: OnceCell::new(),
+                });
+                let (mut from, until) = (wanted.start - begins, wanted.end - begins);
+                while from < until {
+                    // Steps begin and end where blocks do, so that no block is fetched twice.
+                    let next = ((from / STEP + 1) * STEP).min(until);
+                    steps.push((Arc::clone(&open), from..next));
+                    from = next;
+                }
+            }
+            begins = ends;
+        }
+        let objects = self.objects.clone();
+        stream::iter(steps)
+            .map(move |(part, range)| {
+                let objects = objects.clone();
+                async move { part.fetch(&objects, range).await }
+            })
+            .buffered(STEPS_AT_ONCE)
+            .boxed()
+    }
+
+    /// Reads all of a content and compares it with its checksums; the length of its objects.
+    pub async fn examine(&self, content: &Content) -> Result<u64, StoreError> {
+        let mut bytes = self.read(content, 0..content.received());
+        while bytes.try_next().await?.is_some() {}
+        Ok(content.parts.iter().map(Part::object_bytes).sum())
+    }
+}
+
+impl OpenPart {
+    async fn fetch(&self, objects: &ObjectStorage, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let fetched = async {
+            let blocks = self.blocks.get_or_try_init(|| self.read_blocks(objects)).await?;
+            let whole = blocks.widen(&range).ok_or_else(|| self.damaged())?;
+            let bytes = objects.get_range(&self.path, whole.clone()).await?;
+            if !blocks.verify(&whole, &bytes) {
+                return Err(self.damaged());
+            }
+            let from = (range.start - whole.start) as usize;
+            Ok(bytes.slice(from..from + (range.end - range.start) as usize))
+        };
+        match fetched.await {
+            // It was there when it was registered.
+            Err(StoreError::Missing { path }) => Err(StoreError::corrupt(format!("object {path} is gone"))),
+            fetched => fetched,
+        }
+    }
+
+    async fn read_blocks(&self, objects: &ObjectStorage) -> Result<Blocks, StoreError> {
+        let (footer, end) = (self.part.footer(), self.part.object_bytes());
+        let table = objects.get_range(&self.path, self.part.bytes..end).await?;
+        if table.len() as u64 != u64::from(footer.bytes) || crc32fast::hash(&table) != footer.checksum {
+            return Err(self.damaged());
+        }
+        Blocks::of(&table, end).ok_or_else(|| self.damaged())
+    }
+
+    fn damaged(&self) -> StoreError {
+        StoreError::corrupt(format!("object {} differs from what was written", self.path))
+    }
+}

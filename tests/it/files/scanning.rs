@@ -1,0 +1,199 @@
+//! Looking through files for harm: over clamd's protocol, against a scanner made for the purpose, and against
+//! clamd itself where it is installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{announce, download, file_path, get, put, upload};
+use crate::harness::{Almanac, Person, Setup};
+
+/// What both scanners take for harm.
+const HARM: &str = "ALMANAC-TEST-HARM-7b1d0c";
+
+/// A scanner that speaks the protocol and knows one kind of harm, until it is dropped.
+struct Scanner(tokio::task::JoinHandle<()>);
+
+impl Scanner {
+    async fn listen(address: &str) -> (Self, String) {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(answer(stream));
+            }
+        });
+        (Self(task), address)
+    }
+}
+
+impl Drop for Scanner {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn answer(mut stream: TcpStream) {
+    let mut command = [0; 10];
+    stream.read_exact(&mut command).await.unwrap();
+    assert_eq!(&command, b"zINSTREAM\0");
+    let mut bytes = Vec::new();
+    loop {
+        let length = stream.read_u32().await.unwrap() as usize;
+        if length == 0 {
+            break;
+        }
+        let begin = bytes.len();
+        bytes.resize(begin + length, 0);
+        stream.read_exact(&mut bytes[begin..]).await.unwrap();
+        if bytes.len() > 10_000_000 {
+            stream
+                .write_all(b"INSTREAM size limit exceeded. ERROR\0")
+                .await
+                .unwrap();
+            return;
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let verdict: &[u8] = if text.contains(HARM) {
+        b"stream: Test.Harm FOUND\0"
+    } else {
+        b"stream: OK\0"
+    };
+    stream.write_all(verdict).await.unwrap();
+}
+
+async fn until_scanned(person: &Person, file: &Value) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let file = get(person, file).await;
+        if file["scan_state"] != "pending" {
+            return file;
+        }
+        assert!(Instant::now() < deadline, "{file}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn clean_and_infected(server: &Almanac) {
+    let person = server.person();
+    let clean = put(&person, "/", "clean", b"tea").await;
+    let scanned = until_scanned(&person, &clean).await;
+    assert_eq!(scanned["scan_state"], "clean");
+    assert!(scanned["last_scanned"].is_string());
+    assert_eq!(download(&person, &clean).await.must_be(200).text(), "tea");
+
+    let harm = format!("some text before\n{HARM}\nand after");
+    let infected = put(&person, "/", "infected", harm.as_bytes()).await;
+    assert_eq!(until_scanned(&person, &infected).await["scan_state"], "infected");
+    let problem = download(&person, &infected).await.problem(403);
+    assert!(
+        problem["detail"].as_str().unwrap().contains("harmful"),
+        "{problem}"
+    );
+    let restore = format!("{}/restore", file_path(&infected));
+    let restored = person
+        .call(reqwest::Method::POST, &restore)
+        .await
+        .must_be(200)
+        .json();
+    download(&person, &restored).await.problem(403);
+}
+
+#[tokio::test]
+async fn files_are_looked_through_before_they_are_handed_out() {
+    let (_scanner, address) = Scanner::listen("127.0.0.1:0").await;
+    let server = Setup::default().with("ALMANAC_CLAMD", &address).start();
+    clean_and_infected(&server).await;
+    let person = server.person();
+    let large = put(&person, "/", "large", &vec![b'x'; 12_000_000]).await;
+    assert_eq!(until_scanned(&person, &large).await["scan_state"], "failed");
+    download(&person, &large).await.must_be(200);
+}
+
+#[tokio::test]
+async fn as_long_as_the_scanner_is_silent_files_wait() {
+    let (scanner, address) = Scanner::listen("127.0.0.1:0").await;
+    drop(scanner);
+    let server = Setup::default().with("ALMANAC_CLAMD", &address).start();
+    let person = server.person();
+    let (file, url) = announce(&person, "/", "a", 3).await;
+    assert_eq!(file["scan_state"], "not_scanned");
+    assert_eq!(
+        upload(&url, "tea").await.must_be(200).json()["scan_state"],
+        "pending"
+    );
+    let problem = download(&person, &file).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("harm"), "{problem}");
+    server.restart();
+    assert_eq!(get(&person, &file).await["scan_state"], "pending");
+    let (_scanner, _) = Scanner::listen(&address).await;
+    assert_eq!(until_scanned(&person, &file).await["scan_state"], "clean");
+    download(&person, &file).await.must_be(200);
+}
+
+/// clamd with a signature of our own and no database of anybody's.
+struct Clamd(Child);
+
+impl Clamd {
+    fn start(home: &Path) -> Option<Self> {
+        let named = std::env::var("ALMANAC_TEST_CLAMD").ok();
+        let usual = ["/usr/sbin/clamd", "/usr/local/sbin/clamd"].map(str::to_owned);
+        let mut programs = named.into_iter().chain(usual);
+        let Some(program) = programs.find(|path| Path::new(path).exists()) else {
+            println!(
+                "skipped with clamd: it is not installed, and ALMANAC_TEST_CLAMD does not say where it is"
+            );
+            return None;
+        };
+        let socket = home.join("clamd.sock");
+        let hexadecimal: String = HARM.bytes().map(|byte| format!("{byte:02x}")).collect();
+        fs::write(
+            home.join("own.ndb"),
+            format!("Almanac.Test.Harm:0:*:{hexadecimal}\n"),
+        )
+        .unwrap();
+        let settings = format!(
+            "Foreground yes\nLocalSocket {}\nDatabaseDirectory {}\nOfficialDatabaseOnly no\n",
+            socket.display(),
+            home.display()
+        );
+        fs::write(home.join("clamd.conf"), settings).unwrap();
+        let child = Command::new(program)
+            .arg(format!("--config-file={}", home.join("clamd.conf").display()))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("clamd starts");
+        let clamd = Self(child);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !socket.exists() {
+            assert!(Instant::now() < deadline, "clamd does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(clamd)
+    }
+}
+
+impl Drop for Clamd {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[tokio::test]
+async fn clamd_itself_finds_a_signature_of_our_own() {
+    let home = tempfile::tempdir().unwrap();
+    let Some(_clamd) = Clamd::start(home.path()) else {
+        return;
+    };
+    let socket = format!("unix:{}", home.path().join("clamd.sock").display());
+    let server = Setup::default().with("ALMANAC_CLAMD", &socket).start();
+    clean_and_infected(&server).await;
+}
