@@ -12,6 +12,7 @@ use super::Catalog;
 use super::committing::lock_people;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
+use super::registers::REGISTERS;
 use super::rows::{digest, id, optional_text, text};
 use super::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record, one_of};
 use crate::model::ids::PersonId;
@@ -287,7 +288,10 @@ impl Catalog {
             .database
             .select(&FOLDERS, "WHERE person = $1 ORDER BY kind", vec![id(person.0)])
             .await?;
+        // Sources and definitions are counted beside them.
+        let is_document = |row: &&Record| row.text(1).is_ok_and(|kind| !REGISTERS.contains(&kind));
         rows.iter()
+            .filter(is_document)
             .map(|row| Ok((DocumentKind::named(row.text(1)?)?, row.int(2)?.unsigned_abs())))
             .collect()
     }

@@ -16,6 +16,8 @@ use crate::model::ids::PersonId;
 
 pub(super) const SOURCES_KIND: &str = "sources";
 pub(super) const DEFINITIONS_KIND: &str = "definitions";
+/// All kinds of folders that hold no documents.
+pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
 /// The name of the fact that says how many people there are.
 const ROSTER: &str = "people";
 
