@@ -28,7 +28,7 @@ const FAULTS: usize = 100;
 /// Bytes of JSON that may wait as rows before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
 /// A chunk of JSON takes so many times its size: as columns, as the batch made of them, and as what is written.
-const FACTOR: usize = 3;
+const FACTOR: usize = 4;
 /// The steps in which a body asks for memory.
 const LEAST_MEMORY: usize = 8 << 10;
 /// Memory for what is known of one id that the caller chose.

@@ -26,6 +26,8 @@ use crate::model::text::{longest_text, may_hold_nul, way_to_nul};
 use crate::model::time::Instant;
 use crate::model::units::Conversion;
 
+/// What a record has beyond its type may be so many times as long as one text.
+const EXTRAS_FACTOR: usize = 2;
 /// What is said of U+0000.
 const NUL: &str = "U+0000 cannot be stored; leave it out";
 
@@ -72,10 +74,8 @@ pub(super) fn decode<'a>(
     let (cells, repeatable) = reading.cells();
     let source = reading.source(context);
     let extras = reading.extras.to_text();
-    if extras
-        .as_ref()
-        .is_some_and(|extras| extras.len() > context.text_limit)
-    {
+    let most = context.text_limit.saturating_mul(EXTRAS_FACTOR);
+    if extras.as_ref().is_some_and(|extras| extras.len() > most) {
         reading.fault_too_long(super::plan::EXTRAS);
     }
     reading.stop_at_faults()?;

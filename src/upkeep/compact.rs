@@ -46,7 +46,7 @@ impl Default for Limits {
             inputs: 32,
             bytes: 512 << 20,
             rows: 16_000_000,
-            memory: 96 << 20,
+            memory: 48 << 20,
         }
     }
 }

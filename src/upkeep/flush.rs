@@ -21,7 +21,7 @@ const MOST_PIECES: i64 = 256;
 /// compressed.
 const MOST_EXPANDED: i64 = 4;
 /// Bytes of rows in memory that are flushed at once. More go in several steps.
-const AT_ONCE: usize = 16 << 20;
+const AT_ONCE: usize = 8 << 20;
 /// Looks at a partition that others keep changing.
 const ATTEMPTS: usize = 5;
 

@@ -220,7 +220,7 @@ pub const SETTINGS: &[Entry] = &[
         "text-limit",
         "ALMANAC_TEXT_LIMIT",
         "1MiB",
-        "Largest text of a record, and largest of what a record has beyond its type",
+        "Largest text of a record; what a record has beyond its type may be twice as large",
     ),
     entry(
         "connection_limit",

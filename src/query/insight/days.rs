@@ -30,6 +30,7 @@ pub struct Days {
 
 impl Days {
     /// The days from that of `first` to that of `as_of`. `None` where there are none.
+    #[must_use]
     pub fn new(zone: Zone, day: Truncation, first: Instant, as_of: Instant) -> Option<Self> {
         let until = Instant::from_micros(as_of.micros().checked_add(1)?);
         let beyond = Instant::from_micros(until.micros().checked_add(3 * MICROS_PER_DAY)?);
