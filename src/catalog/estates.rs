@@ -1,5 +1,6 @@
 //! Everything the catalogue knows of one person, as rows that can be written elsewhere and put back: people,
-//! ledgers, pieces in their order, dead rows, the bytes of the tail, what people define, write and prefer.
+//! ledgers, pieces in their order, dead rows, the bytes of the tail, what people define, write and prefer, and who
+//! read what of them.
 //!
 //! Read in one transaction, page by page, so that it takes the memory of a page; put back in one transaction,
 //! and held against its digests before that commits. Knows tables and columns; knows nothing of what the rows
@@ -42,6 +43,8 @@ const BLOBS: &str = "blobs";
 /// Rows, and blobs, of a page. One blob may be large.
 const PAGE_ROWS: i64 = 512;
 const PAGE_BLOBS: i64 = 1;
+/// Entries of the access log that are looked at for what changed.
+const NEWEST_ENTRIES: i64 = 64;
 
 /// Some rows of one table. Bytes are hexadecimal text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -333,6 +336,12 @@ async fn state_of(session: &mut Session, person: PersonId) -> Result<Option<i64>
             hasher.update(&row.checksum.to_le_bytes());
             sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
         }
+    }
+    // The log grows without a count of its own; what is completed of it is among the newest.
+    let newest = format!("WHERE person = $1 ORDER BY entry DESC LIMIT {NEWEST_ENTRIES}");
+    for row in session.select(&ACCESS_LOG, &newest, vec![id(person.0)]).await? {
+        hasher.update(&row.checksum.to_le_bytes());
+        sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
     }
     // Partitions change without their ledger's other columns when pieces are replaced, but never without its
     // digest.

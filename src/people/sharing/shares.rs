@@ -394,7 +394,7 @@ async fn spelt(
         }
         match types.find(owner, text).await {
             Ok(named) if !sharing.names_what_is_there(owner, &named).await? => {
-                faults.push(unknown_type(loc, text))
+                faults.push(unknown_type(loc, text));
             }
             Ok(named) => spelt.push(named.annotation.map_or_else(
                 || named.data_type.id.to_string(),

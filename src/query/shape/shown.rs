@@ -58,9 +58,10 @@ impl ScalarUDFImpl for VersionLists {
     }
 
     fn return_type(&self, arguments: &[ArrowType]) -> Result<ArrowType> {
-        match arguments {
-            [ArrowType::Struct(fields)] => Ok(ArrowType::Struct(self.fields(fields))),
-            _ => internal_err!("version_lists takes an object"),
+        if let [ArrowType::Struct(fields)] = arguments {
+            Ok(ArrowType::Struct(self.fields(fields)))
+        } else {
+            internal_err!("version_lists takes an object")
         }
     }
 
@@ -124,9 +125,9 @@ fn lists(texts: &ArrayRef) -> Result<ArrayRef> {
         }
     } else {
         let texts = cast(texts, &ArrowType::Utf8)?;
-        read(texts.as_string())
-            .iter()
-            .for_each(|numbers| add(Some(numbers)));
+        for numbers in &read(texts.as_string()) {
+            add(Some(numbers));
+        }
     }
     Ok(Arc::new(lists.finish()))
 }

@@ -97,6 +97,7 @@ impl Bench {
             spill: directory.path().to_owned(),
             spill_limit: 1 << 20,
             deadline: Duration::from_mins(1),
+            longest: Duration::from_mins(1),
         };
         let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
         Self {
