@@ -200,12 +200,12 @@ async fn the_last_two_manifests_are_kept_and_the_one_before_helps_when_the_last_
             .await;
         assert!(write_manifest(&bench.stores, person).await.unwrap());
     }
-    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [4, 3]);
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [5, 4]);
     let newest = bench
         .directory
         .path()
         .join("objects")
-        .join(manifest_path(person, 4));
+        .join(manifest_path(person, 5));
     let mut content = std::fs::read(&newest).unwrap();
     let middle = content.len() / 2;
     content[middle] ^= 1;
