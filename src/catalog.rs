@@ -13,15 +13,19 @@ mod database;
 mod definitions;
 pub mod documents;
 mod errors;
+pub mod estates;
 mod export;
 pub mod granting;
+mod identity;
 mod jobs;
 mod migrations;
 mod people;
 mod reading;
 pub mod records;
+mod registers;
 mod replacing;
 mod rows;
+mod strays;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -33,16 +37,20 @@ use std::sync::Arc;
 pub use committing::Hold;
 use database::Database;
 pub use errors::CatalogError;
-pub use jobs::ObjectCursor;
+pub use jobs::{ObjectCursor, Sifted};
+pub use strays::StrayTotals;
 use witness::Witnesses;
 
 use crate::model::clock::Clock;
+use crate::model::time::Instant;
 
 /// The catalogue. Cheap to clone; all clones share their connections.
 #[derive(Clone)]
 pub struct Catalog {
     database: Database,
     clock: Arc<dyn Clock>,
+    /// The time of a database that has no clock of its own.
+    time: Arc<dyn Clock>,
     witnesses: Witnesses,
 }
 
@@ -52,11 +60,28 @@ impl Catalog {
     pub async fn open(address: &str, clock: Arc<dyn Clock>) -> Result<Self, CatalogError> {
         let database = Database::open(address).await?;
         migrations::run(&database, clock.now()).await?;
+        let time = Arc::clone(&clock);
         Ok(Self {
             database,
             clock,
+            time,
             witnesses: Witnesses::default(),
         })
+    }
+
+    /// The same catalogue under another clock for what has to be the same on all nodes: where nodes whose own
+    /// clocks differ share an SQLite file, which only tests do.
+    #[must_use]
+    pub fn keeping_time(self, time: Arc<dyn Clock>) -> Self {
+        Self { time, ..self }
+    }
+
+    /// What time it is for everybody who shares the catalogue.
+    pub async fn now(&self) -> Result<Instant, CatalogError> {
+        let mut session = self.database.read().await?;
+        let now = session.now(&*self.time).await?;
+        session.commit().await?;
+        Ok(now)
     }
 
     /// Whether the catalogue answers.

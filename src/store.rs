@@ -17,6 +17,7 @@ pub mod objects;
 pub mod piece;
 pub mod scrub;
 pub mod snapshot;
+pub mod strays;
 pub mod tail;
 #[cfg(test)]
 mod tests;

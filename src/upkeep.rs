@@ -7,12 +7,13 @@
 
 pub mod check;
 pub mod collect;
-pub mod collect_files;
 pub mod compact;
 pub mod copy;
 pub mod examine;
 pub mod flush;
+pub mod identity;
 pub mod lease;
+pub mod manifest;
 pub mod merge;
 pub mod rebuild;
 pub mod runner;

@@ -23,15 +23,16 @@ use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
-use crate::model::registry::TypeId;
 use crate::output::{EncodeError, OutputMethod, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
-use crate::query::records::{Prepared, QueryError, Scope};
+use crate::query::records::{Prepared, QueryError, ReadState, Scope};
 use crate::query::sleep::TooManyCells;
 use crate::store::StoreError;
 
+/// Another release may answer the same question in other bytes.
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
 /// What a write is told to wait when too much waits already.
 const FLUSHED_BY_THEN: std::time::Duration = std::time::Duration::from_secs(10);
@@ -64,7 +65,7 @@ pub async fn answer(
     prepared: Prepared,
     method: OutputMethod,
 ) -> Result<Response, ApiError> {
-    let tag = entity_tag(&prepared.versions, &prepared.scope, request.question, method);
+    let tag = entity_tag(&prepared.states, &prepared.scope, request.question, method);
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
@@ -133,12 +134,13 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Equal when the same was asked, by a reader who may see the same, and nothing that was read has changed. Weak: the bytes of two equal answers
-/// may differ in the last digit of a sum.
+/// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was read has
+/// changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in the last digit of a
+/// sum.
 #[must_use]
-pub fn entity_tag(versions: &[(TypeId, i64)], scope: &Scope, question: &str, method: OutputMethod) -> String {
+pub fn entity_tag(states: &[ReadState], scope: &Scope, question: &str, method: OutputMethod) -> String {
     let mut hasher = DefaultHasher::new();
-    (versions, scope, question, method).hash(&mut hasher);
+    (RELEASE, states, scope, question, method).hash(&mut hasher);
     format!("W/\"{:016x}\"", hasher.finish())
 }
 

@@ -12,11 +12,11 @@ use uuid::Uuid;
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::records::{Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, SeenSource, WRITE_LIMIT};
+use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
+use super::registers::{SOURCES_KIND, change_register, enrol};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
-use super::tables::{
-    DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PEOPLE, PIECES, SOURCES, UPDATES, UPLOADS, one_of,
-};
+use super::strays::{paths_of, refuse_condemned};
+use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
 use super::witness::is_repeated;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -33,19 +33,17 @@ impl Catalog {
     /// On `Stale` and on an error nothing happened and nothing will, except on `Unknown`: then the connection
     /// broke while the database confirmed, and it could not be asked again.
     pub async fn commit(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
-        refuse_abandoned(
-            commit.changes.iter().flat_map(|change| &change.add),
-            self.clock.now(),
-        )?;
-        self.register(commit).await
+        let stamps = self.commit_stamped(&commit).await?;
+        Ok(stamps.map_or(CommitOutcome::Stale, |_| CommitOutcome::Done))
     }
 
-    /// The same for objects of any age, while nobody collects what seems to be abandoned.
-    pub async fn register(&self, commit: Commit) -> Result<CommitOutcome, CatalogError> {
+    /// The same; what the changed partitions hold afterwards, in the order of the changes, or none when the
+    /// commit was stale.
+    pub async fn commit_stamped(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let mut attempt = 0;
         loop {
             let session = self.database.write().await?;
-            match self.settle(session, &commit, Patience::Waits).await {
+            match self.settle(session, commit, Patience::Waits).await {
                 Err(error) if is_repeated(&error, attempt).await => attempt += 1,
                 outcome => return outcome,
             }
@@ -54,11 +52,7 @@ impl Catalog {
 
     /// The same for a commit of several people who have nothing to do with each other: if somebody else is
     /// changing what belongs to one of them, it ends with `Contended` at once, and the others need not wait.
-    pub async fn commit_together(&self, commit: &Commit) -> Result<CommitOutcome, CatalogError> {
-        refuse_abandoned(
-            commit.changes.iter().flat_map(|change| &change.add),
-            self.clock.now(),
-        )?;
+    pub async fn commit_together(&self, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let session = self.database.write().await?;
         self.settle(session, commit, Patience::GoesAway).await
     }
@@ -78,11 +72,7 @@ impl Catalog {
     }
 
     /// Commits what was prepared under a hold, so that it cannot be stale.
-    pub async fn commit_held(&self, hold: Hold, commit: &Commit) -> Result<CommitOutcome, CatalogError> {
-        refuse_abandoned(
-            commit.changes.iter().flat_map(|change| &change.add),
-            self.clock.now(),
-        )?;
+    pub async fn commit_held(&self, hold: Hold, commit: &Commit) -> Result<Option<Vec<Stamp>>, CatalogError> {
         self.settle(hold.session, commit, Patience::Waits).await
     }
 
@@ -91,11 +81,11 @@ impl Catalog {
         mut session: Session,
         commit: &Commit,
         patience: Patience,
-    ) -> Result<CommitOutcome, CatalogError> {
+    ) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let outcome = apply(&mut session, commit, self.clock.now(), patience).await?;
         match outcome {
-            CommitOutcome::Done => self.conclude(session).await?,
-            CommitOutcome::Stale => session.rollback().await?,
+            Some(_) => self.conclude(session).await?,
+            None => session.rollback().await?,
         }
         Ok(outcome)
     }
@@ -124,7 +114,7 @@ async fn apply(
     commit: &Commit,
     now: Instant,
     patience: Patience,
-) -> Result<CommitOutcome, CatalogError> {
+) -> Result<Option<Vec<Stamp>>, CatalogError> {
     let mut people = BTreeSet::new();
     people.extend(commit.changes.iter().map(|change| change.person));
     people.extend(commit.uploads.iter().map(|upload| upload.person));
@@ -147,7 +137,7 @@ async fn apply(
             })
     };
     if !commit.changes.iter().all(unchanged) {
-        return Ok(CommitOutcome::Stale);
+        return Ok(None);
     }
 
     for ledger in ledgers.values_mut() {
@@ -186,9 +176,12 @@ async fn apply(
         .checksums
         .into_iter();
     session.insert_blobs(blobs).await?;
+    let added = commit.changes.iter().flat_map(|change| &change.add);
+    refuse_condemned(session, paths_of(added)).await?;
 
     let minute = now.micros().div_euclid(MINUTE) * MINUTE;
     let mut ended = Vec::new();
+    let mut stamps = Vec::with_capacity(commit.changes.len());
     for change in &commit.changes {
         let Some((row, _)) = partitions.get_mut(&(change.person, change.data_type.clone())) else {
             continue;
@@ -213,6 +206,7 @@ async fn apply(
             row.dead += 1;
             row.digest ^= checksum;
         }
+        stamps.push(row.stamp());
     }
     store_partitions(session, partitions.into_values().collect(), &mut ledgers).await?;
     session
@@ -225,11 +219,7 @@ async fn apply(
     session.insert(&UPDATES, ended, Existing::Refuse).await?;
     store_sources(session, &commit.sources, now).await?;
 
-    Ok(if store_uploads(session, commit, now).await? {
-        CommitOutcome::Done
-    } else {
-        CommitOutcome::Stale
-    })
+    Ok(store_uploads(session, commit, now).await?.then_some(stamps))
 }
 
 /// Takes note of the requests that named a key; `false` if one of the keys is taken.
@@ -252,30 +242,6 @@ async fn store_uploads(session: &mut Session, commit: &Commit, now: Instant) -> 
     Ok(session.insert(&UPLOADS, keyed, Existing::Keep).await?.rows == expected)
 }
 
-/// Objects that nobody pointed to for so long may have been taken for what an interrupted write left behind,
-/// and removed.
-pub(super) fn refuse_abandoned<'p>(
-    pieces: impl IntoIterator<Item = &'p NewPiece>,
-    now: Instant,
-) -> Result<(), CatalogError> {
-    let limit = now.micros().saturating_sub(WRITE_LIMIT.as_micros() as i64);
-    for piece in pieces {
-        let written_at = piece
-            .id
-            .0
-            .get_timestamp()
-            .map(|timestamp| timestamp.to_unix().0 as i64 * 1_000_000);
-        if let (NewPlace::Object { path, .. }, Some(written_at)) = (&piece.place, written_at)
-            && written_at < limit
-        {
-            return Err(CatalogError::Missing {
-                what: format!("object {path}, which waited for longer than a write may take,"),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// The ledgers of `people`, locked until the transaction ends; people who are new are created.
 pub(super) async fn lock_people(
     session: &mut Session,
@@ -290,21 +256,39 @@ pub(super) async fn lock_people(
         .filter(|person| !ledgers.contains_key(person))
         .collect();
     if !new.is_empty() {
-        for person in &new {
-            create_person(session, *person, None, now).await?;
-        }
+        create_people(session, &new, None, now).await?;
         ledgers = read_ledgers(session, people, patience).await?;
     }
     Ok(ledgers)
 }
 
-/// Creates a person unless there is one already; returns whether it was new.
-pub(super) async fn create_person(
+/// Creates those people who are not there already; returns how many were new.
+pub(super) async fn create_people(
     session: &mut Session,
-    person: PersonId,
+    people: &[PersonId],
     name: Option<&str>,
     now: Instant,
-) -> Result<bool, CatalogError> {
+) -> Result<u64, CatalogError> {
+    let mut rows = Vec::with_capacity(people.len());
+    for person in people {
+        refuse_lost(session, *person).await?;
+        rows.push(vec![
+            id(person.0),
+            optional_text(name),
+            Value::NullText,
+            Value::Int(now.micros()),
+        ]);
+    }
+    let created = enrol(session, rows).await?;
+    let ledgers = people.iter().map(|person| Ledger::empty(*person).values());
+    session
+        .insert(&LEDGERS, ledgers.collect(), Existing::Keep)
+        .await?;
+    Ok(created)
+}
+
+/// Somebody who is new has no partitions.
+async fn refuse_lost(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
     if !session
         .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])
         .await?
@@ -318,17 +302,7 @@ pub(super) async fn create_person(
             "person {person} has partitions but was lost"
         )));
     }
-    let row = vec![
-        id(person.0),
-        optional_text(name),
-        Value::NullText,
-        Value::Int(now.micros()),
-    ];
-    let created = session.insert(&PEOPLE, vec![row], Existing::Keep).await?.rows == 1;
-    session
-        .insert(&LEDGERS, vec![Ledger::empty(person).values()], Existing::Keep)
-        .await?;
-    Ok(created)
+    Ok(())
 }
 
 async fn read_ledgers(
@@ -420,19 +394,22 @@ async fn store_sources(
     sources: &[SeenSource],
     now: Instant,
 ) -> Result<(), CatalogError> {
-    let rows = sources
-        .iter()
-        .map(|source| {
-            vec![
-                id(source.person.0),
-                text(&source.key),
-                id(source_id(source)),
-                optional_text(source.name.as_deref()),
-                Value::Int(now.micros()),
-            ]
-        })
-        .collect();
-    session.insert(&SOURCES, rows, Existing::Keep).await?;
+    let mut by_person: BTreeMap<PersonId, Vec<Vec<Value>>> = BTreeMap::new();
+    for source in sources {
+        by_person.entry(source.person).or_default().push(vec![
+            id(source.person.0),
+            text(&source.key),
+            id(source_id(source)),
+            optional_text(source.name.as_deref()),
+            Value::Int(now.micros()),
+        ]);
+    }
+    for (person, rows) in by_person {
+        let new = session.insert_new(&SOURCES, rows).await?;
+        if !new.is_empty() {
+            change_register(session, person, SOURCES_KIND, |folder| folder.gain(&new)).await?;
+        }
+    }
     Ok(())
 }
 

@@ -19,6 +19,8 @@ use sqlx::{
 };
 
 use super::errors::CatalogError;
+use crate::model::clock::Clock;
+use crate::model::time::Instant;
 
 /// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -192,7 +194,41 @@ impl Session {
         })
     }
 
-    /// Runs a script of definitions written for SQLite, in the words of this database.
+    /// What time it is for everybody who shares the database. SQLite has no other clock than that of the
+    /// process that it is in.
+    pub async fn now(&mut self, clock: &dyn Clock) -> Result<Instant, CatalogError> {
+        match self {
+            Self::Sqlite(_) => Ok(clock.now()),
+            Self::Postgres(_) => {
+                let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
+                let rows = self.fetch(sql.to_owned(), Vec::new()).await?;
+                let row = rows
+                    .first()
+                    .ok_or_else(|| CatalogError::corrupt("the database does not say what time it is"))?;
+                Ok(Instant::from_micros(row.int(0)?))
+            }
+        }
+    }
+
+    /// Until the transaction ends, keeps out whoever calls `lock_alone` for the table. SQLite's writers are
+    /// alone anyway.
+    pub async fn lock_shared(&mut self, table: &str) -> Result<(), CatalogError> {
+        self.lock(table, "SHARE").await
+    }
+
+    /// Waits for all that hold `lock_shared`, and keeps further ones out until the transaction ends.
+    pub async fn lock_alone(&mut self, table: &str) -> Result<(), CatalogError> {
+        self.lock(table, "SHARE ROW EXCLUSIVE").await
+    }
+
+    async fn lock(&mut self, table: &str, mode: &str) -> Result<(), CatalogError> {
+        if let Self::Postgres(_) = self {
+            self.execute(format!("LOCK TABLE {table} IN {mode} MODE"), Vec::new())
+                .await?;
+        }
+        Ok(())
+    }
+
     /// Whether there is a table of this name.
     pub async fn has_table(&mut self, name: &str) -> Result<bool, CatalogError> {
         let sql = match self {
@@ -207,6 +243,7 @@ impl Session {
         Ok(!rows.is_empty())
     }
 
+    /// Runs a script of definitions written for SQLite, in the words of this database.
     pub async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => {
@@ -475,7 +512,16 @@ fn create_private(path: &Path) -> Result<(), CatalogError> {
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(unavailable)
+    let is_new = !path.exists();
+    options.open(path).map(drop).map_err(unavailable)?;
+    if is_new {
+        // SQLite synchronises what is in the file, not its name.
+        let directory = path.parent().filter(|parent| *parent != PathBuf::new());
+        std::fs::File::open(directory.unwrap_or(Path::new(".")))
+            .and_then(|directory| directory.sync_all())
+            .map_err(unavailable)?;
+    }
+    Ok(())
 }
 
 fn postgres_definitions(script: &str) -> String {

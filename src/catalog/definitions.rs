@@ -1,11 +1,16 @@
 //! Data types that people defined. Their bodies are opaque here.
 
+use std::collections::BTreeSet;
+
 use uuid::Uuid;
 
 use super::Catalog;
+use super::committing::{Patience, lock_people};
 use super::database::Value;
+use super::documents::Folder;
 use super::errors::CatalogError;
 use super::records::StoredDefinition;
+use super::registers::{DEFINITIONS_KIND, change_register};
 use super::rows::{id, text};
 use super::tables::{DEFINITIONS, Existing, Record};
 use crate::model::ids::PersonId;
@@ -15,9 +20,14 @@ impl Catalog {
     /// Stores a definition that is new.
     pub async fn insert_definition(&self, definition: &StoredDefinition) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
-        session
+        let owner = definition.person;
+        let people = BTreeSet::from([owner]);
+        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        let written = session
             .insert(&DEFINITIONS, vec![values(definition)], Existing::Refuse)
             .await?;
+        let gain = |folder: &mut Folder| folder.gain(&written.checksums);
+        change_register(&mut session, owner, DEFINITIONS_KIND, gain).await?;
         self.conclude(session).await
     }
 
@@ -29,6 +39,9 @@ impl Catalog {
         expected: i64,
     ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
+        let owner = definition.person;
+        let people = BTreeSet::from([owner]);
+        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
         let rest = format!("WHERE definition = $1{}", session.locking());
         let found = session
             .select(&DEFINITIONS, &rest, vec![id(definition.id)])
@@ -42,9 +55,17 @@ impl Catalog {
             session.rollback().await?;
             return Ok(false);
         }
-        session
+        let before = found.checksum;
+        let written = session
             .insert(&DEFINITIONS, vec![values(definition)], Existing::Replace)
             .await?;
+        let change = |folder: &mut Folder| {
+            folder.digest = written
+                .checksums
+                .iter()
+                .fold(folder.digest ^ before, |digest, one| digest ^ one);
+        };
+        change_register(&mut session, owner, DEFINITIONS_KIND, change).await?;
         self.conclude(session).await?;
         Ok(true)
     }
@@ -59,13 +80,9 @@ impl Catalog {
 
     /// A person's definitions, archived ones included, oldest first.
     pub async fn definitions_of(&self, person: PersonId) -> Result<Vec<StoredDefinition>, CatalogError> {
+        let counted = (&DEFINITIONS, DEFINITIONS_KIND);
         let rows = self
-            .database
-            .select(
-                &DEFINITIONS,
-                "WHERE person = $1 ORDER BY created_at, definition",
-                vec![id(person.0)],
-            )
+            .registered(person, counted, "ORDER BY created_at, definition")
             .await?;
         rows.iter().map(definition_of).collect()
     }

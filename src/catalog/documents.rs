@@ -12,7 +12,9 @@ use super::Catalog;
 use super::committing::{Patience, lock_people};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
+use super::registers::REGISTERS;
 use super::rows::{digest, id, optional_text, text};
+use super::strays::refuse_condemned;
 use super::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record, one_of};
 use super::witness::is_repeated;
 use crate::model::ids::PersonId;
@@ -154,10 +156,10 @@ impl Change {
 }
 
 /// How many documents of one kind a person has, and the exclusive or of all that must be there.
-#[derive(Clone, Copy, Debug, Default)]
-struct Folder {
-    documents: i64,
-    digest: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Folder {
+    pub documents: i64,
+    pub digest: u32,
 }
 
 type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
@@ -167,16 +169,30 @@ impl Catalog {
     ///
     /// On an error nothing happened and nothing will, except on `Unknown`.
     pub async fn change_documents(&self, changes: Vec<Change>) -> Result<Changed, CatalogError> {
+        self.change_documents_naming(changes, &[]).await
+    }
+
+    /// The same where the changes name `objects` of the store that nothing named before. If one of these was condemned
+    /// meanwhile, nothing happens.
+    pub async fn change_documents_naming(
+        &self,
+        changes: Vec<Change>,
+        objects: &[String],
+    ) -> Result<Changed, CatalogError> {
         let mut attempt = 0;
         loop {
-            match self.try_change_documents(changes.clone()).await {
+            match self.try_change_documents(changes.clone(), objects).await {
                 Err(error) if is_repeated(&error, attempt).await => attempt += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    async fn try_change_documents(&self, changes: Vec<Change>) -> Result<Changed, CatalogError> {
+    async fn try_change_documents(
+        &self,
+        changes: Vec<Change>,
+        objects: &[String],
+    ) -> Result<Changed, CatalogError> {
         let mut session = self.database.write().await?;
         let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
         lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
@@ -190,6 +206,7 @@ impl Catalog {
         }
         let rows = folders.into_iter().map(folder_values).collect();
         session.insert(&FOLDERS, rows, Existing::Replace).await?;
+        refuse_condemned(&mut session, objects.iter().map(String::as_str).collect()).await?;
         self.conclude(session).await?;
         Ok(Changed::Done)
     }
@@ -300,7 +317,10 @@ impl Catalog {
             .database
             .select(&FOLDERS, "WHERE person = $1 ORDER BY kind", vec![id(person.0)])
             .await?;
+        // Sources and definitions are counted beside them.
+        let is_document = |row: &&Record| row.text(1).is_ok_and(|kind| !REGISTERS.contains(&kind));
         rows.iter()
+            .filter(is_document)
             .map(|row| Ok((DocumentKind::named(row.text(1)?)?, row.int(2)?.unsigned_abs())))
             .collect()
     }
@@ -332,7 +352,7 @@ async fn apply(
     };
     let mut folder = match folders.get(&(person, kind)) {
         Some(folder) => *folder,
-        None => read_folder(session, person, kind).await?,
+        None => read_folder(session, person, kind.as_str()).await?,
     };
     let outcome = match change {
         Change::Insert {
@@ -402,12 +422,12 @@ async fn apply(
     Ok(outcome)
 }
 
-async fn read_folder(
+pub(super) async fn read_folder(
     session: &mut Session,
     person: PersonId,
-    kind: DocumentKind,
+    kind: &str,
 ) -> Result<Folder, CatalogError> {
-    let values = vec![id(person.0), text(kind.as_str())];
+    let values = vec![id(person.0), text(kind)];
     let found = session
         .select(&FOLDERS, "WHERE person = $1 AND kind = $2", values)
         .await?;
@@ -426,7 +446,7 @@ async fn verified(
     person: PersonId,
     kind: DocumentKind,
 ) -> Result<Vec<Document>, CatalogError> {
-    let folder = read_folder(session, person, kind).await?;
+    let folder = read_folder(session, person, kind.as_str()).await?;
     let values = || vec![id(person.0), text(kind.as_str())];
     let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
     let rows = session.select(&DOCUMENTS, rest, values()).await?;

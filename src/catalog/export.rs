@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
-use super::tables::{ALL, Existing, Record, Table};
+use super::tables::{ALL, Existing, OF_THIS_STORE, Record, Table};
 use super::{Catalog, migrations};
 
 impl Catalog {
@@ -20,7 +20,10 @@ impl Catalog {
         migrations::run(&target, self.clock.now()).await?;
         let mut from = self.database.read().await?;
         let mut to = target.write().await?;
-        for table in ALL {
+        // The copy has counted its own people already: none.
+        to.execute("DELETE FROM meta".to_owned(), Vec::new()).await?;
+        let is_copied = |table: &&&Table| !OF_THIS_STORE.iter().any(|other| other.name == table.name);
+        for table in ALL.iter().filter(is_copied) {
             copy_table(&mut from, &mut to, table).await?;
         }
         copy_blobs(&mut from, &mut to).await?;

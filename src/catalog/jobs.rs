@@ -1,6 +1,6 @@
 //! What background jobs ask of the catalogue: who works on what, what waits, what may be removed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::Catalog;
@@ -8,7 +8,7 @@ use super::database::Value;
 use super::errors::CatalogError;
 use super::records::{CompactionCandidate, ObjectTotals, TailBacklog};
 use super::rows::{id, text};
-use super::tables::{Existing, LEASES, META, PARTITIONS, PIECES, RETIRED_OBJECTS, one_of};
+use super::tables::{Existing, LEASES, META, PARTITIONS, PIECES, RETIRED_OBJECTS, Record, Table, one_of};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
@@ -22,21 +22,44 @@ const USUAL_RATIO: i64 = 4;
 /// Rows that one listing statement returns.
 const PAGE: i64 = 1_000;
 
+/// What a listing gave, without what could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sifted<T> {
+    pub sound: Vec<T>,
+    /// Partitions with damaged rows, each in words.
+    pub set_aside: BTreeSet<String>,
+}
+
+impl<T> Default for Sifted<T> {
+    fn default() -> Self {
+        Self {
+            sound: Vec::new(),
+            set_aside: BTreeSet::new(),
+        }
+    }
+}
+
 impl Catalog {
-    /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it.
+    /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it. The time is
+    /// the database's; a lease that would end later than any that is taken now was taken by a clock that was
+    /// wrong, and counts as ended.
     pub async fn acquire_lease(
         &self,
         name: &str,
         holder: &str,
         length: Duration,
     ) -> Result<bool, CatalogError> {
-        let now = self.clock.now().micros();
-        let until = now.saturating_add(i64::try_from(length.as_micros()).unwrap_or(i64::MAX));
         let mut session = self.database.write().await?;
+        let now = session.now(&*self.time).await?.micros();
+        let length = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+        let until = now.saturating_add(length);
+        // Leases of other names may be longer, but not so much.
+        let longest = until.saturating_add(length);
+        let holds = |until: i64| until > now && until <= longest;
         let rest = format!("WHERE name = $1{}", session.locking());
         let row = vec![text(name), text(holder), Value::Int(until)];
         let taken = match session.select(&LEASES, &rest, vec![text(name)]).await?.first() {
-            Some(lease) if lease.text(1)? != holder && lease.int(2)? > now => false,
+            Some(lease) if lease.text(1)? != holder && holds(lease.int(2)?) => false,
             Some(_) => session.insert(&LEASES, vec![row], Existing::Replace).await?.rows == 1,
             // Somebody else may insert the same name meanwhile; then theirs stands.
             None => session.insert(&LEASES, vec![row], Existing::Keep).await?.rows == 1,
@@ -57,14 +80,13 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Partitions with rows in the tail, the longest waiting first.
-    pub async fn tail_backlog(&self) -> Result<Vec<TailBacklog>, CatalogError> {
+    /// Partitions with rows in the tail, the longest waiting first. Damaged rows are set aside.
+    pub async fn tail_backlog(&self) -> Result<Sifted<TailBacklog>, CatalogError> {
         let mut backlog: HashMap<(PersonId, TypeId), TailBacklog> = HashMap::new();
-        for row in self
-            .database
-            .select(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
-            .await?
-        {
+        let Sifted { sound, set_aside } = self
+            .sifted(&PIECES, "WHERE path IS NULL ORDER BY created_at", Vec::new())
+            .await?;
+        for row in sound {
             let (person, data_type) = (row.id(0, PersonId::from_slice)?, TypeId(row.text(1)?.into()));
             let entry = backlog
                 .entry((person, data_type.clone()))
@@ -90,7 +112,35 @@ impl Catalog {
                 .cmp(&other.oldest)
                 .then_with(|| one.data_type.cmp(&other.data_type))
         });
-        Ok(backlog)
+        Ok(Sifted {
+            sound: backlog,
+            set_aside,
+        })
+    }
+
+    /// Rows of a table without those that are damaged, which are named as well as can be: by person and type,
+    /// or by the table.
+    async fn sifted(
+        &self,
+        table: &Table,
+        rest: &str,
+        values: Vec<Value>,
+    ) -> Result<Sifted<Record>, CatalogError> {
+        let mut sifted = Sifted::default();
+        for row in self.database.fetch(table.select(rest), values).await? {
+            match table.verify(&row) {
+                Ok(record) => sifted.sound.push(record),
+                Err(CatalogError::Corrupt { .. }) => {
+                    let person = row.bytes(0).ok().and_then(|bytes| PersonId::from_slice(&bytes));
+                    sifted.set_aside.insert(match (person, row.text(1)) {
+                        (Some(person), Ok(data_type)) => format!("person {person}, {data_type}"),
+                        _ => format!("table {}", table.name),
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sifted)
     }
 
     /// Bytes that all rows of the tail take when they are read.
@@ -112,16 +162,19 @@ impl Catalog {
 
     /// Partitions with at least `pieces` pieces or any dead row: those in which compaction may find something
     /// to do. Largest number of pieces first.
-    pub async fn compaction_candidates(&self, pieces: i64) -> Result<Vec<CompactionCandidate>, CatalogError> {
-        let rows = self
-            .database
-            .select(
+    pub async fn compaction_candidates(
+        &self,
+        pieces: i64,
+    ) -> Result<Sifted<CompactionCandidate>, CatalogError> {
+        let Sifted { sound, set_aside } = self
+            .sifted(
                 &PARTITIONS,
                 "WHERE pieces >= $1 OR dead > 0 ORDER BY pieces DESC",
                 vec![Value::Int(pieces)],
             )
             .await?;
-        rows.iter()
+        let sound = sound
+            .iter()
             .map(|row| {
                 Ok(CompactionCandidate {
                     person: row.id(0, PersonId::from_slice)?,
@@ -129,21 +182,19 @@ impl Catalog {
                     version: row.int(2)?,
                 })
             })
-            .collect()
+            .collect::<Result<Vec<_>, CatalogError>>()?;
+        Ok(Sifted { sound, set_aside })
     }
 
     /// Objects retired before `moment`, the longest retired first; a thousand at most.
     pub async fn retired_objects(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
         let rest = "WHERE retired_at < $1 ORDER BY retired_at LIMIT $2";
-        let rows = self
-            .database
-            .select(
-                &RETIRED_OBJECTS,
-                rest,
-                vec![Value::Int(moment.micros()), Value::Int(PAGE)],
-            )
-            .await?;
-        rows.iter().map(|row| row.text(0).map(str::to_owned)).collect()
+        let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
+        let rows = self.sifted(&RETIRED_OBJECTS, rest, values).await?;
+        rows.sound
+            .iter()
+            .map(|row| row.text(0).map(str::to_owned))
+            .collect()
     }
 
     /// Forgets retired objects, once they are removed from the object store.
@@ -185,8 +236,9 @@ impl Catalog {
                 ],
             ),
         };
-        let rows = self.database.select(&PIECES, rest, values).await?;
-        rows.iter()
+        let rows = self.sifted(&PIECES, rest, values).await?;
+        rows.sound
+            .iter()
             .map(|row| {
                 Ok(ObjectCursor {
                     person: row.id(0, PersonId::from_slice)?,

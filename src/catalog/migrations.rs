@@ -3,7 +3,11 @@
 
 use super::database::{Database, Value};
 use super::errors::CatalogError;
+use super::registers::register_all;
 use crate::model::time::Instant;
+
+/// From here on the rows of people, sources and definitions are counted.
+const REGISTERED: i64 = 8;
 
 const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001_foundation.sql")),
@@ -11,6 +15,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (4, include_str!("migrations/0004_commits.sql")),
     (5, include_str!("migrations/0005_sharing.sql")),
     (6, include_str!("migrations/0006_document_changes.sql")),
+    (REGISTERED, include_str!("migrations/0008_ground.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {
@@ -36,6 +41,9 @@ pub(super) async fn run(database: &Database, now: Instant) -> Result<(), Catalog
     }
     for (version, script) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
         session.define(script).await?;
+        if *version == REGISTERED {
+            register_all(&mut session).await?;
+        }
         let applied = vec![Value::Int(*version), Value::Int(now.micros())];
         session
             .execute(

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::create_person;
+use super::committing::create_people;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::reading::verify_partitions;
 use super::records::{KnownPerson, KnownSource};
+use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
 use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS};
 use crate::model::ids::{PersonId, UploadId};
@@ -25,7 +26,7 @@ impl Catalog {
             return Ok(false);
         }
         let mut session = self.database.write().await?;
-        let created = create_person(&mut session, person, name, self.clock.now()).await?;
+        let created = create_people(&mut session, &[person], name, self.clock.now()).await? == 1;
         self.conclude(session).await?;
         Ok(created)
     }
@@ -50,6 +51,17 @@ impl Catalog {
             .iter()
             .map(known_person)
             .collect()
+    }
+
+    /// The ids of everybody, also of those whose row is damaged elsewhere than in its id.
+    pub async fn people_ids(&self) -> Result<Vec<PersonId>, CatalogError> {
+        let sql = "SELECT person FROM people ORDER BY person";
+        let rows = self.database.fetch(sql.to_owned(), Vec::new()).await?;
+        let mut ids = Vec::with_capacity(rows.len());
+        for row in rows {
+            ids.extend(PersonId::from_slice(&row.bytes(0)?));
+        }
+        Ok(ids)
     }
 
     /// Puts a person's preferences, JSON text, in the place of `before`; `false` if something else is there.
@@ -82,12 +94,7 @@ impl Catalog {
     /// The sources that a person's records came from, oldest first.
     pub async fn sources_of(&self, person: PersonId) -> Result<Vec<KnownSource>, CatalogError> {
         let rows = self
-            .database
-            .select(
-                &SOURCES,
-                "WHERE person = $1 ORDER BY added_at, source_key",
-                vec![id(person.0)],
-            )
+            .registered(person, (&SOURCES, SOURCES_KIND), "ORDER BY added_at, source_key")
             .await?;
         rows.iter()
             .map(|row| {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::Catalog;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
-use super::records::{Partition, PartitionSummary, Piece, Place};
+use super::records::{Partition, PartitionSummary, Piece, Place, Stamp};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_of, text};
 use super::tables::{DEAD_ROWS, LEDGERS, PARTITIONS, PIECES, one_of};
 use crate::model::ids::{PersonId, PieceId, RecordId};
@@ -20,23 +20,22 @@ use crate::model::registry::TypeId;
 const BLOBS_AT_ONCE: usize = 64;
 
 impl Catalog {
-    /// The current versions of a person's partitions, in the order of `types`; 0 where nothing was ever
-    /// stored.
-    pub async fn versions(&self, person: PersonId, types: &[TypeId]) -> Result<Vec<i64>, CatalogError> {
+    /// What a person's partitions hold now, in the order of `types`; version 0 where nothing was ever stored.
+    pub async fn stamps(&self, person: PersonId, types: &[TypeId]) -> Result<Vec<Stamp>, CatalogError> {
         if types.is_empty() {
             return Ok(Vec::new());
         }
         let (rest, values) = of_types(person, types);
-        let mut versions = vec![0; types.len()];
+        let mut stamps = vec![Stamp::default(); types.len()];
         for record in self.database.select(&PARTITIONS, &rest, values).await? {
-            let (data_type, version) = (record.text(1)?, record.int(2)?);
-            for (wanted, found) in types.iter().zip(&mut versions) {
-                if *wanted.0 == *data_type {
-                    *found = version;
+            let row = PartitionRow::of(&record)?;
+            for (wanted, found) in types.iter().zip(&mut stamps) {
+                if *wanted == row.data_type {
+                    *found = row.stamp();
                 }
             }
         }
-        Ok(versions)
+        Ok(stamps)
     }
 
     /// A person's partitions in the order of `types` (each named once), all as of one moment. The bytes of
@@ -56,12 +55,12 @@ impl Catalog {
             .collect()
     }
 
-    /// The same, without the partitions that still have the version that is `known`: these are `None`.
+    /// The same, without the partitions that still hold what is `known`: these are `None`.
     pub async fn changed_since(
         &self,
         person: PersonId,
         types: &[TypeId],
-        known: &(dyn Fn(&TypeId) -> Option<i64> + Send + Sync),
+        known: &(dyn Fn(&TypeId) -> Option<Stamp> + Send + Sync),
         held: &(dyn Fn(PieceId) -> bool + Send + Sync),
     ) -> Result<Vec<Option<Partition>>, CatalogError> {
         if types.is_empty() {
@@ -72,18 +71,18 @@ impl Catalog {
         if rows.len() < types.len() {
             verify_partitions(&mut session, person).await?;
         }
-        let version_of = |data_type: &TypeId| {
+        let stamp_of = |data_type: &TypeId| {
             rows.iter()
                 .find(|row| row.data_type == *data_type)
-                .map_or(0, |row| row.version)
+                .map_or_else(Stamp::default, PartitionRow::stamp)
         };
         let changed: Vec<bool> = types
             .iter()
-            .map(|data_type| known(data_type) != Some(version_of(data_type)))
+            .map(|data_type| known(data_type) != Some(stamp_of(data_type)))
             .collect();
         let rows = rows
             .into_iter()
-            .filter(|row| known(&row.data_type) != Some(row.version))
+            .filter(|row| known(&row.data_type) != Some(row.stamp()))
             .collect();
         let mut contents = read_contents(&mut session, person, rows).await?;
         let mut wanted = Vec::new();
@@ -108,6 +107,7 @@ impl Catalog {
                     person,
                     data_type: data_type.clone(),
                     version: 0,
+                    digest: 0,
                     records: 0,
                     pieces: Vec::new(),
                 }),
@@ -213,6 +213,7 @@ impl Content {
             person,
             data_type,
             version,
+            digest,
             records,
             ..
         } = self.row;
@@ -220,6 +221,7 @@ impl Content {
             person,
             data_type,
             version,
+            digest,
             records,
             pieces,
         })

@@ -2,7 +2,6 @@
 //! change them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -11,10 +10,15 @@ use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
-/// The longest that may pass between the naming of an object and the commit that points to it. Objects that
-/// nobody points to are left alone for longer than this, so that none is ever taken away from a write that is
-/// under way.
-pub const WRITE_LIMIT: Duration = Duration::from_hours(6);
+/// What tells the states of a partition apart, also when a number comes twice because an older catalogue was
+/// put back or a database lost its last commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    /// Grows with every change to the partition, whoever makes it. 0: nothing was ever stored.
+    pub version: i64,
+    /// The exclusive or of the checksums of its pieces and dead rows.
+    pub digest: u32,
+}
 
 /// All rows of one person and data type, as of one moment.
 #[derive(Clone, Debug)]
@@ -23,9 +27,21 @@ pub struct Partition {
     pub data_type: TypeId,
     /// Grows with every change to the partition, whoever makes it. 0: nothing was ever stored.
     pub version: i64,
+    /// The exclusive or of the checksums of its pieces and dead rows.
+    pub digest: u32,
     /// Live records.
     pub records: i64,
     pub pieces: Vec<Piece>,
+}
+
+impl Partition {
+    #[must_use]
+    pub const fn stamp(&self) -> Stamp {
+        Stamp {
+            version: self.version,
+            digest: self.digest,
+        }
+    }
 }
 
 /// One immutable group of rows, sorted by (start, end, id).

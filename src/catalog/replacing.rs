@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Catalog;
-use super::committing::{Patience, lock_people, refuse_abandoned, store_partitions};
+use super::committing::{Patience, lock_people, store_partitions};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
 use super::reading::{Content, read_contents, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_values, text};
+use super::strays::{paths_of, refuse_condemned};
 use super::tables::{DEAD_ROWS, Existing, LEDGERS, PIECES, RETIRED_OBJECTS, one_of};
 use super::witness::is_repeated;
 use crate::model::ids::{PieceId, RecordId};
@@ -32,7 +33,8 @@ impl Catalog {
 
     async fn try_replace(&self, replace: &Replace) -> Result<CommitOutcome, CatalogError> {
         let mut session = self.database.write().await?;
-        let outcome = apply(&mut session, replace, self.clock.now()).await?;
+        let now = session.now(&*self.time).await?;
+        let outcome = apply(&mut session, replace, now).await?;
         match outcome {
             CommitOutcome::Done => self.conclude(session).await?,
             CommitOutcome::Stale => session.rollback().await?,
@@ -63,7 +65,6 @@ async fn apply(
     {
         return Ok(CommitOutcome::Stale);
     }
-    refuse_abandoned(&replace.output, now)?;
     let stored = content.row.checksum();
     let sequence = content
         .pieces
@@ -119,6 +120,7 @@ async fn apply(
         row.digest ^= checksum;
     }
     session.insert_blobs(blobs).await?;
+    refuse_condemned(session, paths_of(&replace.output)).await?;
     row.version += 1;
     store_partitions(session, vec![(row, Some(stored))], &mut ledgers).await?;
     session

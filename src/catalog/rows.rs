@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::database::Value;
 use super::errors::CatalogError;
-use super::records::{Bounds, Footer, NewPiece, NewPlace, PartitionSummary, Piece, Place};
+use super::records::{Bounds, Footer, NewPiece, NewPlace, PartitionSummary, Piece, Place, Stamp};
 use super::tables::{PARTITIONS, Record};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
@@ -142,6 +142,13 @@ impl PartitionRow {
             Value::Int(self.current_minute),
             Value::Int(self.current_count),
         ]
+    }
+
+    pub fn stamp(&self) -> Stamp {
+        Stamp {
+            version: self.version,
+            digest: self.digest,
+        }
     }
 
     pub fn checksum(&self) -> u32 {

@@ -133,6 +133,28 @@ pub(super) const RETIRED_OBJECTS: Table = Table {
     key: 1,
 };
 
+pub(super) const STRAYS: Table = Table {
+    name: "strays",
+    columns: &[
+        ("path", Text),
+        ("noticed_at", Int),
+        ("condemned_at", OptionalInt),
+        ("removed_at", OptionalInt),
+    ],
+    key: 1,
+};
+
+pub(super) const MANIFESTS: Table = Table {
+    name: "manifests",
+    columns: &[
+        ("person", Bytes),
+        ("number", Int),
+        ("state", Int),
+        ("written_at", Int),
+    ],
+    key: 1,
+};
+
 pub(super) const UPLOADS: Table = Table {
     name: "uploads",
     columns: &[
@@ -255,6 +277,8 @@ pub(super) const ALL: &[&Table] = &[
     &PIECES,
     &DEAD_ROWS,
     &RETIRED_OBJECTS,
+    &STRAYS,
+    &MANIFESTS,
     &UPLOADS,
     &UPDATES,
     &SOURCES,
@@ -266,6 +290,10 @@ pub(super) const ALL: &[&Table] = &[
     &LEASES,
     &META,
 ];
+
+/// What a catalogue knows of the object store beside it, and of the nodes that work on both. It means nothing
+/// in a copy.
+pub(super) const OF_THIS_STORE: &[&Table] = &[&STRAYS, &MANIFESTS, &LEASES];
 
 impl Table {
     /// `SELECT` of whole rows; `rest` continues after the table's name.
@@ -526,6 +554,30 @@ impl Session {
             written.rows += self
                 .execute(table.insert(length, existing, self.marks()), values)
                 .await?;
+        }
+        Ok(written)
+    }
+
+    /// Writes those of the rows whose keys are new; returns the checksums of these.
+    pub async fn insert_new(
+        &mut self,
+        table: &Table,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<u32>, CatalogError> {
+        let mut written = Vec::new();
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            let length = insert_length(rows.len());
+            let mut values = Vec::with_capacity(length * (table.columns.len() + 1));
+            for mut row in rows.by_ref().take(length) {
+                let checksum = table.checksum(&row);
+                values.append(&mut row);
+                values.push(Value::Int(i64::from(checksum)));
+            }
+            let sql = table.insert(length, Existing::Keep, self.marks()) + " RETURNING checksum";
+            for row in self.fetch(sql, values).await? {
+                written.push(row.int(0)? as u32);
+            }
         }
         Ok(written)
     }

@@ -118,21 +118,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         objects: objects.clone(),
         ids: Arc::clone(&ids),
     };
-    let committer = Committer {
-        catalog: catalog.clone(),
-        shared: intake.clone(),
-        tail: TailPressure::new(catalog.clone(), settings.writes.tail_limit),
-        report: reporter(metrics.meters.commits.clone()),
-    };
-    let queue = QueueSettings {
-        waiting: settings.writes.waiting,
-        waiting_bytes: settings.writes.body_memory,
-        group: GROUP_REQUESTS,
-        window: settings.writes.commit_window,
-        size: settings.writes.commit_size,
-        at_once: PEOPLE_AT_ONCE,
-    };
-    let (commits, committing) = CommitQueue::start(queue, committer);
+    let (commits, committing) = commit_queue(settings, &catalog, &intake, &metrics);
     let interface = settings.interface.clone();
     let queries = Admission::new(
         interface.concurrent_queries,
@@ -211,6 +197,30 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         computing,
         spill,
     })
+}
+
+/// Where writes wait, and the task that commits them.
+fn commit_queue(
+    settings: &Settings,
+    catalog: &Catalog,
+    intake: &IntakeStores,
+    metrics: &Metrics,
+) -> (CommitQueue, JoinHandle<()>) {
+    let committer = Committer {
+        catalog: catalog.clone(),
+        shared: intake.clone(),
+        tail: TailPressure::new(catalog.clone(), settings.writes.tail_limit),
+        report: reporter(metrics.meters.commits.clone()),
+    };
+    let queue = QueueSettings {
+        waiting: settings.writes.waiting,
+        waiting_bytes: settings.writes.body_memory,
+        group: GROUP_REQUESTS,
+        window: settings.writes.commit_window,
+        size: settings.writes.commit_size,
+        at_once: PEOPLE_AT_ONCE,
+    };
+    CommitQueue::start(queue, committer)
 }
 
 /// The files that people keep.

@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::copy::{Told, copy};
+use crate::upkeep::identity;
 
 use super::check::refuse_nothing;
 use super::progress::Progress;
@@ -35,6 +36,9 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
         .await
         .map_err(Failed::from_error)?;
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    identity::compare(&catalog, &objects)
+        .await
+        .map_err(Failed::from_error)?;
     if settings.identity.provider == Provider::Embedded {
         copy_key(&settings.data_dir, directory)?;
     }
@@ -47,12 +51,21 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     progress.finish();
     catalog.close().await;
     let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;
+    for what in &copied.wrong {
+        print(&format!("wrong: {what}\n"))?;
+    }
     print(&format!(
         "copied the catalogue and {} objects ({} bytes) to {}\n",
         copied.objects,
         copied.bytes,
         directory.display()
-    ))
+    ))?;
+    match copied.wrong.len() {
+        0 => Ok(()),
+        count => Err(Failed::because(format!(
+            "the copy is not what was written once, {count} things are wrong: keep the earlier ones, and run `almanac check`"
+        ))),
+    }
 }
 
 fn refuse_full(directory: &Path) -> Result<(), Failed> {

@@ -36,8 +36,15 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
     let stores = open(settings).await?;
     if repair {
         let rebuilt = rebuild(&stores).await.map_err(Failed::from_error)?;
-        for line in rebuilt {
+        for line in rebuilt.done.iter().chain(&rebuilt.failed) {
             print(&format!("repair: {line}\n"))?;
+        }
+        if !rebuilt.failed.is_empty() {
+            stores.catalog.close().await;
+            return Err(Failed::because(format!(
+                "the repair is not finished, {} people are missing: run `almanac check --repair` again",
+                rebuilt.failed.len()
+            )));
         }
     }
     let progress = Progress::new("objects");

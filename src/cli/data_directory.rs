@@ -1,9 +1,11 @@
 //! The directory with everything an embedded installation owns. Nobody but its owner may look inside.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+
+use crate::store::local::{SystemDisk, make_lasting};
 
 use super::Failed;
 
@@ -20,11 +22,7 @@ pub fn open(path: &Path) -> Result<(), Failed> {
             path.display()
         ))
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(PRIVATE)
-        .create(path)
-        .map_err(failed)?;
+    make_lasting(path, &SystemDisk).map_err(failed)?;
     let mode = std::fs::metadata(path).map_err(failed)?.mode() & 0o777;
     if mode & PRIVATE == mode {
         return Ok(());

@@ -20,12 +20,13 @@ use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::SystemIds;
 use crate::people::files::scan::Scanning;
 use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::lease::Leases;
-use crate::upkeep::{Upkeep, UpkeepStores};
+use crate::upkeep::{Upkeep, UpkeepStores, identity};
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::settings::{Settings, own_url};
@@ -69,6 +70,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         .await
         .map_err(Failed::from_error)?;
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
+        .await
+        .map_err(Failed::from_error)?;
     let foundations = Foundations {
         verifier: verifier(&settings, &clock)?,
         minter: minter(&settings)?,
@@ -150,7 +154,11 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
 fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let scanner = settings.files.clamd.clone()?;
     let app = &assembly.app;
-    let leases = Leases::new(assembly.catalog.clone(), app.ids.next().to_string());
+    let leases = Leases::new(
+        assembly.catalog.clone(),
+        app.ids.next().to_string(),
+        app.metrics.meters.upkeep.clone(),
+    );
     let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
     Some(tokio::spawn(work))
 }

@@ -50,6 +50,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     pub database_url: String,
     pub objects: ObjectStoreSettings,
+    /// Whether catalogue and object store belong together even where they do not look so.
+    pub adopt_store: bool,
     pub queries: QuerySettings,
     pub writes: WriteSettings,
     pub upkeep: UpkeepSettings,
@@ -126,6 +128,7 @@ impl Settings {
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,
+            adopt_store: parse::flag(said("adopt_store")?)?,
             data_dir,
             queries: QuerySettings {
                 threads: parse::count(said("query_threads")?, 0)?,
@@ -145,6 +148,7 @@ impl Settings {
                 flush_age: parse::duration(said("flush_age")?)?,
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
+                collect_anyway: parse::flag(said("collect_anyway")?)?,
             },
             limits: PersonLimits {
                 annotations: parse::number(said("limit_annotations")?, 0)?,

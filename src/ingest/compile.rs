@@ -124,7 +124,10 @@ impl CompiledTypes {
     /// If the type's schema or layout is not usable.
     pub fn get(&self, data_type: &Arc<DataType>) -> Result<Arc<CompiledType>, CompileError> {
         let key = (data_type.owner, data_type.id.clone(), data_type.layout.version);
-        if let Some(compiled) = self.kept.get(&key) {
+        let is_this = |compiled: &Arc<CompiledType>| {
+            Arc::ptr_eq(&compiled.data_type, data_type) || compiled.data_type.schema == data_type.schema
+        };
+        if let Some(compiled) = self.kept.get(&key).filter(is_this) {
             return Ok(compiled);
         }
         let compiled = Arc::new(CompiledType::new(

@@ -31,7 +31,7 @@ pub async fn bring_forward(
     written: &mut WrittenRows,
 ) -> Result<(), AssembleError> {
     let now = shared.stores.snapshot(person, &written.data_type).await?;
-    if now.version != written.base.version {
+    if now.stamp() != written.base.stamp() {
         let alive = Alive::of(&now);
         written.replaced.retain(|(piece, id)| alive.has(*piece, *id));
         let moved: Vec<RecordId> = written

@@ -117,12 +117,9 @@ impl Intake {
                     changes: vec![change],
                 }]));
             }
-            if let Err(error) = self.write(first).await {
-                self.abandon().await;
-                return Err(error);
-            }
+            self.write(first).await?;
         }
-        Ok(self.written.map_or_else(
+        Ok(self.written.take().map_or_else(
             || Work::Small(Vec::new()),
             |written| Work::Written(Box::new(written)),
         ))
@@ -130,8 +127,8 @@ impl Intake {
 
     /// Removes what was written, because the request failed. What cannot be removed now is collected as an
     /// orphan later.
-    pub async fn abandon(self) {
-        if let Some(written) = self.written {
+    pub async fn abandon(mut self) {
+        if let Some(written) = self.written.take() {
             remove(&self.shared.objects, &written.pieces).await;
         }
     }
@@ -308,6 +305,18 @@ async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| AssembleError::Broken(error.to_string()))?
+}
+
+impl Drop for Intake {
+    /// A request that is given up anywhere leaves nothing behind, as far as that is possible now.
+    fn drop(&mut self) {
+        if let Some(written) = self.written.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let objects = self.shared.objects.clone();
+            runtime.spawn(async move { remove(&objects, &written.pieces).await });
+        }
+    }
 }
 
 /// Removes objects that were written for a request that was then refused.

@@ -28,6 +28,8 @@ pub struct Meters {
     pub store: StoreMeters,
     pub upkeep: UpkeepMeters,
     pub geocoder: GeocoderMeters,
+    /// Partitions that background work leaves alone, because they are damaged or cannot be read.
+    pub set_aside_partitions: Gauge,
 }
 
 impl Meters {
@@ -50,6 +52,11 @@ impl Meters {
         meters
             .geocoder
             .register(registry.sub_registry_with_prefix("geocoder"));
+        registry.register(
+            "set_aside_partitions",
+            "Partitions that background work leaves alone, because they are damaged or cannot be read",
+            meters.set_aside_partitions.clone(),
+        );
         meters
     }
 }
@@ -156,6 +163,8 @@ pub struct StoreMeters {
     pub tail_bytes: Gauge,
     pub objects: Gauge,
     pub object_bytes: Gauge,
+    /// Objects that no commit may name any more and that are still there.
+    pub condemned_objects: Gauge,
     /// Objects or blobs whose checksum did not fit.
     pub corrupt: Counter,
 }
@@ -166,6 +175,11 @@ impl StoreMeters {
         registry.register("tail_bytes", "Bytes of the tail", self.tail_bytes.clone());
         registry.register("objects", "Live objects", self.objects.clone());
         registry.register("object_bytes", "Bytes of live objects", self.object_bytes.clone());
+        registry.register(
+            "condemned_objects",
+            "Objects that nothing names and that are about to be deleted",
+            self.condemned_objects.clone(),
+        );
         registry.register("corrupt", "Objects and blobs found damaged", self.corrupt.clone());
     }
 }
@@ -177,6 +191,10 @@ pub struct UpkeepMeters {
     pub flushes: Counter,
     pub compactions: Counter,
     pub collected_objects: Counter,
+    /// Searches for garbage that would have removed an improbable part of the store.
+    pub refused_collections: Counter,
+    pub manifests: Counter,
+    pub lost_leases: Counter,
     pub failures: Counter,
 }
 
@@ -193,6 +211,21 @@ impl UpkeepMeters {
             "collected_objects",
             "Objects deleted because nothing refers to them",
             self.collected_objects.clone(),
+        );
+        registry.register(
+            "refused_collections",
+            "Collections that did not happen because an improbable part of the store would have gone",
+            self.refused_collections.clone(),
+        );
+        registry.register(
+            "manifests",
+            "Manifests written: what is known of a person, beside their data",
+            self.manifests.clone(),
+        );
+        registry.register(
+            "lost_leases",
+            "Background jobs that lost their lease while they worked",
+            self.lost_leases.clone(),
         );
         registry.register("failures", "Background jobs that failed", self.failures.clone());
     }

@@ -288,12 +288,22 @@ impl Files {
 
     /// Whether the changes happened. If not, others came first and everything is to be read again.
     async fn attempt(&self, changes: Vec<Change>) -> Result<bool, FilesError> {
-        match self.catalog.change_documents(changes).await {
+        self.attempt_naming(changes, &[]).await
+    }
+
+    /// The same for changes that name `objects` of the store for the first time.
+    async fn attempt_naming(&self, changes: Vec<Change>, objects: &[String]) -> Result<bool, FilesError> {
+        match self.catalog.change_documents_naming(changes, objects).await {
             Ok(Changed::Done) => Ok(true),
             Ok(Changed::LimitReached { limit, .. }) => Err(FilesError::TooMany(limit)),
             Ok(Changed::Overtaken | Changed::NameTaken { .. }) | Err(CatalogError::Exists { .. }) => {
                 Ok(false)
             }
+            // A part that took longer than a write may take was condemned; it has to be sent again.
+            Err(error @ CatalogError::Missing { .. }) => Err(StoreError::Unavailable {
+                detail: error.to_string(),
+            }
+            .into()),
             Err(error) => Err(error.into()),
         }
     }

@@ -41,7 +41,7 @@ pub struct Types {
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    made: Cache<(Uuid, i64), Arc<DataType>>,
+    made: Cache<(Uuid, i64, u32), Arc<DataType>>,
 }
 
 /// A type as somebody named it.
@@ -188,7 +188,8 @@ impl Types {
     }
 
     fn made_from(&self, stored: StoredDefinition) -> Result<OwnType, TypesError> {
-        let key = (stored.id, stored.version);
+        // An older catalogue that was put back counts the same versions again.
+        let key = (stored.id, stored.version, crc32fast::hash(stored.body.as_bytes()));
         if let Some(data_type) = self.made.get(&key) {
             return Ok(OwnType {
                 definition: stored,

@@ -46,7 +46,9 @@ use crate::store::snapshot::Snapshot;
 
 use super::definitions;
 use super::filter::{Condition, FilterError};
-use super::records::{Archive, Order, Prepared, QueryError, Scope, Source, bind_all, refuse_private};
+use super::records::{
+    Archive, Order, Prepared, QueryError, ReadState, Scope, Source, bind_all, refuse_private,
+};
 use super::shared::Lengths;
 use super::together::{align, common_schema};
 
@@ -214,10 +216,11 @@ impl<Authority> Archive<Authority> {
         } else {
             Vec::new()
         };
-        let versions = partitions
-            .into_iter()
-            .zip(snapshots.iter().map(|snapshot| snapshot.version))
-            .chain(definitions::versions(sources))
+        let states = bound
+            .iter()
+            .zip(&snapshots)
+            .map(|((source, _), snapshot)| ReadState::of(source, snapshot))
+            .chain(definitions::states(sources))
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
@@ -232,7 +235,7 @@ impl<Authority> Archive<Authority> {
             return Ok(Prepared {
                 plan,
                 schema,
-                versions,
+                states,
                 scope: Scope::of([permit]),
             });
         }
@@ -255,7 +258,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             plan,
             schema,
-            versions,
+            states,
             scope: Scope::of([permit]),
         })
     }

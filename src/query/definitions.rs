@@ -22,7 +22,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use uuid::Uuid;
 
-use super::records::Source;
+use super::records::{ReadState, Source};
 use crate::model::registry::TypeId;
 
 /// The stored column that names a record's definition.
@@ -30,7 +30,7 @@ const SOURCE_ID: &str = "source_id";
 /// The stored columns that the definition has a say in.
 const SOURCE_NAME: &str = "source_name";
 const METADATA: &str = "metadata";
-/// Under which name the definitions stand among the versions of what is read.
+/// Under which name the definitions stand among the states of what is read.
 const VERSIONED: &str = "definitions";
 
 /// A definition, as records show it.
@@ -56,10 +56,10 @@ impl Definitions {
     }
 
     /// Equal for equal definitions.
-    fn version(&self) -> i64 {
+    fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
-        hasher.finish().cast_signed()
+        hasher.finish()
     }
 
     /// The definition that a source names, whether or not there is such a definition.
@@ -68,12 +68,12 @@ impl Definitions {
     }
 }
 
-/// What of the definitions goes into the versions of what is read.
-pub(super) fn versions(sources: &[Source]) -> impl Iterator<Item = (TypeId, i64)> {
+/// What of the definitions goes into the states of what is read.
+pub(super) fn states(sources: &[Source]) -> impl Iterator<Item = ReadState> {
     sources
         .iter()
         .filter_map(|source| source.definitions.as_ref())
-        .map(|definitions| (TypeId::new(VERSIONED), definitions.version()))
+        .map(|definitions| ReadState::beside_rows(TypeId::new(VERSIONED), definitions.state()))
 }
 
 /// The stored columns to read in order to show `columns`: ascending, each once.

@@ -31,7 +31,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
-use super::records::{Archive, QueryError, Scope, Source};
+use super::records::{Archive, QueryError, ReadState, Scope, Source};
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shared::Lengths;
 
@@ -128,8 +128,8 @@ impl<Authority> Pinned<'_, Authority> {
         Scope::of([&self.granted.permit])
     }
 
-    fn version(&self) -> (TypeId, i64) {
-        (self.granted.source.partition.clone(), self.snapshot.version)
+    fn state(&self) -> ReadState {
+        ReadState::of(&self.granted.source, &self.snapshot)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows specs, snapshots and plans; knows nothing of HTTP or of how an answer is encoded.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
 
 use crate::catalog::Catalog;
+use crate::catalog::records::Stamp;
 use crate::model::permit::{ReadPermit, SharedWith, Windows};
 use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
@@ -116,8 +118,8 @@ pub enum QueryError {
 pub struct Prepared {
     pub plan: Arc<dyn ExecutionPlan>,
     pub schema: SchemaRef,
-    /// The versions of all that would be read; the same versions give the same answer to the same reader.
-    pub versions: Vec<(TypeId, i64)>,
+    /// The states of all that would be read; the same states give the same answer to the same reader.
+    pub states: Vec<ReadState>,
     pub scope: Scope,
 }
 
@@ -141,6 +143,37 @@ impl Scope {
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
+    }
+}
+
+/// What of one partition an answer is made from, and which columns its rows have now.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReadState {
+    partition: TypeId,
+    stamp: Stamp,
+    layout: u64,
+}
+
+impl ReadState {
+    /// Of something that rows are shown with, under a name that no partition has.
+    pub(super) fn beside_rows(name: TypeId, state: u64) -> Self {
+        Self {
+            partition: name,
+            stamp: Stamp::default(),
+            layout: state,
+        }
+    }
+
+    #[must_use]
+    pub fn of(source: &Source, snapshot: &Snapshot) -> Self {
+        let layout = &source.data_type.layout;
+        let mut columns = DefaultHasher::new();
+        (layout.version, layout.storage.fields()).hash(&mut columns);
+        Self {
+            partition: source.partition.clone(),
+            stamp: snapshot.stamp(),
+            layout: columns.finish(),
+        }
     }
 }
 
@@ -200,10 +233,10 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
         let sees = Sees::through(permit);
-        let versions = selected
+        let states = selected
             .iter()
-            .map(|one| (one.source.partition.clone(), one.snapshot.version))
-            .chain(definitions::versions(sources))
+            .map(|one| ReadState::of(one.source, &one.snapshot))
+            .chain(definitions::states(sources))
             .collect();
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(sources.len());
@@ -237,7 +270,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             plan,
             schema,
-            versions,
+            states,
             scope: Scope::of([permit]),
         })
     }

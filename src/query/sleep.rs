@@ -30,7 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
-use super::records::{Archive, Prepared, QueryError, Scope, Source};
+use super::records::{Archive, Prepared, QueryError, ReadState, Scope, Source};
 use super::series::SeriesSource;
 use attached::{Attached, AttachedExec};
 use operator::SleepExec;
@@ -67,7 +67,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             schema: plan.schema(),
             plan: Arc::new(plan),
-            versions: vec![(source.partition.clone(), snapshot.version)],
+            states: vec![ReadState::of(source, &snapshot)],
             scope: Scope::of([permit]),
         })
     }
@@ -86,9 +86,10 @@ impl<Authority> Archive<Authority> {
         let mut partitions = vec![source.partition.clone()];
         partitions.extend(metrics.iter().map(|metric| metric.source.partition.clone()));
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        let versions = partitions
-            .into_iter()
-            .zip(snapshots.iter().map(|snapshot| snapshot.version))
+        let sources = std::iter::once(source).chain(metrics.iter().map(|metric| metric.source));
+        let states = sources
+            .zip(&snapshots)
+            .map(|(source, snapshot)| ReadState::of(source, snapshot))
             .collect();
         let mut snapshots = snapshots.into_iter();
         let missing =
@@ -121,7 +122,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             schema: plan.schema(),
             plan: Arc::new(plan),
-            versions,
+            states,
             scope,
         })
     }

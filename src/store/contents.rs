@@ -21,9 +21,9 @@ pub use usage::Usage;
 
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
-use crate::catalog::Catalog;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
-use crate::catalog::records::{Footer, WRITE_LIMIT};
+use crate::catalog::records::Footer;
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
@@ -156,11 +156,15 @@ impl Content {
         self
     }
 
+    /// The path of one of its parts.
+    #[must_use]
+    pub fn path_of(&self, part: &Part) -> String {
+        PartName::of(self, part.id).path()
+    }
+
     /// The paths of its objects with their checksums.
     pub fn objects(&self) -> impl Iterator<Item = (String, &Part)> {
-        self.parts
-            .iter()
-            .map(|part| (PartName::of(self, part.id).path(), part))
+        self.parts.iter().map(|part| (self.path_of(part), part))
     }
 
     /// The change that makes a new content known.
@@ -294,21 +298,10 @@ impl Contents {
         PartWriter::new(&self.objects, name, self.clock.now())
     }
 
-    /// Refuses to register a part that is so old that it may be taken for garbage already.
-    pub fn refuse_abandoned(&self, writer_began: Instant) -> Result<(), StoreError> {
-        let limit = i64::try_from(WRITE_LIMIT.as_micros()).unwrap_or(i64::MAX);
-        if self.clock.now().micros().saturating_sub(writer_began.micros()) > limit {
-            return Err(StoreError::Unavailable {
-                detail: "a part of a file took longer than a write may take".to_owned(),
-            });
-        }
-        Ok(())
-    }
-
     /// Removes parts that no content names. What cannot be removed now is collected later.
     pub async fn remove_parts(&self, content: &Content, parts: &[Part]) {
         for part in parts {
-            let path = PartName::of(content, part.id).path();
+            let path = content.path_of(part);
             if let Err(error) = self.objects.delete(&path).await {
                 tracing::warn!(%path, %error, "a part stays until orphans are collected");
             }
@@ -336,7 +329,7 @@ impl Contents {
         Ok(forgotten)
     }
 
-    /// Those of `paths` that are parts, and of no content.
+    /// Those of `paths` that are parts, and of no content. Those of a content that is damaged count as its own.
     pub async fn unreferenced(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
         let mut known: Option<Content> = None;
         let mut missing: Option<Uuid> = None;
@@ -350,7 +343,12 @@ impl Contents {
                 continue;
             }
             if known.as_ref().is_none_or(|content| content.id != name.content) {
-                known = self.get(name.content).await?;
+                known = match self.get(name.content).await {
+                    Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => {
+                        continue;
+                    }
+                    content => content?,
+                };
                 missing = known.is_none().then_some(name.content);
             }
             let lives = known

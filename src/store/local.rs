@@ -10,7 +10,6 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -22,6 +21,7 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
+use uuid::Uuid;
 
 const STAGING: &str = "staging";
 
@@ -58,13 +58,12 @@ struct Names {
     root: PathBuf,
     disk: Arc<dyn Disk>,
     settled: Mutex<HashSet<PathBuf>>,
-    staged: AtomicU64,
 }
 
 impl DurableDirectory {
     /// Opens the directory, making it if need be, for its owner only.
     pub fn open(root: &FilePath, disk: Arc<dyn Disk>) -> io::Result<Self> {
-        make_private(root)?;
+        make_lasting(root, &*disk)?;
         let root = root.canonicalize()?;
         make_private(&root.join(STAGING))?;
         if let Some(parent) = root.parent() {
@@ -75,12 +74,7 @@ impl DurableDirectory {
         let settled = Mutex::new(HashSet::from([root.clone()]));
         Ok(Self {
             files: Arc::new(files),
-            names: Arc::new(Names {
-                root,
-                disk,
-                settled,
-                staged: AtomicU64::new(0),
-            }),
+            names: Arc::new(Names { root, disk, settled }),
         })
     }
 
@@ -105,21 +99,10 @@ impl DurableDirectory {
 
 impl Names {
     fn stage(&self) -> io::Result<(File, PathBuf)> {
-        let number = self.staged.fetch_add(1, Ordering::Relaxed);
-        // Two processes may share the directory.
-        let path = self
-            .root
-            .join(STAGING)
-            .join(format!("{}-{number}", std::process::id()));
-        let file = new_file(&path).or_else(|error| {
-            if error.kind() != io::ErrorKind::AlreadyExists {
-                return Err(error);
-            }
-            // Left behind by an earlier process of the same number.
-            std::fs::remove_file(&path)?;
-            new_file(&path)
-        })?;
-        Ok((file, path))
+        // Processes that share the directory may have the same number, in two containers for one. What is there
+        // belongs to somebody, and nothing but its age removes it.
+        let path = self.root.join(STAGING).join(Uuid::new_v4().to_string());
+        Ok((new_file(&path)?, path))
     }
 
     fn place(&self, location: &Path) -> PathBuf {
@@ -353,6 +336,21 @@ fn failure(location: &Path, error: io::Error) -> Error {
             source: error.into(),
         },
     }
+}
+
+/// Makes a directory with its parents, for its owner only, and sees to it that all that were made survive a power
+/// cut.
+pub fn make_lasting(directory: &FilePath, disk: &dyn Disk) -> io::Result<()> {
+    let missing: Vec<&FilePath> = directory
+        .ancestors()
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
+        .collect();
+    make_private(directory)?;
+    for made in missing {
+        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+        disk.sync_directory(parent.unwrap_or(FilePath::new(".")))?;
+    }
+    Ok(())
 }
 
 fn make_private(directory: &FilePath) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! What a person's partitions hold, as of one moment, ready to be read.
 //!
 //! A `Snapshot` never changes. Those that were used lately stay in memory, bounded, and are given out again
-//! as long as the catalogue says that their version is current: one short statement per read. Rows of the
+//! as long as the catalogue says that their stamp is current: one short statement per read. Rows of the
 //! tail are decoded once and shared by all snapshots that hold them.
 
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use super::errors::StoreError;
 use super::files::ObjectPlace;
 use super::tail;
 use crate::catalog::Catalog;
-use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place};
+use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place, Stamp};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
 
@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub data_type: TypeId,
     /// 0: nothing was ever stored.
     pub version: i64,
+    /// Told apart from other states that had the same version.
+    pub digest: u32,
     /// Live records.
     pub records: i64,
     /// In the order of their first starts.
@@ -98,6 +100,15 @@ impl fmt::Debug for TailRows {
 }
 
 impl Snapshot {
+    /// What tells this state of the partition apart from all others.
+    #[must_use]
+    pub const fn stamp(&self) -> Stamp {
+        Stamp {
+            version: self.version,
+            digest: self.digest,
+        }
+    }
+
     fn memory(&self) -> usize {
         let piece = |piece: &SnapshotPiece| {
             let rows = match &piece.content {
@@ -142,17 +153,17 @@ impl Snapshots {
                 current.insert(data_type.clone(), snapshot);
             }
         }
-        let is_current = |(data_type, version): (&TypeId, i64)| {
+        let is_current = |(data_type, stamp): (&TypeId, Stamp)| {
             current
                 .get(data_type)
-                .is_some_and(|snapshot| snapshot.version == version)
+                .is_some_and(|snapshot| snapshot.stamp() == stamp)
         };
-        let versions = if current.len() == distinct.len() {
-            self.catalog.versions(person, &distinct).await?
+        let stamps = if current.len() == distinct.len() {
+            self.catalog.stamps(person, &distinct).await?
         } else {
             Vec::new()
         };
-        if versions.len() < distinct.len() || !distinct.iter().zip(versions).all(is_current) {
+        if stamps.len() < distinct.len() || !distinct.iter().zip(stamps).all(is_current) {
             self.refresh(person, &distinct, &mut current).await?;
         }
         let snapshot_of = |data_type: &TypeId| {
@@ -163,13 +174,15 @@ impl Snapshots {
     }
 
     /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its
-    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail.
-    pub fn committed(&self, change: &PartitionChange, rows: Vec<Option<RecordBatch>>) {
+    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail; `stamp` is what the
+    /// partition has now.
+    pub fn committed(&self, change: &PartitionChange, rows: Vec<Option<RecordBatch>>, stamp: Stamp) {
         let key = (change.person, change.data_type.clone());
         let Some(before) = self
             .known
             .get(&key)
             .filter(|before| Some(before.version) == change.expected_version)
+            .filter(|before| before.version + 1 == stamp.version)
         else {
             return;
         };
@@ -198,7 +211,8 @@ impl Snapshots {
         }
         pieces.sort_by_key(|piece| (piece.bounds.min_start, piece.id));
         let after = Snapshot {
-            version: before.version + 1,
+            version: stamp.version,
+            digest: stamp.digest,
             records: before.records + change.records_delta,
             pieces,
             ..(*before).clone()
@@ -218,26 +232,21 @@ impl Snapshots {
                 held.insert(piece.id, Arc::clone(rows));
             }
         }
-        let known: HashMap<TypeId, i64> = current
+        let known: HashMap<TypeId, Stamp> = current
             .iter()
-            .map(|(data_type, snapshot)| (data_type.clone(), snapshot.version))
+            .map(|(data_type, snapshot)| (data_type.clone(), snapshot.stamp()))
             .collect();
-        let version_of = |data_type: &TypeId| known.get(data_type).copied();
+        let stamp_of = |data_type: &TypeId| known.get(data_type).copied();
         let changed = self
             .catalog
-            .changed_since(person, types, &version_of, &|piece| held.contains_key(&piece))
+            .changed_since(person, types, &stamp_of, &|piece| held.contains_key(&piece))
             .await?;
         for partition in changed.into_iter().flatten() {
             let snapshot = Arc::new(decoded(partition, &held)?);
             let key = (person, snapshot.data_type.clone());
-            // Somebody else may have seen a later moment by now.
-            if self
-                .known
-                .get(&key)
-                .is_none_or(|known| known.version <= snapshot.version)
-            {
-                self.known.insert(key, Arc::clone(&snapshot));
-            }
+            // Somebody else may have seen a later moment by now. Then this one is found out of date when it is
+            // asked for, as it would be if a lower version were the later one.
+            self.known.insert(key, Arc::clone(&snapshot));
             current.insert(snapshot.data_type.clone(), snapshot);
         }
         Ok(())
@@ -254,6 +263,7 @@ fn decoded(partition: Partition, held: &HashMap<PieceId, Arc<TailRows>>) -> Resu
         person,
         data_type,
         version,
+        digest,
         records,
         ..
     } = partition;
@@ -261,6 +271,7 @@ fn decoded(partition: Partition, held: &HashMap<PieceId, Arc<TailRows>>) -> Resu
         person,
         data_type,
         version,
+        digest,
         records,
         pieces,
     })

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use super::examine::{examine, examine_tail};
+use super::identity;
 use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::CatalogError;
 use crate::catalog::records::{Partition, Piece, Place};
+use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::PersonId;
 use crate::store::StoreError;
 
@@ -40,7 +41,18 @@ pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Resul
         noted: HashSet::new(),
         checked: Checked::default(),
     };
+    if let Err(apart) = identity::compare(&stores.catalog, stores.objects()).await {
+        check.wrong(apart.to_string());
+    }
+    if let Some(since) = stores.catalog.unfinished_repair().await? {
+        check.wrong(format!(
+            "the catalogue is being made anew since {since}, and that is not finished: run `almanac check --repair` again"
+        ));
+    }
     for complaint in stores.catalog.damaged_tables().await? {
+        check.wrong(complaint);
+    }
+    if let Some(complaint) = stores.catalog.damaged_roster().await? {
         check.wrong(complaint);
     }
     check.noted = sound(stores.catalog.damages().await)?
@@ -57,14 +69,25 @@ pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Resul
             .max(0)
             .cast_unsigned(),
     ));
-    let Some(people) = sound(stores.catalog.people().await)? else {
-        check.wrong("people cannot be listed, so their records were not looked at".to_owned());
-        return Ok(check.checked);
-    };
-    for person in people {
-        check.person(person.id).await?;
+    // Whoever's own row is damaged, which was told already, is looked at all the same.
+    for person in stores.catalog.people_ids().await? {
+        check.person(person).await?;
     }
     Ok(check.checked)
+}
+
+/// What is wrong with a catalogue by itself: rows that differ from what was written, and rows that are missing.
+pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, StoreError> {
+    let mut complaints = catalog.complaints().await?;
+    complaints.extend(catalog.damaged_roster().await?);
+    for person in catalog.people_ids().await? {
+        complaints.extend(catalog.damaged_partitions(person).await?);
+        complaints.extend(catalog.damaged_documents(person).await?);
+        complaints.extend(catalog.damaged_registers(person).await?);
+    }
+    complaints.sort_unstable();
+    complaints.dedup();
+    Ok(complaints)
 }
 
 struct Check<'a> {
@@ -86,6 +109,7 @@ impl Check<'_> {
         let catalog = &self.stores.catalog;
         let mut complaints = catalog.damaged_partitions(person).await?;
         complaints.extend(catalog.damaged_documents(person).await?);
+        complaints.extend(catalog.damaged_registers(person).await?);
         for complaint in complaints {
             self.wrong(complaint);
         }
@@ -144,7 +168,12 @@ impl Check<'_> {
                         living = None;
                         complaints.push(what);
                     }
-                    Err(error) => return Err(error),
+                    Err(error @ StoreError::Catalog(_)) => return Err(error),
+                    // One object that cannot be read does not keep the others from being looked at.
+                    Err(error) => {
+                        living = None;
+                        complaints.push(error.to_string());
+                    }
                 }
             }
             if let Some(living) = living.filter(|living| *living != partition.records) {
@@ -204,12 +233,12 @@ impl Check<'_> {
     }
 
     async fn is_current(&self, partition: &Partition) -> Result<bool, StoreError> {
-        let versions = self
+        let stamps = self
             .stores
             .catalog
-            .versions(partition.person, std::slice::from_ref(&partition.data_type))
+            .stamps(partition.person, std::slice::from_ref(&partition.data_type))
             .await?;
-        Ok(versions == [partition.version])
+        Ok(stamps == [partition.stamp()])
     }
 }
 

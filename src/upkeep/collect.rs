@@ -1,122 +1,241 @@
 //! Collect: removes what nothing refers to any more.
 //!
 //! An object may be removed when it was retired a grace period ago, because by then nobody reads it. An
-//! object that no piece points to and nobody retired is what an interrupted write left behind, or what a
-//! running write is about to commit. It is removed when it is older than any write can be: the catalogue
-//! refuses to point to objects that old.
+//! object that nothing names and nobody retired is what an interrupted write left behind, or what a running
+//! write is about to commit. It is noticed, condemned after a long while, and removed in a later round: from
+//! its condemnation on the catalogue refuses to name it. Whoever knows nothing has no garbage: a catalogue
+//! without people or with a repair that was not finished collects nothing, and neither does one for which an
+//! improbable part of the store would go.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
 
-use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::records::WRITE_LIMIT;
-use crate::model::ids::PieceId;
+use super::manifest::write_manifest;
+use super::stores::UpkeepStores;
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
 use crate::store::StoreError;
+use crate::store::contents::{FILES_FOLDER, PartName};
 use crate::store::piece::{DATA_FOLDER, ObjectName};
+use crate::store::strays::unnamed_pieces;
 
-/// The age at which an object that nobody points to is removed: longer than any write, by more than the
-/// clocks of nodes and stores differ.
-pub const ORPHAN_AGE: Duration = WRITE_LIMIT.saturating_add(Duration::from_hours(1));
+/// How long an object that nothing names is left alone: longer than any write.
+pub const ORPHAN_AGE: Duration = Duration::from_hours(7);
+/// How long one that is condemned stays.
+pub const CONDEMNED_AGE: Duration = Duration::from_mins(10);
+/// How long it is remembered what was removed, in case somebody still wants to name it.
+const REMEMBERED: Duration = Duration::from_hours(30 * 24);
+/// How long the room of a file whose time to arrive is over stays, for uploads that began before.
+pub const CONTENT_PATIENCE: Duration = Duration::from_hours(1);
 /// How long the repetition of a request is recognised.
 pub const RECEIPT_AGE: Duration = Duration::from_hours(168);
 /// Paths looked at together.
 const PATHS_AT_ONCE: usize = 1_000;
+/// More strays than these, if they are more than half of all objects, are not garbage but a mistake.
+const PROBABLE_STRAYS: usize = 100;
 
-/// Removes objects that were retired at least `grace` ago; returns how many.
-pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize, StoreError> {
-    let mut removed = 0;
-    loop {
-        let retired = stores.catalog.retired_objects(stores.ago(grace)).await?;
-        if retired.is_empty() {
-            return Ok(removed);
+/// The kinds of objects that can become strays. Whoever keeps another kind of object adds it here: the folder it
+/// is in, and how to tell which of its objects are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    Pieces,
+    /// Of files.
+    Parts,
+}
+
+impl Kept {
+    const ALL: [Self; 2] = [Self::Pieces, Self::Parts];
+
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Pieces => DATA_FOLDER,
+            Self::Parts => FILES_FOLDER,
         }
-        let unreferenced = unreferenced(stores, &retired).await?;
-        for path in &unreferenced {
-            stores.objects().delete(path).await?;
+    }
+
+    /// Whether an object in the folder is one of ours.
+    fn is_ours(self, path: &str) -> bool {
+        match self {
+            Self::Pieces => ObjectName::parse(path).is_some(),
+            Self::Parts => PartName::parse(path).is_some(),
         }
-        stores.catalog.forget_objects(&retired).await?;
-        for path in &unreferenced {
-            stores.catalog.forget_damage(path).await?;
+    }
+
+    /// Those of `paths`, all in the folder, that nothing names. What cannot be told counts as named.
+    async fn unnamed(self, stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::Pieces => unnamed_pieces(&stores.catalog, paths).await,
+            Self::Parts => {
+                // The parts of one content side by side, so that it is looked up once.
+                let mut sorted = paths.to_vec();
+                sorted.sort_unstable();
+                stores.contents().unreferenced(&sorted).await
+            }
         }
-        removed += unreferenced.len();
     }
 }
 
-/// Removes objects that no piece points to and that are older than `ORPHAN_AGE`; returns how many. Files that
-/// are no objects of ours are left alone.
-pub async fn remove_orphans(stores: &UpkeepStores) -> Result<usize, StoreError> {
-    let limit = stores.ago(ORPHAN_AGE);
-    let mut listed = stores.objects().list(DATA_FOLDER)?;
+/// What a search for strays came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// Objects that were removed.
+    pub removed: usize,
+    /// So many of so many objects would have to go, which is not believed.
+    pub refused: Option<(usize, usize)>,
+}
+
+/// Why nothing may be collected now. `None`: it may.
+pub async fn forbidden(stores: &UpkeepStores) -> Result<Option<&'static str>, StoreError> {
+    if !stores.catalog.knows_anything().await? {
+        return Ok(Some("the catalogue knows nothing of anybody"));
+    }
+    let is_unfinished = stores.catalog.unfinished_repair().await?.is_some();
+    Ok(is_unfinished.then_some("a repair of the catalogue was not finished"))
+}
+
+/// Removes objects that were retired at least `grace` ago; returns how many. Before that the manifests of their
+/// people are brought up to date, which otherwise would name what is gone; where that fails, they stay.
+pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize, StoreError> {
     let mut removed = 0;
-    let mut old = Vec::new();
+    if forbidden(stores).await?.is_some() {
+        return Ok(removed);
+    }
+    let limit = earlier(stores.catalog.now().await?, grace);
     loop {
-        let object = match listed.try_next().await {
-            // Somebody removed it since it was listed.
-            Err(StoreError::Missing { .. }) => continue,
-            object => object?,
-        };
-        let is_end = object.is_none();
-        old.extend(
-            object
-                .filter(|object| object.modified_at < limit)
-                .map(|object| object.path),
-        );
-        if old.len() >= PATHS_AT_ONCE || is_end {
-            for orphan in unreferenced(stores, &std::mem::take(&mut old)).await? {
-                stores.objects().delete(&orphan).await?;
+        let retired = stores.catalog.retired_objects(limit).await?;
+        let mut by_person: BTreeMap<Option<PersonId>, Vec<String>> = BTreeMap::new();
+        for path in retired {
+            let person = ObjectName::parse(&path).map(|name| name.person);
+            by_person.entry(person).or_default().push(path);
+        }
+        let mut done = Vec::new();
+        for (person, paths) in by_person {
+            if let Some(person) = person
+                && let Err(error) = write_manifest(stores, person).await
+            {
+                tracing::warn!(%person, %error, "replaced objects stay until it can be written down what is known of a person");
+                continue;
+            }
+            for path in unnamed(stores, &paths).await? {
+                stores.objects().delete(&path).await?;
+                stores.catalog.forget_damage(&path).await?;
                 removed += 1;
             }
+            done.extend(paths);
         }
-        if is_end {
+        if done.is_empty() {
             return Ok(removed);
         }
+        stores.catalog.forget_objects(&done).await?;
     }
+}
+
+/// Notices objects that nothing names, condemns those that were noticed long ago, and removes those that were
+/// condemned in an earlier round. Files that are no objects of ours are left alone. `anyway`: the operator
+/// insists.
+pub async fn remove_strays(stores: &UpkeepStores, anyway: bool) -> Result<Searched, StoreError> {
+    let mut searched = Searched::default();
+    if forbidden(stores).await?.is_some() {
+        return Ok(searched);
+    }
+    let (all, strays) = notice(stores).await?;
+    if strays > PROBABLE_STRAYS && strays * 2 > all && !anyway {
+        searched.refused = Some((strays, all));
+        return Ok(searched);
+    }
+    let now = stores.catalog.now().await?;
+    searched.removed = remove_condemned(stores, earlier(now, CONDEMNED_AGE)).await?;
+    loop {
+        let condemned = stores.catalog.condemn_strays(earlier(now, ORPHAN_AGE)).await?;
+        if condemned.is_empty() {
+            break;
+        }
+        // Whatever was to be named of them is by now.
+        acquit_named(stores, &condemned).await?;
+    }
+    stores.catalog.forget_strays(earlier(now, REMEMBERED)).await?;
+    Ok(searched)
 }
 
 /// Removes what interrupted uploads left in the store, and receipts that are too old to be asked for.
 pub async fn remove_remains(stores: &UpkeepStores) -> Result<(), StoreError> {
     stores.objects().clear_interrupted_uploads(ORPHAN_AGE).await?;
-    stores.catalog.forget_uploads(stores.ago(RECEIPT_AGE)).await?;
+    let now = stores.catalog.now().await?;
+    stores.catalog.forget_uploads(earlier(now, RECEIPT_AGE)).await?;
     Ok(())
 }
 
-/// Those of `paths` that no piece points to.
-async fn unreferenced(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
-    let mut by_partition: HashMap<PartitionKey, Vec<(PieceId, &String)>> = HashMap::new();
-    for path in paths {
-        if let Some(ObjectName {
-            person,
-            data_type,
-            piece,
-            ..
-        }) = ObjectName::parse(path)
-        {
-            by_partition
-                .entry(PartitionKey { person, data_type })
-                .or_default()
-                .push((piece, path));
+/// Looks at every object; returns how many there are, and how many of them nothing names.
+async fn notice(stores: &UpkeepStores) -> Result<(usize, usize), StoreError> {
+    let (mut all, mut strays) = (0, 0);
+    for kept in Kept::ALL {
+        let mut listed = stores.objects().list(kept.folder())?;
+        let mut seen = Vec::new();
+        loop {
+            let object = match listed.try_next().await {
+                // Somebody removed it since it was listed.
+                Err(StoreError::Missing { .. }) => continue,
+                object => object?,
+            };
+            let is_end = object.is_none();
+            seen.extend(object.map(|object| object.path).filter(|path| kept.is_ours(path)));
+            if seen.len() >= PATHS_AT_ONCE || is_end {
+                all += seen.len();
+                let unnamed = kept.unnamed(stores, &std::mem::take(&mut seen)).await?;
+                strays += unnamed.len();
+                stores.catalog.notice_strays(&unnamed).await?;
+            }
+            if is_end {
+                break;
+            }
         }
     }
-    let mut unreferenced = Vec::new();
-    for (key, named) in by_partition {
-        let partitions = stores
-            .catalog
-            .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
-            .await?;
-        let live: HashSet<PieceId> = partitions
-            .iter()
-            .flat_map(|partition| &partition.pieces)
-            .map(|piece| piece.id)
-            .collect();
-        unreferenced.extend(
-            named
-                .into_iter()
-                .filter(|(piece, _)| !live.contains(piece))
-                .map(|(_, path)| path.clone()),
-        );
+    Ok((all, strays))
+}
+
+async fn remove_condemned(stores: &UpkeepStores, moment: Instant) -> Result<usize, StoreError> {
+    let mut removed = 0;
+    loop {
+        let condemned = stores.catalog.condemned_before(moment).await?;
+        if condemned.is_empty() {
+            return Ok(removed);
+        }
+        let unnamed = acquit_named(stores, &condemned).await?;
+        for path in &unnamed {
+            stores.objects().delete(path).await?;
+        }
+        stores.catalog.note_removed(&unnamed).await?;
+        removed += unnamed.len();
     }
-    unreferenced.sort_unstable();
-    Ok(unreferenced)
+}
+
+/// Those of the condemned objects that nothing names; the others are condemned no more.
+async fn acquit_named(stores: &UpkeepStores, condemned: &[String]) -> Result<Vec<String>, StoreError> {
+    let unnamed = unnamed(stores, condemned).await?;
+    let gone: HashSet<&String> = unnamed.iter().collect();
+    let named: Vec<String> = condemned
+        .iter()
+        .filter(|path| !gone.contains(path))
+        .cloned()
+        .collect();
+    stores.catalog.acquit(&named).await?;
+    Ok(unnamed)
+}
+
+/// Those of `paths` that nothing names.
+async fn unnamed(stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
+    let mut unnamed = Vec::new();
+    for kept in Kept::ALL {
+        let of_kind: Vec<String> = paths.iter().filter(|path| kept.is_ours(path)).cloned().collect();
+        unnamed.extend(kept.unnamed(stores, &of_kind).await?);
+    }
+    Ok(unnamed)
+}
+
+/// The moment that lies `age` before `now`.
+fn earlier(now: Instant, age: Duration) -> Instant {
+    let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+    Instant::from_micros(now.micros().saturating_sub(age))
 }

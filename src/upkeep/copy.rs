@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 
+use super::check::catalogue_complaints;
+use super::identity::IDENTITY_OBJECT;
 use crate::catalog::records::Place;
-use crate::catalog::{Catalog, ObjectCursor};
+use crate::catalog::{Catalog, CatalogError, ObjectCursor};
 use crate::model::clock::Clock;
 use crate::model::ids::SystemIds;
 use crate::store::StoreError;
@@ -33,14 +35,17 @@ pub enum Told {
 }
 
 /// What was copied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     pub objects: u64,
     pub bytes: u64,
+    /// What is not as it was written, in words. Objects among it were not copied; rows that are missing in the
+    /// catalogue are missing in the copy.
+    pub wrong: Vec<String>,
 }
 
-/// Copies everything into `directory`, which holds nothing yet. When this returns `Ok`, the copy is whole,
-/// verified, and survives a power cut.
+/// Copies everything into `directory`, which holds nothing yet. When this returns `Ok` and nothing is wrong, the
+/// copy is whole, verified, and survives a power cut.
 pub async fn copy(
     catalog: &Catalog,
     objects: &ObjectStorage,
@@ -54,44 +59,59 @@ pub async fn copy(
     for attempt in 1.. {
         catalog.export_to(&file).await?;
         let copy = Catalog::open(&format!("sqlite://{}", file.display()), Arc::clone(&clock)).await?;
+        copied.wrong = catalogue_complaints(&copy).await?;
         let outcome = async {
-            copy_objects(&copy, objects, &target, &mut copied, tell).await?;
+            let mut missing = copy_objects(&copy, objects, &target, &mut copied, tell).await?;
             let contents = Contents::new(
                 copy.clone(),
                 objects.clone(),
                 Arc::clone(&clock),
                 Arc::new(SystemIds),
             );
-            copy_files(&copy, &contents, objects, &target, &mut copied).await
+            missing.extend(copy_files(&copy, &contents, objects, &target, &mut copied).await?);
+            Ok::<_, StoreError>(missing)
         }
         .await;
         copy.close().await;
         match outcome {
-            Err(StoreError::Missing { .. }) if attempt < ATTEMPTS => remove(&file)?,
-            outcome => {
-                outcome?;
+            Ok(missing) if missing.is_empty() => break,
+            Ok(_) if attempt < ATTEMPTS => remove(&file)?,
+            Ok(missing) => {
+                let lost = missing.into_iter().map(|path| format!("object {path} is lost"));
+                copied.wrong.extend(lost);
                 break;
             }
+            Err(error) => return Err(error),
         }
+    }
+    match objects.get(IDENTITY_OBJECT).await {
+        // The copy is the same pair.
+        Ok(identity) => target.put(IDENTITY_OBJECT, identity).await?,
+        Err(StoreError::Missing { .. }) => {}
+        Err(error) => return Err(error),
     }
     sync(directory)?;
     Ok(copied)
 }
 
+/// Returns the objects that are not there: somebody may have removed them since the catalogue was copied.
 async fn copy_objects(
     catalog: &Catalog,
     from: &ObjectStorage,
     to: &ObjectStorage,
     copied: &mut Copied,
     tell: &(dyn Fn(Told) + Sync),
-) -> Result<(), StoreError> {
+) -> Result<Vec<String>, StoreError> {
+    let mut missing = Vec::new();
     tell(Told::Objects(
         catalog.object_totals().await?.objects.max(0).cast_unsigned(),
     ));
     let mut after: Option<ObjectCursor> = None;
     loop {
         let page = catalog.object_paths(after.as_ref()).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else {
+            return Ok(missing);
+        };
         after = Some(last.clone());
         for partition in
             page.chunk_by(|one, other| (one.person, &one.data_type) == (other.person, &other.data_type))
@@ -99,7 +119,12 @@ async fn copy_objects(
             let Some(first) = partition.first() else { continue };
             let snapshot = catalog
                 .snapshot(first.person, std::slice::from_ref(&first.data_type), &|_| true)
-                .await?;
+                .await;
+            let snapshot = match snapshot {
+                // It was told already, and what it should name cannot be known.
+                Err(CatalogError::Corrupt { .. }) => continue,
+                snapshot => snapshot?,
+            };
             for piece in snapshot.iter().flat_map(|partition| &partition.pieces) {
                 let Place::Object { path, .. } = &piece.place else {
                     continue;
@@ -107,9 +132,15 @@ async fn copy_objects(
                 if !partition.iter().any(|cursor| cursor.path == *path) {
                     continue;
                 }
-                if copy_object(from, to, path, piece.checksum).await? {
-                    copied.objects += 1;
-                    copied.bytes += piece.bytes.max(0).cast_unsigned();
+                match copy_object(from, to, path, piece.checksum).await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        copied.objects += 1;
+                        copied.bytes += piece.bytes.max(0).cast_unsigned();
+                    }
+                    Err(StoreError::Missing { .. }) => missing.push(path.clone()),
+                    Err(StoreError::Corrupt { what }) => copied.wrong.push(what),
+                    Err(error) => return Err(error),
                 }
                 tell(Told::Object);
             }
@@ -117,25 +148,37 @@ async fn copy_objects(
     }
 }
 
-/// The bytes of everybody's files.
+/// The bytes of everybody's files. Returns the parts that are not there.
 async fn copy_files(
     catalog: &Catalog,
     contents: &Contents,
     from: &ObjectStorage,
     to: &ObjectStorage,
     copied: &mut Copied,
-) -> Result<(), StoreError> {
-    for person in catalog.people().await? {
-        for content in contents.of_person(person.id).await? {
+) -> Result<Vec<String>, StoreError> {
+    let mut missing = Vec::new();
+    for person in catalog.people_ids().await? {
+        let known = match contents.of_person(person).await {
+            // It was told already.
+            Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => continue,
+            known => known?,
+        };
+        for content in known {
             for (path, part) in content.objects() {
-                if copy_object(from, to, &path, part.checksum).await? {
-                    copied.objects += 1;
-                    copied.bytes += part.object_bytes();
+                match copy_object(from, to, &path, part.checksum).await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        copied.objects += 1;
+                        copied.bytes += part.object_bytes();
+                    }
+                    Err(StoreError::Missing { .. }) => missing.push(path),
+                    Err(StoreError::Corrupt { what }) => copied.wrong.push(what),
+                    Err(error) => return Err(error),
                 }
             }
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// Copies an object unless it is there; what is there was verified when it was put there.

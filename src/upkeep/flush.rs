@@ -34,6 +34,8 @@ pub fn is_due(backlog: &TailBacklog, settings: &UpkeepSettings, now: Instant) ->
         || backlog.bytes >= size
         || backlog.memory >= size.saturating_mul(MOST_EXPANDED)
         || now.micros().saturating_sub(backlog.oldest.micros()) >= age
+        // Written by a node whose clock is ahead of this one.
+        || backlog.oldest > now
 }
 
 /// Makes objects of the tail that a partition has now, in steps that fit into memory. Returns how many pieces

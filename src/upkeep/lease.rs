@@ -1,36 +1,52 @@
 //! One node at a time: a job runs only while its node holds the lease of that name.
 //!
 //! A lease is no lock. A node that stalls may lose it and not know, so every job ends in a comparison with
-//! what is there; the lease only saves the work of doing everything twice.
+//! what is there; the lease only saves the work of doing everything twice. It ends by the database's clock.
 
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant as Moment};
 
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
+use crate::model::meters::UpkeepMeters;
 use crate::store::StoreError;
 
 /// After this long somebody else may do the work of a node that died.
 const LENGTH: Duration = Duration::from_secs(30);
 /// Well before it ends, a lease is renewed.
 const RENEWAL: Duration = Duration::from_secs(10);
+/// Work that takes longer hangs: it is dropped, and others may try.
+const LONGEST: Duration = Duration::from_hours(6);
+/// Work that has been kept waiting for so long by leases of others counts as failed.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The leases of one node.
 #[derive(Clone)]
 pub struct Leases {
     catalog: Catalog,
     holder: String,
+    meters: UpkeepMeters,
+    /// Since when the lease of a name is refused.
+    refused: Arc<Mutex<HashMap<String, Moment>>>,
 }
 
 impl Leases {
     /// `holder`: a name that no other node has.
     #[must_use]
-    pub fn new(catalog: Catalog, holder: String) -> Self {
-        Self { catalog, holder }
+    pub fn new(catalog: Catalog, holder: String, meters: UpkeepMeters) -> Self {
+        Self {
+            catalog,
+            holder,
+            meters,
+            refused: Arc::default(),
+        }
     }
 
     /// Does `work` if nobody else holds the lease called `name`. The work is dropped midway when `stop` is
-    /// called or the lease is lost; `None` says that it was not done, or not to its end.
+    /// called, the lease is lost, or it takes longer than any work; `None` says that it was not done, or not to
+    /// its end.
     pub async fn alone<T>(
         &self,
         name: &str,
@@ -38,12 +54,20 @@ impl Leases {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<Option<T>, StoreError> {
         if !self.catalog.acquire_lease(name, &self.holder, LENGTH).await? {
+            self.was_refused(name);
             return Ok(None);
         }
+        self.lock().remove(name);
         let done = tokio::select! {
             done = work => done.map(Some),
             () = stop.cancelled() => Ok(None),
-            lost = self.renew_until_lost(name) => lost.map(|()| None),
+            lost = self.renew_until_lost(name) => {
+                self.meters.lost_leases.inc();
+                lost.map(|()| None)
+            }
+            () = tokio::time::sleep(LONGEST) => Err(StoreError::Unavailable {
+                detail: format!("{name} took longer than {} hours", LONGEST.as_secs() / 3600),
+            }),
         };
         self.catalog.release_lease(name, &self.holder).await?;
         done
@@ -56,5 +80,24 @@ impl Leases {
                 return Ok(());
             }
         }
+    }
+
+    /// Another node may well be at work, but not for ever.
+    fn was_refused(&self, name: &str) {
+        let now = Moment::now();
+        let mut refused = self.lock();
+        let since = *refused.entry(name.to_owned()).or_insert(now);
+        if now.duration_since(since) >= PATIENCE {
+            refused.insert(name.to_owned(), now);
+            self.meters.failures.inc();
+            tracing::warn!(
+                job = name,
+                "another node has held the lease of this work for very long"
+            );
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Moment>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

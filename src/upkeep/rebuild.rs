@@ -1,67 +1,213 @@
-//! Rebuild: an empty catalogue learns from the objects themselves what they are.
+//! Rebuild: an empty catalogue learns from the store what there is.
 //!
-//! For the day on which the catalogue is lost and no copy of it exists. An object says whose rows it holds,
-//! and its id says when it was written; where two objects hold the same record, the one written later counts.
-//! What was in the catalogue alone is lost: the tail, own types, names, preferences, and which rows were
-//! deleted since their object was written.
+//! For the day on which the catalogue is lost and no copy of it exists. Each person comes back from the newest of
+//! their manifests that is whole, as they were when it was written; objects that it does not name were written
+//! later, or for a write that was never accepted, and are left out and kept. A person of whom there is no
+//! manifest is made from the objects alone: an object says whose rows it holds, and its id says when it was
+//! written; where two hold the same record, the one written later counts, and what was in the catalogue alone is
+//! lost.
+//!
+//! It can be interrupted anywhere: a person is put back in one transaction, and until all are the catalogue says
+//! that its repair is unfinished.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::identity::{self, ApartError};
+use super::manifest::{self, Manifest, PEOPLE_FOLDER, manifest_path, parse_manifest_path};
 use super::merge::Sorted;
 use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::records::{Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange};
-use crate::model::ids::{PieceId, RecordId};
+use crate::catalog::records::{Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, Place};
+use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::encoding::LAYOUT_KEY;
 use crate::store::files::{ObjectPlace, footer_of};
 use crate::store::piece::{DATA_FOLDER, ObjectName};
+use crate::store::strays::unnamed_pieces;
 
-/// Registers all objects with a catalogue that knows nobody; returns what was done, in words. A catalogue
-/// that knows anybody is left as it is.
-pub async fn rebuild(stores: &UpkeepStores) -> Result<Vec<String>, StoreError> {
-    let mut done = Vec::new();
-    if !stores.catalog.people().await?.is_empty() {
-        return Ok(done);
-    }
-    for (key, names) in objects_by_partition(stores).await? {
-        let Some((change, records)) = partition(stores, &key, names, &mut done).await? else {
-            continue;
-        };
-        let objects = change.add.len();
-        let commit = Commit {
-            changes: vec![change],
-            ..Commit::default()
-        };
-        if stores.catalog.register(commit).await? == CommitOutcome::Done {
-            done.push(format!(
-                "person {}, {}: {records} records found in {objects} objects",
-                key.person, key.data_type
-            ));
-        }
-    }
-    Ok(done)
+/// What a repair came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// What was done, in words.
+    pub done: Vec<String>,
+    /// What could not be, in words. While there is any of it the repair is unfinished.
+    pub failed: Vec<String>,
 }
 
-async fn objects_by_partition(
-    stores: &UpkeepStores,
-) -> Result<BTreeMap<PartitionKey, Vec<String>>, StoreError> {
-    let mut found: BTreeMap<PartitionKey, Vec<String>> = BTreeMap::new();
+/// Makes a catalogue that knows nothing, or whose repair was interrupted, from what is in the store. Any other is
+/// left as it is.
+pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
+    let mut rebuilt = Rebuilt::default();
+    let is_continued = stores.catalog.unfinished_repair().await?.is_some();
+    if !is_continued && stores.catalog.knows_anything().await? {
+        return Ok(rebuilt);
+    }
+    let objects = objects_by_person(stores).await?;
+    let mut people: BTreeSet<PersonId> = objects.keys().copied().collect();
+    people.extend(people_with_manifests(stores).await?);
+    if people.is_empty() && !is_continued {
+        return Ok(rebuilt);
+    }
+    stores.catalog.begin_repair().await?;
+    // From now on the two are a pair, whatever the lost catalogue said.
+    let identity = match identity::read(stores.objects()).await? {
+        Some(identity) => identity,
+        None => identity::write(stores.objects(), stores.ids.next()).await?,
+    };
+    stores.catalog.replace_store_identity(identity).await?;
+    for person in people {
+        let paths = objects.get(&person).map_or(&[][..], Vec::as_slice);
+        if let Err(error) = put_back(stores, person, paths, &mut rebuilt).await {
+            rebuilt
+                .failed
+                .push(format!("person {person} is not back yet: {error}"));
+        }
+    }
+    if rebuilt.failed.is_empty() {
+        stores.catalog.finish_repair().await?;
+    }
+    Ok(rebuilt)
+}
+
+async fn objects_by_person(stores: &UpkeepStores) -> Result<BTreeMap<PersonId, Vec<String>>, StoreError> {
+    let mut found: BTreeMap<PersonId, Vec<String>> = BTreeMap::new();
     let mut listed = stores.objects().list(DATA_FOLDER)?;
     while let Some(object) = listed.try_next().await? {
-        if let Some(ObjectName {
-            person, data_type, ..
-        }) = ObjectName::parse(&object.path)
-        {
-            found
-                .entry(PartitionKey { person, data_type })
-                .or_default()
-                .push(object.path);
+        if let Some(name) = ObjectName::parse(&object.path) {
+            found.entry(name.person).or_default().push(object.path);
         }
     }
     Ok(found)
+}
+
+async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonId>, StoreError> {
+    let mut found = BTreeSet::new();
+    let mut listed = stores.objects().list(PEOPLE_FOLDER)?;
+    while let Some(object) = listed.try_next().await? {
+        found.extend(parse_manifest_path(&object.path).map(|(person, _)| person));
+    }
+    Ok(found)
+}
+
+async fn put_back(
+    stores: &UpkeepStores,
+    person: PersonId,
+    paths: &[String],
+    rebuilt: &mut Rebuilt,
+) -> Result<(), StoreError> {
+    for number in manifest::numbers(stores.objects(), person).await? {
+        match from_manifest(stores, person, number, paths, rebuilt).await {
+            Err(StoreError::Corrupt { what }) => rebuilt.done.push(format!("left out: {what}")),
+            outcome => return outcome,
+        }
+    }
+    let mut by_partition: BTreeMap<PartitionKey, Vec<String>> = BTreeMap::new();
+    for path in paths {
+        if let Some(ObjectName { data_type, .. }) = ObjectName::parse(path) {
+            let key = PartitionKey { person, data_type };
+            by_partition.entry(key).or_default().push(path.clone());
+        }
+    }
+    let mut first_error = None;
+    for (key, paths) in by_partition {
+        if let Err(error) = from_objects(stores, &key, paths, rebuilt).await {
+            first_error = first_error.or(Some(error));
+        }
+    }
+    first_error.map_or(Ok(()), Err)
+}
+
+/// The person as their manifest of this number says.
+async fn from_manifest(
+    stores: &UpkeepStores,
+    person: PersonId,
+    number: i64,
+    paths: &[String],
+    rebuilt: &mut Rebuilt,
+) -> Result<(), StoreError> {
+    let manifest = Manifest::fetch(stores.objects(), &manifest_path(person, number)).await?;
+    let Some(mut writer) = stores.catalog.restore_estate(person).await? else {
+        // By an earlier attempt; what is left out was told then, but may not have been noted.
+        return keep_unnamed(stores, person, paths, rebuilt).await;
+    };
+    match manifest.put_into(&mut writer).await {
+        Ok(()) => writer.finish().await?,
+        Err(error) => {
+            writer.give_up().await?;
+            return Err(error);
+        }
+    }
+    rebuilt
+        .done
+        .push(format!("person {person}: as of {}", manifest.heading.moment()));
+    report_lost(stores, person, paths, rebuilt).await?;
+    keep_unnamed(stores, person, paths, rebuilt).await
+}
+
+/// Tells of objects that the person's partitions name and that are not in the store.
+async fn report_lost(
+    stores: &UpkeepStores,
+    person: PersonId,
+    paths: &[String],
+    rebuilt: &mut Rebuilt,
+) -> Result<(), StoreError> {
+    let there: HashSet<&String> = paths.iter().collect();
+    for summary in stores.catalog.partitions_of(person).await? {
+        for piece in stores.catalog.pieces_of(person, &summary.data_type).await? {
+            if let Place::Object { path, .. } = &piece.place
+                && !there.contains(path)
+            {
+                rebuilt.done.push(format!("missing: object {path}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps objects that the person's partitions do not name.
+async fn keep_unnamed(
+    stores: &UpkeepStores,
+    person: PersonId,
+    paths: &[String],
+    rebuilt: &mut Rebuilt,
+) -> Result<(), StoreError> {
+    let unnamed = unnamed_pieces(&stores.catalog, paths).await?;
+    if !unnamed.is_empty() {
+        stores.catalog.keep_objects(&unnamed).await?;
+        rebuilt.done.push(format!(
+            "person {person}: {} objects that their manifest does not name were left out; they are kept, the first is {}",
+            unnamed.len(),
+            unnamed.first().map_or("", String::as_str)
+        ));
+    }
+    Ok(())
+}
+
+/// A partition as its objects alone show it.
+async fn from_objects(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    paths: Vec<String>,
+    rebuilt: &mut Rebuilt,
+) -> Result<(), StoreError> {
+    let Some((change, records)) = partition(stores, key, paths, &mut rebuilt.done).await? else {
+        return Ok(());
+    };
+    let objects = change.add.len();
+    let commit = Commit {
+        changes: vec![change],
+        ..Commit::default()
+    };
+    if stores.catalog.commit(commit).await? == CommitOutcome::Done {
+        rebuilt.done.push(format!(
+            "person {}, {}: {records} records found in {objects} objects; there is no manifest, so older values and deleted \
+             records may be among them",
+            key.person, key.data_type
+        ));
+    }
+    Ok(())
 }
 
 /// The objects of one partition as a change of an empty one, and how many records they come to. Objects that
@@ -82,7 +228,7 @@ async fn partition(
             Err(error) => return Err(error),
         }
     }
-    let mut newest = std::collections::HashSet::new();
+    let mut newest = HashSet::new();
     let (mut add, mut dead, mut records) = (Vec::new(), Vec::new(), 0);
     // Ids of pieces grow with time, so the last one comes first here.
     for (id, (piece, ids)) in pieces.into_iter().rev() {

@@ -3,8 +3,9 @@
 //!
 //! Lives as long as the process. A job that fails is logged, counted, and tried again in the next round.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -13,18 +14,24 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::collect;
-use super::collect_files::remove_unnamed_parts;
 use super::compact::{self, Limits, compact};
 use super::flush::{self, flush};
 use super::lease::Leases;
+use super::manifest::write_manifest;
 use super::scrub::Scrub;
 use super::settings::UpkeepSettings;
 use super::stores::{PartitionKey, UpkeepStores};
+use crate::catalog::{CatalogError, Sifted};
+use crate::model::ids::PersonId;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
 
 /// Between two searches for what interrupted writes left behind, which list the whole store.
 const ORPHAN_SEARCH: Duration = Duration::from_hours(1);
+/// Between two looks for people of whom something changed that no flush wrote down.
+const MANIFESTS: Duration = Duration::from_mins(10);
+/// So many partitions that cannot be worked on one after the other: it is not they who are to blame.
+const FAILURES_IN_A_ROW: usize = 5;
 /// Between two counts of all objects.
 const COUNTING: Duration = Duration::from_mins(1);
 /// A pause that is shorter is taken for this long, so that no setting makes a node spin.
@@ -38,6 +45,57 @@ pub struct Upkeep {
     meters: Meters,
     leases: Leases,
     stop: CancellationToken,
+    /// What each job leaves alone, because it is damaged or cannot be read.
+    set_aside: Arc<Mutex<BTreeMap<&'static str, BTreeSet<String>>>>,
+}
+
+/// A round of one job over many partitions: what befalls one of them is its own.
+struct Round<'u> {
+    upkeep: &'u Upkeep,
+    job: &'static str,
+    set_aside: BTreeSet<String>,
+    failures_in_a_row: usize,
+}
+
+impl Round<'_> {
+    /// The outcome of work on something that is somebody's. Damage and failures are counted, told, and set
+    /// aside; an error here says that everything fails.
+    fn of<T>(&mut self, whose: &str, outcome: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        let error = match outcome {
+            Ok(done) => {
+                self.failures_in_a_row = 0;
+                return Ok(Some(done));
+            }
+            Err(error) => error,
+        };
+        let meters = &self.upkeep.meters;
+        let is_damage = matches!(
+            error,
+            StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })
+        );
+        if is_damage {
+            meters.store.corrupt.inc();
+        } else {
+            self.failures_in_a_row += 1;
+            if self.failures_in_a_row >= FAILURES_IN_A_ROW
+                || matches!(
+                    error,
+                    StoreError::Catalog(CatalogError::Unavailable { .. } | CatalogError::Full { .. })
+                )
+            {
+                return Err(error);
+            }
+        }
+        meters.upkeep.failures.inc();
+        tracing::error!(job = self.job, whose, %error, "set aside; run `almanac check`");
+        self.set_aside.insert(whose.to_owned());
+        Ok(None)
+    }
+
+    /// The round is over: what it set aside takes the place of what earlier ones did.
+    fn end(self) {
+        self.upkeep.is_set_aside(self.job, self.set_aside);
+    }
 }
 
 /// Partitions in which compaction found nothing to do, with the version it looked at.
@@ -51,8 +109,13 @@ impl Upkeep {
         meters: Meters,
         stop: CancellationToken,
     ) -> Self {
-        let leases = Leases::new(stores.catalog.clone(), stores.ids.next().to_string());
+        let leases = Leases::new(
+            stores.catalog.clone(),
+            stores.ids.next().to_string(),
+            meters.upkeep.clone(),
+        );
         Self {
+            set_aside: Arc::default(),
             settings,
             stores,
             meters,
@@ -79,6 +142,7 @@ impl Upkeep {
                     upkeep.compacting(),
                     upkeep.collecting(),
                     upkeep.searching(),
+                    upkeep.writing_down(),
                     upkeep.scrubbing(),
                     upkeep.counting()
                 );
@@ -113,6 +177,12 @@ impl Upkeep {
         }
     }
 
+    async fn writing_down(&self) {
+        while self.pause(MANIFESTS).await {
+            Box::pin(self.attempt("manifests", self.write_manifests())).await;
+        }
+    }
+
     async fn scrubbing(&self) {
         let mut scrub = Scrub::default();
         while self.pause(super::scrub::PAUSE).await {
@@ -136,7 +206,10 @@ impl Upkeep {
 
     /// Flushes every tail that is due.
     pub async fn flush_due(&self) -> Result<(), StoreError> {
-        let backlog = self.stores.catalog.tail_backlog().await?;
+        let Sifted {
+            sound: backlog,
+            set_aside,
+        } = self.stores.catalog.tail_backlog().await?;
         self.meters
             .store
             .tail_rows
@@ -155,14 +228,23 @@ impl Upkeep {
             })
             .collect();
         if due.is_empty() {
+            self.is_set_aside("flush", set_aside);
             return Ok(());
         }
         let work = async {
+            let mut round = self.round("flush", set_aside);
+            let mut people = BTreeSet::new();
             for key in &due {
-                if self.is_sound(key, flush(&self.stores, key).await)?.unwrap_or(0) > 0 {
+                let flushed = flush(&self.stores, key).await;
+                if round.of(&whose(key), flushed)?.unwrap_or(0) > 0 {
                     self.meters.upkeep.flushes.inc();
+                    people.insert(key.person);
                 }
             }
+            for person in people {
+                self.write_down(&mut round, person).await?;
+            }
+            round.end();
             Ok(())
         };
         Box::pin(self.leases.alone("flush", &self.stop, work))
@@ -172,7 +254,10 @@ impl Upkeep {
 
     /// Compacts until there is nothing left to do.
     pub async fn compact_due(&self, settled: &mut Settled) -> Result<(), StoreError> {
-        let candidates = self
+        let Sifted {
+            sound: candidates,
+            set_aside,
+        } = self
             .stores
             .catalog
             .compaction_candidates(compact::FEWEST_OBJECTS as i64)
@@ -199,9 +284,11 @@ impl Upkeep {
         }
         let limits = Limits::default();
         let work = async {
+            let mut round = self.round("compact", set_aside);
             for (key, version) in open {
-                while self
-                    .is_sound(&key, compact(&self.stores, &key, &limits).await)?
+                let whose = whose(&key);
+                while round
+                    .of(&whose, compact(&self.stores, &key, &limits).await)?
                     .unwrap_or(false)
                 {
                     self.meters.upkeep.compactions.inc();
@@ -209,6 +296,7 @@ impl Upkeep {
                 // If the version has moved on, the next round looks again.
                 settled.insert(key, version);
             }
+            round.end();
             Ok(())
         };
         Box::pin(self.leases.alone("compact", &self.stop, work))
@@ -218,10 +306,6 @@ impl Upkeep {
 
     /// Removes retired objects whose grace is over.
     pub async fn collect_due(&self) -> Result<(), StoreError> {
-        let limit = self.stores.ago(self.settings.grace_period);
-        if self.stores.catalog.retired_objects(limit).await?.is_empty() {
-            return Ok(());
-        }
         let work = collect::remove_retired(&self.stores, self.settings.grace_period);
         let removed = Box::pin(self.leases.alone("collect", &self.stop, work))
             .await?
@@ -232,42 +316,83 @@ impl Upkeep {
 
     /// Removes what interrupted writes left behind, and old receipts.
     pub async fn search_orphans(&self) -> Result<(), StoreError> {
+        if let Some(reason) = collect::forbidden(&self.stores).await? {
+            tracing::info!(reason, "nothing is collected");
+            return Ok(());
+        }
         let work = async {
             collect::remove_remains(&self.stores).await?;
-            let parts = remove_unnamed_parts(&self.stores).await?;
-            Ok(parts + collect::remove_orphans(&self.stores).await?)
+            self.stores
+                .contents()
+                .forget_expired(collect::CONTENT_PATIENCE)
+                .await?;
+            collect::remove_strays(&self.stores, self.settings.collect_anyway).await
         };
-        let removed = Box::pin(self.leases.alone("orphans", &self.stop, work))
+        let searched = Box::pin(self.leases.alone("orphans", &self.stop, work))
             .await?
-            .unwrap_or(0);
-        self.meters.upkeep.collected_objects.inc_by(removed as u64);
+            .unwrap_or_default();
+        self.meters
+            .upkeep
+            .collected_objects
+            .inc_by(searched.removed as u64);
+        if let Some((strays, all)) = searched.refused {
+            self.meters.upkeep.refused_collections.inc();
+            tracing::error!(
+                strays,
+                all,
+                "nothing names these of all objects, which is not believed: they stay. Is this the right catalogue, and is it \
+                 whole? If it is, ALMANAC_COLLECT_ANYWAY=true removes them"
+            );
+        }
         Ok(())
+    }
+
+    /// Writes down what changed of people since their manifests.
+    pub async fn write_manifests(&self) -> Result<(), StoreError> {
+        let work = async {
+            let mut round = self.round("manifests", BTreeSet::new());
+            for person in self.stores.catalog.people_ids().await? {
+                self.write_down(&mut round, person).await?;
+            }
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("manifests", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    async fn write_down(&self, round: &mut Round<'_>, person: PersonId) -> Result<(), StoreError> {
+        let written = write_manifest(&self.stores, person).await;
+        if round.of(&format!("person {person}"), written)? == Some(true) {
+            self.meters.upkeep.manifests.inc();
+        }
+        Ok(())
+    }
+
+    fn round(&self, job: &'static str, set_aside: BTreeSet<String>) -> Round<'_> {
+        Round {
+            upkeep: self,
+            job,
+            set_aside,
+            failures_in_a_row: 0,
+        }
+    }
+
+    fn is_set_aside(&self, job: &'static str, partitions: BTreeSet<String>) {
+        let mut set_aside = self.set_aside.lock().unwrap_or_else(PoisonError::into_inner);
+        set_aside.insert(job, partitions);
+        let all: BTreeSet<&String> = set_aside.values().flatten().collect();
+        self.meters.set_aside_partitions.set(all.len() as i64);
     }
 
     async fn count_objects(&self) -> Result<(), StoreError> {
         let totals = self.stores.catalog.object_totals().await?;
         self.meters.store.objects.set(totals.objects);
         self.meters.store.object_bytes.set(totals.bytes);
+        let strays = self.stores.catalog.stray_totals().await?;
+        self.meters.store.condemned_objects.set(strays.condemned);
         Ok(())
-    }
-
-    /// Damage in one partition is reported and does not keep the others from being looked after; any other
-    /// error ends the round.
-    fn is_sound<T>(
-        &self,
-        key: &PartitionKey,
-        outcome: Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
-        match outcome {
-            Ok(done) => Ok(Some(done)),
-            Err(StoreError::Corrupt { what }) => {
-                self.meters.store.corrupt.inc();
-                self.meters.upkeep.failures.inc();
-                tracing::error!(person = %key.person, data_type = %key.data_type, what, "stored data is damaged; run `almanac check`");
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     async fn attempt(&self, job: &'static str, work: impl Future<Output = Result<(), StoreError>>) {
@@ -294,4 +419,9 @@ impl Upkeep {
             () = tokio::time::sleep(length.max(SHORTEST_PAUSE)) => true,
         }
     }
+}
+
+/// A partition in words.
+fn whose(key: &PartitionKey) -> String {
+    format!("person {}, {}", key.person, key.data_type)
 }

@@ -11,8 +11,8 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::examine::{examine, has_passed};
 use super::stores::{PartitionKey, UpkeepStores};
-use crate::catalog::ObjectCursor;
 use crate::catalog::records::{Footer, Piece, Place};
+use crate::catalog::{CatalogError, ObjectCursor};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
@@ -37,20 +37,29 @@ impl Scrub {
     /// Looks at the next few objects.
     pub async fn step(&mut self, stores: &UpkeepStores, corrupt: &Counter) -> Result<(), StoreError> {
         let mut looked_at = 0;
+        let mut failed = None;
         while looked_at < STEP_BYTES {
             if self.waiting.is_empty() && !self.fill(stores).await? {
-                return Ok(());
+                break;
             }
             let Some(cursor) = self.waiting.front() else {
-                return Ok(());
+                break;
             };
-            looked_at += look_at(stores, cursor, corrupt).await?;
+            match look_at(stores, cursor, corrupt).await {
+                Ok(bytes) => looked_at += bytes,
+                Err(error @ StoreError::Catalog(CatalogError::Unavailable { .. })) => return Err(error),
+                // One that cannot be read does not keep the others from being looked at.
+                Err(error) => {
+                    looked_at += STEP_BYTES / 8;
+                    failed = failed.or(Some(error));
+                }
+            }
             let done = self.waiting.pop_front();
             if let Some(last) = done.filter(|_| self.waiting.is_empty()) {
                 stores.catalog.set_meta(PLACE, &last.written()).await?;
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Lists the objects that come next. `false` while it is not yet time for another round.
@@ -60,7 +69,7 @@ impl Scrub {
             .meta(PLACE)
             .await?
             .and_then(|place| ObjectCursor::parse(&place));
-        let now = stores.clock.now();
+        let now = stores.catalog.now().await?;
         if place.is_none() {
             let ended = stores
                 .catalog

@@ -14,4 +14,6 @@ pub struct UpkeepSettings {
     pub flush_size: usize,
     /// How long replaced objects stay for readers that began before.
     pub grace_period: Duration,
+    /// Whether objects that nothing names are removed even where they are an improbable part of the store.
+    pub collect_anyway: bool,
 }

@@ -1,19 +1,18 @@
 //! What jobs work with, and the one way in which they change anything: these pieces in the place of those.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::catalog::Catalog;
-use crate::catalog::records::{CommitOutcome, NewPiece, NewPlace, Replace};
+use crate::catalog::records::{CommitOutcome, NewPiece, Replace};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
 use crate::model::registry::TypeId;
-use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
+use crate::store::strays::take_back;
 
 /// The stores, the clock and the ids. Cheap to clone.
 #[derive(Clone)]
@@ -55,12 +54,6 @@ impl UpkeepStores {
         )
     }
 
-    /// The moment that lies `age` back.
-    pub(super) fn ago(&self, age: Duration) -> Instant {
-        let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-        Instant::from_micros(self.clock.now().micros().saturating_sub(age))
-    }
-
     /// Puts `output` in the place of `inputs`. When somebody else was faster, nothing happens and the objects
     /// of `output` are removed.
     pub(super) async fn replace(
@@ -69,7 +62,7 @@ impl UpkeepStores {
         inputs: &[Input],
         output: Vec<NewPiece>,
     ) -> Result<CommitOutcome, StoreError> {
-        let written: Vec<String> = output.iter().filter_map(path_of).collect();
+        let written = output.clone();
         let applied = inputs
             .iter()
             .flat_map(|input| input.dead.iter().map(|record| (input.piece, *record)))
@@ -81,19 +74,12 @@ impl UpkeepStores {
             applied,
             output,
         };
-        let outcome = self.catalog.replace(replace).await?;
-        if outcome == CommitOutcome::Stale {
-            for path in written {
-                self.objects().delete(&path).await?;
-            }
+        let outcome = self.catalog.replace(replace).await;
+        if !matches!(outcome, Ok(CommitOutcome::Done))
+            && let Err(error) = take_back(&self.catalog, self.objects(), &written).await
+        {
+            tracing::warn!(%error, "objects that were not committed stay until they are collected");
         }
-        Ok(outcome)
-    }
-}
-
-fn path_of(piece: &NewPiece) -> Option<String> {
-    match &piece.place {
-        NewPlace::Object { path, .. } => Some(path.clone()),
-        NewPlace::Tail { .. } => None,
+        Ok(outcome?)
     }
 }

@@ -3,7 +3,10 @@
 mod collecting;
 mod damage;
 mod leases;
+mod lost_catalogue;
+mod pairs;
 mod rows_stay;
+mod set_aside;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -130,6 +133,26 @@ impl Bench {
             clock,
             key,
             directory,
+        }
+    }
+
+    /// The same store with a catalogue that is new.
+    async fn without_catalogue(self) -> Self {
+        self.stores.catalog.close().await;
+        let objects = self.stores.objects().clone();
+        let file = self.directory.path().join(format!("{}.sqlite", Uuid::new_v4()));
+        let address = format!("sqlite://{}", file.display());
+        let catalog = Catalog::open(&address, self.clock.clone()).await.unwrap();
+        let files = PieceFiles::new(objects, 1 << 20);
+        Self {
+            stores: UpkeepStores {
+                snapshots: Snapshots::new(catalog.clone(), 1 << 20),
+                catalog,
+                files: files.clone(),
+                ..self.stores
+            },
+            finder: Finder::new(files, 1 << 20),
+            ..self
         }
     }
 
@@ -265,5 +288,6 @@ fn settings() -> UpkeepSettings {
         flush_age: Duration::from_mins(1),
         flush_size: 1 << 20,
         grace_period: Duration::from_mins(10),
+        collect_anyway: false,
     }
 }

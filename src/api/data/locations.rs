@@ -126,9 +126,9 @@ pub async fn platform_location_visits(
             .archive
             .stays(&updates, query.range, &prepared.schema, spec.ids)
             .await?;
-        let versions = prepared.versions.into_iter().chain(stays.versions).collect();
+        let states = prepared.states.into_iter().chain(stays.states).collect();
         prepared = Prepared {
-            versions,
+            states,
             scope: prepared.scope.and(stays.scope),
             ..stays
         };

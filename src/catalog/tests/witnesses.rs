@@ -53,7 +53,7 @@ async fn a_person_who_is_held_is_changed_by_nobody_else() {
         let held = one(change(person, 1, vec![tail(b"held")]));
         let other = one(change(person, 1, vec![tail(b"other")]));
         let (held, other) = tokio::join!(catalog.commit_held(hold, &held), catalog.commit(other));
-        assert_eq!(held.unwrap(), CommitOutcome::Done);
+        assert!(held.unwrap().is_some());
         assert_eq!(other.unwrap(), CommitOutcome::Stale);
         assert_eq!(bench.partition(person, &heart_rate()).await.version, 2);
     }

@@ -82,6 +82,13 @@ pub const SETTINGS: &[Entry] = &[
         "",
         "Objects: s3://bucket/prefix or a directory; the data directory if not given",
     ),
+    entry(
+        "adopt_store",
+        "adopt-store",
+        "ALMANAC_ADOPT_STORE",
+        "false",
+        "Take catalogue and object store for a pair even if they do not look like one; for one start, by somebody who knows",
+    ),
     secret("aws_access_key_id", "AWS_ACCESS_KEY_ID", "Key id for S3"),
     secret(
         "aws_secret_access_key",
@@ -375,6 +382,13 @@ pub const SETTINGS: &[Entry] = &[
         "ALMANAC_GRACE_PERIOD",
         "10m",
         "How long replaced objects stay for readers that began before",
+    ),
+    entry(
+        "collect_anyway",
+        "collect-anyway",
+        "ALMANAC_COLLECT_ANYWAY",
+        "false",
+        "Whether objects that nothing names are deleted even if they are more than half of the store",
     ),
     entry(
         "limit_annotations",

@@ -4,7 +4,7 @@
 use std::time::Instant as Moment;
 
 use crate::catalog::CatalogError;
-use crate::catalog::records::{Commit, CommitOutcome};
+use crate::catalog::records::{Commit, Stamp};
 
 use super::work::{Job, Prepared};
 use super::{CommitError, Committer, GroupReport};
@@ -41,10 +41,11 @@ impl Committer {
         }
         let outcome = self.catalog.commit_together(&commit).await;
         match outcome {
-            Ok(CommitOutcome::Done) => {
+            Ok(Some(stamps)) => {
                 self.count(begun, &commit, jobs.len(), true, 0);
+                let mut stamps = stamps.into_iter();
                 jobs.into_iter()
-                    .map(|(job, prepared)| self.done(job, prepared))
+                    .map(|(job, prepared)| self.done(job, prepared, &mut stamps))
                     .collect()
             }
             // Nobody in it is to blame, and each by themselves would fail the same way.
@@ -77,11 +78,11 @@ impl Committer {
         &self,
         mut job: Job,
         prepared: Prepared,
-        outcome: Result<CommitOutcome, CatalogError>,
+        outcome: Result<Option<Vec<Stamp>>, CatalogError>,
     ) -> Left {
         match outcome {
-            Ok(CommitOutcome::Done) => self.done(job, prepared),
-            Ok(CommitOutcome::Stale) => {
+            Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
+            Ok(None) => {
                 job.overtaken += 1;
                 Left::Overtaken(job)
             }
@@ -93,13 +94,13 @@ impl Committer {
     /// Commits one job.
     pub(super) async fn commit_alone(&self, mut job: Job, prepared: Prepared) -> Left {
         let begun = Moment::now();
-        let outcome = self.catalog.commit(prepared.commit.clone()).await;
-        let done = matches!(outcome, Ok(CommitOutcome::Done));
-        let stale = usize::from(matches!(outcome, Ok(CommitOutcome::Stale)));
+        let outcome = self.catalog.commit_stamped(&prepared.commit).await;
+        let done = matches!(outcome, Ok(Some(_)));
+        let stale = usize::from(matches!(outcome, Ok(None)));
         self.count(begun, &prepared.commit, 1, done, stale);
         match outcome {
-            Ok(CommitOutcome::Done) => self.done(job, prepared),
-            Ok(CommitOutcome::Stale) => {
+            Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
+            Ok(None) => {
                 job.overtaken += 1;
                 Left::Overtaken(job)
             }
@@ -127,11 +128,11 @@ impl Committer {
             }
         };
         let outcome = self.catalog.commit_held(hold, &prepared.commit).await;
-        let done = matches!(outcome, Ok(CommitOutcome::Done));
+        let done = matches!(outcome, Ok(Some(_)));
         self.count(begun, &prepared.commit, 1, done, 0);
         match outcome {
-            Ok(CommitOutcome::Done) => self.done(job, prepared),
-            Ok(CommitOutcome::Stale) => {
+            Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
+            Ok(None) => {
                 let reason = "other writers keep changing the same records".to_owned();
                 failed(job, CommitError::Unavailable(reason))
             }
@@ -139,9 +140,11 @@ impl Committer {
         }
     }
 
-    fn done(&self, mut job: Job, prepared: Prepared) -> Left {
-        for added in prepared.added {
-            self.shared.stores.snapshots.committed(&added.change, added.rows);
+    /// `stamps` begins with those of what the job changed.
+    fn done(&self, mut job: Job, prepared: Prepared, stamps: &mut impl Iterator<Item = Stamp>) -> Left {
+        for (added, stamp) in prepared.added.into_iter().zip(stamps) {
+            let snapshots = &self.shared.stores.snapshots;
+            snapshots.committed(&added.change, added.rows, stamp);
         }
         job.conclude(&Ok(()));
         Left::Done(job)

@@ -18,10 +18,11 @@ use crate::model::clock::{Clock, ManualClock, SystemClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::{Instant, TimeRange};
 use crate::people::limits::PersonLimits;
+use crate::store::StoreError;
 use crate::store::contents::{Contents, FILES_FOLDER};
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
-use crate::upkeep::collect_files::remove_unnamed_parts;
-use crate::upkeep::{UpkeepStores, collect::ORPHAN_AGE};
+use crate::upkeep::UpkeepStores;
+use crate::upkeep::collect::{CONDEMNED_AGE, CONTENT_PATIENCE, ORPHAN_AGE, remove_strays};
 
 const LIMITS: PersonLimits = PersonLimits {
     files: 50,
@@ -150,6 +151,24 @@ impl Bench {
         let folder = format!("{FILES_FOLDER}/{}", self.person);
         let listed: Vec<_> = self.objects.list(&folder).unwrap().try_collect().await.unwrap();
         listed.len()
+    }
+
+    /// One round of collecting; how many objects it removed.
+    async fn collect(&self) -> usize {
+        self.files
+            .contents()
+            .forget_expired(CONTENT_PATIENCE)
+            .await
+            .unwrap();
+        remove_strays(&self.upkeep(), false).await.unwrap().removed
+    }
+
+    /// Lets so much time pass that what was noticed by now is gone; how many objects that were.
+    async fn collect_noticed(&self) -> usize {
+        self.pass(ORPHAN_AGE + Duration::from_mins(1));
+        assert_eq!(self.collect().await, 0, "it is condemned before it is removed");
+        self.pass(CONDEMNED_AGE + Duration::from_mins(1));
+        self.collect().await
     }
 
     fn upkeep(&self) -> UpkeepStores {
@@ -392,15 +411,16 @@ async fn what_never_came_is_forgotten_and_what_came_is_kept() {
     let kept = bench.put("kept", b"bytes").await;
     let lost = bench.create("lost", 100).await.unwrap();
     received(bench.send(lost, range(0, 3, 100), b"012").await);
-    assert_eq!(remove_unnamed_parts(&bench.upkeep()).await.unwrap(), 0);
+    assert_eq!(bench.collect().await, 0);
     bench.pass(LIFETIME);
     assert!(matches!(
         bench.send(lost, range(3, 6, 100), b"345").await,
         Err(UploadError::Closed)
     ));
-    bench.pass(Duration::from_hours(2) + ORPHAN_AGE);
+    bench.pass(CONTENT_PATIENCE + Duration::from_mins(1));
     assert_eq!((bench.objects().await, bench.usage().await), (2, 105));
-    assert_eq!(remove_unnamed_parts(&bench.upkeep()).await.unwrap(), 1);
+    assert_eq!(bench.collect().await, 0);
+    assert_eq!(bench.collect_noticed().await, 1);
     assert_eq!((bench.objects().await, bench.usage().await), (1, 5));
     assert_eq!(bench.bytes(kept).await.unwrap(), b"bytes");
     assert_eq!(bench.get(lost).await.state, FileState::Created);
@@ -416,14 +436,31 @@ async fn a_part_that_no_content_names_is_removed_when_it_is_old() {
     let mut part = bench.files.contents().part(&content).unwrap();
     part.write(Bytes::from_static(b"more")).await.unwrap();
     part.finish().await.unwrap();
-    assert_eq!(
-        remove_unnamed_parts(&bench.upkeep()).await.unwrap(),
-        0,
-        "it may be about to be named"
-    );
-    bench.pass(ORPHAN_AGE + Duration::from_mins(1));
-    assert_eq!(remove_unnamed_parts(&bench.upkeep()).await.unwrap(), 1);
+    assert_eq!(bench.collect().await, 0, "it may be about to be named");
+    assert_eq!(bench.collect_noticed().await, 1);
     assert_eq!(bench.bytes(id).await.unwrap(), b"bytes");
+}
+
+#[tokio::test]
+async fn a_part_that_is_condemned_is_named_by_no_content() {
+    for bench in Bench::all().await {
+        let id = bench.create("a", 10).await.unwrap();
+        let contents = bench.files.contents();
+        let content = contents.get(bench.get(id).await.content).await.unwrap().unwrap();
+        let mut writer = contents.part(&content).unwrap();
+        writer.write(Bytes::from_static(b"bytes")).await.unwrap();
+        let part = writer.finish().await.unwrap();
+        let paths = [content.path_of(&part)];
+        bench.catalog.condemn(&paths).await.unwrap();
+        let named = content.clone().with_part(part, content.digest());
+        let change = named.update(bench.clock.now()).unwrap();
+        let outcome = bench.files.attempt_naming(vec![change.clone()], &paths).await;
+        let refused = matches!(outcome, Err(FilesError::Store(StoreError::Unavailable { .. })));
+        assert!(refused, "{outcome:?}");
+        assert_eq!(contents.get(content.id).await.unwrap().unwrap().received(), 0);
+        bench.catalog.acquit(&paths).await.unwrap();
+        assert!(bench.files.attempt_naming(vec![change], &paths).await.unwrap());
+    }
 }
 
 #[tokio::test]

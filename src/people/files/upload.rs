@@ -151,8 +151,15 @@ impl Files {
         Err(UploadError::Overtaken)
     }
 
-    /// Begins a version that has all of its bytes, and ends the one before, in one transaction.
-    async fn put_in_place<E>(&self, id: Uuid, content: &Content) -> Result<File, UploadError<E>> {
+    /// Begins a version that has all of its bytes, and ends the one before, in one transaction. `last`: the part that
+    /// the content is known to have from now on.
+    async fn put_in_place<E>(
+        &self,
+        id: Uuid,
+        content: &Content,
+        last: Option<&Part>,
+    ) -> Result<File, UploadError<E>> {
+        let paths: Vec<String> = last.map(|part| content.path_of(part)).into_iter().collect();
         let sha256 = content.sha256.clone().unwrap_or_default();
         for _ in 0..TRIES {
             let announced = self.find(id).await?.ok_or(UploadError::Closed)?;
@@ -172,7 +179,7 @@ impl Files {
             changes.extend(self.archiving(&announced, now).await?);
             let file = announced.uploaded(sha256.clone(), scan_state, now);
             changes.push(Files::update(&file)?);
-            if self.attempt(changes).await? {
+            if self.attempt_naming(changes, &paths).await? {
                 self.to_scan.notify_one();
                 return Ok(file.stored());
             }
@@ -270,7 +277,8 @@ impl Intake<'_> {
         };
         let content = self.content.clone().with_part(part, self.digest.clone());
         let update = content.update(self.files.clock.now())?;
-        if !self.files.attempt(vec![update]).await? {
+        let path = content.path_of(&part);
+        if !self.files.attempt_naming(vec![update], &[path]).await? {
             self.files.contents.remove_parts(&content, &[part]).await;
             return Err(UploadError::Overtaken);
         }
@@ -282,10 +290,7 @@ impl Intake<'_> {
         let Some(writer) = self.part.take() else {
             return Ok(None);
         };
-        let began = writer.began();
-        let part = writer.finish().await?;
-        self.files.contents.refuse_abandoned(began)?;
-        Ok(Some(part))
+        Ok(Some(writer.finish().await?))
     }
 
     async fn abandon(&mut self) {
@@ -304,7 +309,7 @@ impl Intake<'_> {
             content = content.with_part(part, self.digest.clone());
         }
         let content = content.finished();
-        let outcome = self.files.put_in_place(self.file, &content).await;
+        let outcome = self.files.put_in_place(self.file, &content, last.as_ref()).await;
         if let Some(part) = last {
             match &outcome {
                 // It may have happened all the same; what is garbage is found later.

@@ -16,7 +16,7 @@ use futures::StreamExt as _;
 
 use super::{AggregateMeasure, Function, TIME};
 use crate::query::engine::late;
-use crate::query::records::{Archive, Order, Prepared, QueryError};
+use crate::query::records::{Archive, Order, Prepared, QueryError, Scope};
 
 /// The column that says how many people have a part in a row.
 const PARTICIPANTS: &str = "participants";
@@ -51,10 +51,12 @@ impl<Authority> Archive<Authority> {
             AggregateMeasure::Values(functions) => functions.iter().copied().map(Some).collect(),
         };
         let mut periods: BTreeMap<i64, Together> = BTreeMap::new();
-        let mut versions = Vec::new();
+        let mut states = Vec::new();
+        let mut scope = Scope::default();
         let mut whole = None;
         for mut one in each {
-            versions.append(&mut one.versions);
+            states.append(&mut one.states);
+            scope = scope.and(std::mem::take(&mut one.scope));
             let plan = Arc::clone(&one.plan);
             let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
             while let Some(batch) = rows.next().await.transpose()? {
@@ -71,7 +73,8 @@ impl<Authority> Archive<Authority> {
         let batch = told(&periods, &columns, order)?;
         prepared.schema = batch.schema();
         prepared.plan = MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&prepared.schema), None)?;
-        prepared.versions = versions;
+        prepared.states = states;
+        prepared.scope = scope;
         Ok(Some(OverPeople { prepared, left_out }))
     }
 }

@@ -210,6 +210,7 @@ impl<Authority> Archive<Authority> {
             person: asked.snapshot.person,
             data_type: asked.snapshot.data_type.clone(),
             version: asked.snapshot.version,
+            digest: asked.snapshot.digest,
             records: piece.rows,
             pieces: vec![piece.clone()],
         };

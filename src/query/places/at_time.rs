@@ -104,7 +104,7 @@ impl<Authority> Archive<Authority> {
         spec: AtTimeSpec,
     ) -> Result<Prepared, QueryError> {
         let scope = scope_of(updates, visits);
-        let (pinned, visits, versions) = self.pinned_with_visits(updates, visits).await?;
+        let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;
         let mut found = None;
         let mut schema = None;
         for width in spec.searches() {
@@ -128,7 +128,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             plan,
             schema,
-            versions,
+            states,
             scope,
         })
     }

@@ -39,7 +39,7 @@ pub fn with_names(
     Prepared {
         schema: plan.schema(),
         plan,
-        versions: prepared.versions,
+        states: prepared.states,
         scope: prepared.scope,
     }
 }

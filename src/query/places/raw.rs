@@ -49,7 +49,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             schema: plan.schema(),
             plan,
-            versions: vec![pinned.version()],
+            states: vec![pinned.state()],
             scope: pinned.scope(),
         })
     }

@@ -60,7 +60,7 @@ impl<Authority> Archive<Authority> {
         spec: &SeriesSpec,
     ) -> Result<Prepared, QueryError> {
         let scope = scope_of(updates, visits);
-        let (pinned, visits, versions) = self.pinned_with_visits(updates, visits).await?;
+        let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;
         let mut inputs = vec![self.fixes(&pinned, spec.reads())?];
         if let Some(visits) = visits {
             inputs.push(self.visits(&visits, spec.reads())?);
@@ -78,7 +78,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             schema: plan.schema(),
             plan,
-            versions,
+            states,
             scope,
         })
     }

@@ -83,7 +83,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             schema: plan.schema(),
             plan,
-            versions: vec![pinned.version()],
+            states: vec![pinned.state()],
             scope: pinned.scope(),
         })
     }

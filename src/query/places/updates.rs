@@ -12,9 +12,9 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 
-use crate::model::registry::{TypeId, timestamp};
+use crate::model::registry::timestamp;
 use crate::model::time::TimeRange;
-use crate::query::records::{Archive, Prepared, QueryError, Scope};
+use crate::query::records::{Archive, Prepared, QueryError, ReadState, Scope};
 use crate::query::shape::IdForm;
 
 use super::raw::RawSpec;
@@ -84,7 +84,7 @@ pub(super) fn scope_of<Authority>(
 type PinnedPlaces<'a, Authority> = (
     Vec<(LocationSource, Pinned<'a, Authority>)>,
     Option<Pinned<'a, Authority>>,
-    Vec<(TypeId, i64)>,
+    Vec<ReadState>,
 );
 
 impl<Authority> Archive<Authority> {
@@ -94,17 +94,17 @@ impl<Authority> Archive<Authority> {
         sources: &[Updates<Authority>],
         ids: IdForm,
     ) -> Result<Prepared, QueryError> {
-        let (pinned, _, versions) = self.pinned_with_visits(sources, None).await?;
+        let (pinned, _, states) = self.pinned_with_visits(sources, None).await?;
         let plan = self.update_rows(&pinned, ids, None)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,
-            versions,
+            states,
             scope: scope_of(sources, None),
         })
     }
 
-    /// Updates and visits as of one moment, and the versions of all that.
+    /// Updates and visits as of one moment, and the states of all that.
     pub(super) async fn pinned_with_visits<'a>(
         &self,
         sources: &'a [Updates<Authority>],
@@ -116,12 +116,12 @@ impl<Authority> Archive<Authority> {
             .chain(visits)
             .collect();
         let mut pinned = self.pinned(&granted).await?;
-        let versions = pinned.iter().map(Pinned::version).collect();
+        let states = pinned.iter().map(Pinned::state).collect();
         let visits = visits.and_then(|_| pinned.pop());
         Ok((
             sources.iter().map(|updates| updates.source).zip(pinned).collect(),
             visits,
-            versions,
+            states,
         ))
     }
 

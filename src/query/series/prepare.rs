@@ -15,7 +15,7 @@ use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::partials::Patchwork;
-use crate::query::records::{Archive, Prepared, QueryError, Scope, Source};
+use crate::query::records::{Archive, Prepared, QueryError, ReadState, Scope, Source};
 use crate::query::shared::Lengths;
 use crate::query::sleep::StageTable;
 use crate::store::StoreError;
@@ -42,10 +42,10 @@ impl<Authority> Archive<Authority> {
     /// One series.
     pub async fn series(&self, asked: SeriesSource<'_, Authority>) -> Result<Prepared, QueryError> {
         let scope = Scope::of([asked.permit]);
-        let (mut plans, versions) = self.series_plans(vec![asked]).await?;
+        let (mut plans, states) = self.series_plans(vec![asked]).await?;
         match plans.pop() {
-            Some(plan) => Ok(prepared(plan, versions, scope)),
-            None => Ok(prepared(Arc::new(GroupedExec::new(plans)), versions, scope)),
+            Some(plan) => Ok(prepared(plan, states, scope)),
+            None => Ok(prepared(Arc::new(GroupedExec::new(plans)), states, scope)),
         }
     }
 
@@ -55,8 +55,8 @@ impl<Authority> Archive<Authority> {
         asked: Vec<SeriesSource<'_, Authority>>,
     ) -> Result<Prepared, QueryError> {
         let scope = Scope::of(asked.iter().map(|one| one.permit));
-        let (plans, versions) = self.series_plans(asked).await?;
-        Ok(prepared(Arc::new(GroupedExec::new(plans)), versions, scope))
+        let (plans, states) = self.series_plans(asked).await?;
+        Ok(prepared(Arc::new(GroupedExec::new(plans)), states, scope))
     }
 
     /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
@@ -164,7 +164,7 @@ impl<Authority> Archive<Authority> {
     async fn series_plans(
         &self,
         asked: Vec<SeriesSource<'_, Authority>>,
-    ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<(TypeId, i64)>), QueryError> {
+    ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<ReadState>), QueryError> {
         let Some(first) = asked.first() else {
             return Ok((Vec::new(), Vec::new()));
         };
@@ -174,12 +174,12 @@ impl<Authority> Archive<Authority> {
         // After the snapshot: a source is known before its first row is.
         let rankings = self.series_rankings(&asked).await?;
         let mut plans = Vec::with_capacity(asked.len());
-        let mut versions = Vec::with_capacity(asked.len());
+        let mut states = Vec::with_capacity(asked.len());
         for ((one, snapshot), ranking) in asked.into_iter().zip(snapshots).zip(rankings) {
-            versions.push((one.source.partition.clone(), snapshot.version));
+            states.push(ReadState::of(one.source, &snapshot));
             plans.push(self.series_plan(one, &snapshot, &ranking).await?);
         }
-        Ok((plans, versions))
+        Ok((plans, states))
     }
 }
 
@@ -228,11 +228,11 @@ fn levels_of(stages: Arc<dyn ExecutionPlan>) -> PlanResult<Arc<dyn ExecutionPlan
     Ok(Arc::new(ProjectionExec::try_new(columns, stages)?))
 }
 
-fn prepared(plan: Arc<dyn ExecutionPlan>, versions: Vec<(TypeId, i64)>, scope: Scope) -> Prepared {
+fn prepared(plan: Arc<dyn ExecutionPlan>, states: Vec<ReadState>, scope: Scope) -> Prepared {
     Prepared {
         schema: plan.schema(),
         plan,
-        versions,
+        states,
         scope,
     }
 }

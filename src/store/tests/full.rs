@@ -67,8 +67,8 @@ async fn a_full_disk_refuses_writes_and_goes_on_reading() {
     ));
 
     assert_eq!(
-        catalog.versions(person, &[heart_rate()]).await.unwrap(),
-        [version]
+        catalog.stamps(person, &[heart_rate()]).await.unwrap()[0].version,
+        version
     );
     std::fs::remove_file(&filler).unwrap();
     assert_eq!(

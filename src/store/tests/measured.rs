@@ -75,14 +75,14 @@ async fn catalogue() {
     })
     .await;
     each("versions of one type", 2000, || async {
-        bench.catalog.versions(person, &[heart_rate()]).await.unwrap()
+        bench.catalog.stamps(person, &[heart_rate()]).await.unwrap()
     })
     .await;
     let five: Vec<TypeId> = ["HeartRate", "A", "B", "C", "D"]
         .map(|name| TypeId(name.into()))
         .into();
     each("versions of five types", 2000, || async {
-        bench.catalog.versions(person, &five).await.unwrap()
+        bench.catalog.stamps(person, &five).await.unwrap()
     })
     .await;
     each("partitions of a person", 1000, || async {

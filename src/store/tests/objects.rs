@@ -220,3 +220,36 @@ async fn a_piece_whose_write_failed_is_not_there_and_can_be_written_again() {
         1
     );
 }
+
+#[tokio::test]
+async fn two_processes_of_one_number_stage_beside_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().to_path_buf())).unwrap();
+    // Both are the same process here, as two containers are both process 1.
+    let (one, other) = (open(), open());
+    let bytes = |letter: u8| Bytes::from(vec![letter; 3 << 20]);
+    let mut uploads = Vec::new();
+    for (number, store) in [&one, &other, &one, &other].into_iter().enumerate() {
+        let mut upload = store.upload(&format!("data/object-{number}")).unwrap();
+        for _ in 0..4 {
+            upload.write(bytes(number as u8)).await.unwrap();
+        }
+        uploads.push(upload);
+    }
+    // What a third one left there, by whatever name, is not theirs to remove.
+    let left = directory.path().join(format!("staging/{}-0", std::process::id()));
+    std::fs::write(&left, "somebody's").unwrap();
+    let third = open();
+    for upload in uploads {
+        third
+            .put(&format!("data/{}", Uuid::new_v4()), bytes(9))
+            .await
+            .unwrap();
+        upload.finish().await.unwrap();
+    }
+    for number in 0..4_u8 {
+        let content = third.get(&format!("data/object-{number}")).await.unwrap();
+        assert!(content.len() == 12 << 20 && content.iter().all(|byte| *byte == number));
+    }
+    assert_eq!(std::fs::read(&left).unwrap(), b"somebody's");
+}

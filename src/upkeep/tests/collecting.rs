@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::catalog::CatalogError;
-use crate::catalog::records::WRITE_LIMIT;
-use crate::upkeep::collect::{ORPHAN_AGE, remove_orphans, remove_retired};
+use crate::store::piece::object_path;
+use crate::store::strays::take_back;
+use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_retired, remove_strays};
 use crate::upkeep::compact::{Limits, compact};
 
 async fn orphan(bench: &Bench) -> Vec<NewPiece> {
@@ -43,52 +44,202 @@ async fn replaced_objects_stay_for_the_grace_period_and_no_longer() {
     assert_eq!((live.len(), &live), (1, &all));
 }
 
-#[tokio::test]
-async fn an_object_of_a_write_under_way_is_never_taken_and_an_abandoned_one_is() {
-    let bench = Bench::new().await;
-    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
-    let young = orphan(&bench).await;
-    bench.pass(WRITE_LIMIT);
-    assert_eq!(remove_orphans(&bench.stores).await.unwrap(), 0);
-    assert_eq!(bench.paths().await.1.len(), 2);
-
-    bench.pass(ORPHAN_AGE);
-    assert_eq!(remove_orphans(&bench.stores).await.unwrap(), 1);
-    let (live, all) = bench.paths().await;
-    assert_eq!((live.len(), &live), (1, &all));
-
-    // The write that comes back for it after all is refused, so nothing ever points to what is gone.
+/// The commit of a write that took its time.
+async fn commit_late(bench: &Bench, pieces: Vec<NewPiece>) -> Result<CommitOutcome, CatalogError> {
     let PartitionKey { person, data_type } = bench.key.clone();
+    let records_delta = pieces.iter().map(|piece| piece.rows).sum();
     let change = PartitionChange {
         person,
         data_type,
         expected_version: None,
-        add: young,
+        add: pieces,
         dead: Vec::new(),
-        records_delta: 5,
+        records_delta,
         updates: 5,
     };
-    let late = bench
-        .stores
-        .catalog
-        .commit(Commit {
-            changes: vec![change],
-            ..Commit::default()
-        })
-        .await;
+    let commit = Commit {
+        changes: vec![change],
+        ..Commit::default()
+    };
+    bench.stores.catalog.commit(commit).await
+}
+
+async fn round(bench: &Bench) -> usize {
+    let searched = remove_strays(&bench.stores, false).await.unwrap();
+    assert_eq!(searched.refused, None);
+    searched.removed
+}
+
+#[tokio::test]
+async fn an_object_is_condemned_before_it_is_removed_and_from_then_on_nobody_can_name_it() {
+    let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
+    let (in_time, late) = (orphan(&bench).await, orphan(&bench).await);
+    assert_eq!(round(&bench).await, 0);
+    bench.pass(ORPHAN_AGE.saturating_sub(Duration::from_mins(1)));
+    assert_eq!(round(&bench).await, 0);
+    // However long it took, a write that comes before the sentence is as good as any.
+    assert_eq!(commit_late(&bench, in_time).await.unwrap(), CommitOutcome::Done);
+
+    bench.pass(Duration::from_mins(2));
+    assert_eq!(round(&bench).await, 0);
+    assert_eq!(bench.paths().await.1.len(), 3, "it is condemned and still there");
+    let refused = commit_late(&bench, late.clone()).await;
+    assert!(
+        matches!(refused, Err(CatalogError::Missing { .. })),
+        "{refused:?}"
+    );
+
+    bench.pass(CONDEMNED_AGE + Duration::from_secs(1));
+    assert_eq!(round(&bench).await, 1);
+    let (live, all) = bench.paths().await;
+    assert_eq!((live.len(), &live), (2, &all));
+    // Nor when it is gone for long.
+    bench.pass(Duration::from_hours(24));
+    assert_eq!(round(&bench).await, 0);
+    let refused = commit_late(&bench, late).await;
+    assert!(
+        matches!(refused, Err(CatalogError::Missing { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(bench.visible().await.len(), 15);
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_is_hours_ahead_takes_nothing_from_a_write_under_way() {
+    let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
+    let ahead = Arc::new(ManualClock::at(Instant::from_micros(
+        bench.clock.now().micros() + 9 * 3600 * SECOND,
+    )));
+    let address = format!(
+        "sqlite://{}",
+        bench.directory.path().join("catalogue.sqlite").display()
+    );
+    let catalog = Catalog::open(&address, ahead.clone()).await.unwrap();
+    let other = UpkeepStores {
+        catalog: catalog.keeping_time(bench.clock.clone()),
+        clock: ahead,
+        ..bench.stores.clone()
+    };
+    let written = orphan(&bench).await;
+    for _ in 0..3 {
+        assert_eq!(remove_strays(&other, false).await.unwrap().removed, 0);
+        assert_eq!(remove_retired(&other, settings().grace_period).await.unwrap(), 0);
+        bench.pass(Duration::from_mins(15));
+    }
+    assert_eq!(commit_late(&bench, written).await.unwrap(), CommitOutcome::Done);
+    assert_eq!(bench.visible().await.len(), 15);
+}
+
+#[tokio::test]
+async fn what_the_clock_of_the_database_condemned_too_early_is_refused_and_not_lost() {
+    let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
+    let written = orphan(&bench).await;
+    assert_eq!(round(&bench).await, 0);
+    // The clock jumps ahead while the write is under way.
+    bench.pass(Duration::from_hours(9));
+    assert_eq!(round(&bench).await, 0);
+    let refused = commit_late(&bench, written).await;
+    assert!(
+        matches!(refused, Err(CatalogError::Missing { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(bench.visible().await.len(), 10);
+}
+
+#[tokio::test]
+async fn whoever_knows_nobody_collects_nothing() {
+    let bench = Bench::new().await;
+    orphan(&bench).await;
+    for _ in 0..4 {
+        assert_eq!(round(&bench).await, 0);
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+    }
+    assert_eq!(bench.paths().await.1.len(), 1);
+}
+
+#[tokio::test]
+async fn nothing_is_collected_while_a_repair_is_unfinished() {
+    let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
+    orphan(&bench).await;
+    bench.stores.catalog.begin_repair().await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(round(&bench).await, 0);
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+    }
+    bench.stores.catalog.finish_repair().await.unwrap();
+    let mut removed = 0;
+    for _ in 0..4 {
+        removed += round(&bench).await;
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+    }
+    assert_eq!(removed, 1);
+}
+
+#[tokio::test]
+async fn an_improbable_part_of_the_store_stays_unless_the_operator_insists() {
+    let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
+    for _ in 0..101 {
+        let PartitionKey { person, data_type } = &bench.key;
+        let path = object_path(*person, data_type, 2023, PieceId(Uuid::now_v7()));
+        bench
+            .stores
+            .objects()
+            .put(&path, "somebody's".into())
+            .await
+            .unwrap();
+    }
+    for _ in 0..4 {
+        let searched = remove_strays(&bench.stores, false).await.unwrap();
+        assert_eq!((searched.removed, searched.refused), (0, Some((101, 102))));
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+    }
+    let mut removed = 0;
+    for _ in 0..3 {
+        removed += remove_strays(&bench.stores, true).await.unwrap().removed;
+        bench.pass(ORPHAN_AGE + CONDEMNED_AGE);
+    }
+    assert_eq!(removed, 101);
+}
+
+#[tokio::test]
+async fn the_objects_of_a_refused_write_go_at_once_and_those_of_a_write_that_happened_stay() {
+    let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
+    let (refused, happened) = (orphan(&bench).await, orphan(&bench).await);
+    assert_eq!(
+        commit_late(&bench, happened.clone()).await.unwrap(),
+        CommitOutcome::Done
+    );
+    for pieces in [&refused, &happened] {
+        take_back(&bench.stores.catalog, bench.stores.objects(), pieces)
+            .await
+            .unwrap();
+    }
+    let (live, all) = bench.paths().await;
+    assert_eq!((live.len(), &live), (2, &all));
+    let late = commit_late(&bench, refused).await;
     assert!(matches!(late, Err(CatalogError::Missing { .. })), "{late:?}");
+    assert_eq!(bench.visible().await.len(), 15);
 }
 
 #[tokio::test]
 async fn files_that_are_no_objects_of_ours_are_left_alone() {
     let bench = Bench::new().await;
+    bench.put(&many(100, 10, LAST_DAY_OF_2023), false).await;
     bench
         .stores
         .objects()
         .put("data/readme.txt", "not ours".into())
         .await
         .unwrap();
-    bench.pass(ORPHAN_AGE * 2);
-    assert_eq!(remove_orphans(&bench.stores).await.unwrap(), 0);
+    for _ in 0..3 {
+        assert_eq!(round(&bench).await, 0);
+        bench.pass(ORPHAN_AGE * 2);
+    }
     assert_eq!(bench.paths().await.1, ["data/readme.txt"]);
 }

@@ -4,12 +4,19 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::model::meters::UpkeepMeters;
 use crate::upkeep::lease::Leases;
 
 #[tokio::test]
 async fn a_job_runs_on_one_node_at_a_time() {
     let bench = Bench::new().await;
-    let node = |name: &str| Leases::new(bench.stores.catalog.clone(), name.to_owned());
+    let node = |name: &str| {
+        Leases::new(
+            bench.stores.catalog.clone(),
+            name.to_owned(),
+            UpkeepMeters::default(),
+        )
+    };
     let (first, second, stop) = (node("first"), node("second"), CancellationToken::new());
     let (begun, has_begun) = oneshot::channel();
     let (finish, may_finish) = oneshot::channel();
@@ -38,7 +45,13 @@ async fn a_job_runs_on_one_node_at_a_time() {
 #[tokio::test]
 async fn work_that_is_stopped_gives_its_lease_back() {
     let bench = Bench::new().await;
-    let node = |name: &str| Leases::new(bench.stores.catalog.clone(), name.to_owned());
+    let node = |name: &str| {
+        Leases::new(
+            bench.stores.catalog.clone(),
+            name.to_owned(),
+            UpkeepMeters::default(),
+        )
+    };
     let stop = CancellationToken::new();
     let endless = async {
         stop.cancel();
@@ -65,7 +78,11 @@ async fn the_lease_of_a_node_that_died_ends_by_itself() {
             .await
             .unwrap()
     );
-    let leases = Leases::new(bench.stores.catalog.clone(), "alive".to_owned());
+    let leases = Leases::new(
+        bench.stores.catalog.clone(),
+        "alive".to_owned(),
+        UpkeepMeters::default(),
+    );
     let stop = CancellationToken::new();
     assert_eq!(leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(), None);
     bench.pass(Duration::from_secs(31));
@@ -73,4 +90,51 @@ async fn the_lease_of_a_node_that_died_ends_by_itself() {
         leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(),
         Some(1)
     );
+}
+
+#[tokio::test]
+async fn a_lease_taken_by_a_clock_that_was_wrong_is_free_again() {
+    let bench = Bench::new().await;
+    bench.pass(Duration::from_hours(365 * 24));
+    let taken = bench
+        .stores
+        .catalog
+        .acquire_lease("flush", "ahead", Duration::from_secs(30));
+    assert!(taken.await.unwrap());
+    bench.clock.set(Instant::from_micros(
+        bench.clock.now().micros() - 365 * 24 * 3600 * SECOND,
+    ));
+    let leases = Leases::new(
+        bench.stores.catalog.clone(),
+        "alive".to_owned(),
+        UpkeepMeters::default(),
+    );
+    let stop = CancellationToken::new();
+    assert_eq!(
+        leases.alone("flush", &stop, async { Ok(1) }).await.unwrap(),
+        Some(1)
+    );
+}
+
+#[tokio::test]
+async fn nodes_whose_clocks_differ_hold_a_lease_by_one_time() {
+    let bench = Bench::new().await;
+    let ahead = Arc::new(ManualClock::at(Instant::from_micros(
+        bench.clock.now().micros() + 24 * 3600 * SECOND,
+    )));
+    let address = format!(
+        "sqlite://{}",
+        bench.directory.path().join("catalogue.sqlite").display()
+    );
+    let other = Catalog::open(&address, ahead)
+        .await
+        .unwrap()
+        .keeping_time(bench.clock.clone());
+    let length = Duration::from_secs(30);
+    assert!(other.acquire_lease("flush", "ahead", length).await.unwrap());
+    let ours = &bench.stores.catalog;
+    assert!(!ours.acquire_lease("flush", "here", length).await.unwrap());
+    bench.pass(Duration::from_secs(31));
+    assert!(ours.acquire_lease("flush", "here", length).await.unwrap());
+    assert!(!other.acquire_lease("flush", "ahead", length).await.unwrap());
 }

@@ -1,0 +1,400 @@
+//! Everything the catalogue knows of one person, as rows that can be written elsewhere and put back: people,
+//! ledgers, pieces in their order, dead rows, the bytes of the tail, what people define, write and prefer, and who
+//! read what of them.
+//!
+//! Read in one transaction, page by page, so that it takes the memory of a page; put back in one transaction,
+//! and held against its digests before that commits. Knows tables and columns; knows nothing of what the rows
+//! mean, so that a table with a person in it needs only to be listed here.
+
+use serde_json::Value as Json;
+
+use super::Catalog;
+use super::database::{Session, Value};
+use super::documents::DocumentKind;
+use super::errors::CatalogError;
+use super::reading::{read_contents, verify_partitions};
+use super::registers::enrol;
+use super::rows::{Ledger, id};
+use super::tables::{
+    ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, Existing, FOLDERS, Kind, LEDGERS, LINKS, MANIFESTS,
+    PARTITIONS, PEOPLE, PIECES, Record, SOURCES, Table, UPDATES,
+};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+/// The tables with rows of a person, each after those that it refers to. Not `uploads`: keys of requests mean
+/// nothing any more when what they did may be lost.
+const TABLES: [&Table; 12] = [
+    &PEOPLE,
+    &LEDGERS,
+    &PARTITIONS,
+    &PIECES,
+    &DEAD_ROWS,
+    &UPDATES,
+    &SOURCES,
+    &DEFINITIONS,
+    &DOCUMENTS,
+    &LINKS,
+    &FOLDERS,
+    &ACCESS_LOG,
+];
+/// The bytes of the tail, which are in a table without checksums.
+const BLOBS: &str = "blobs";
+/// Rows, and blobs, of a page. One blob may be large.
+const PAGE_ROWS: i64 = 512;
+const PAGE_BLOBS: i64 = 1;
+/// Entries of the access log that are looked at for what changed.
+const NEWEST_ENTRIES: i64 = 64;
+
+/// Some rows of one table. Bytes are hexadecimal text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EstatePage {
+    pub table: String,
+    pub rows: Vec<Vec<Json>>,
+}
+
+/// What the newest manifest of a person holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownManifest {
+    pub number: i64,
+    pub state: i64,
+}
+
+/// Gives out what there is of a person.
+pub struct EstateReader {
+    session: Session,
+    person: PersonId,
+    /// What tells this state of all that apart from others.
+    pub state: i64,
+    /// The time of the database.
+    pub read_at: Instant,
+    table: usize,
+    after: Vec<Value>,
+    blobs_after: Vec<u8>,
+}
+
+/// Takes what there was of a person.
+pub struct EstateWriter {
+    session: Session,
+    person: PersonId,
+    /// Somebody of this id was made, and nothing is known of them yet.
+    is_known: bool,
+}
+
+impl Catalog {
+    /// Begins to read what there is of a person; `None` if nobody has this id.
+    pub async fn read_estate(&self, person: PersonId) -> Result<Option<EstateReader>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let Some(state) = state_of(&mut session, person).await? else {
+            return Ok(None);
+        };
+        Ok(Some(EstateReader {
+            read_at: session.now(&*self.time).await?,
+            session,
+            person,
+            state,
+            table: 0,
+            after: Vec::new(),
+            blobs_after: Vec::new(),
+        }))
+    }
+
+    /// What tells the present state of all that there is of a person apart from others.
+    pub async fn estate_state(&self, person: PersonId) -> Result<Option<i64>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let state = state_of(&mut session, person).await?;
+        session.commit().await?;
+        Ok(state)
+    }
+
+    /// Begins to put back what there was of a person; `None` if something is known of them already.
+    pub async fn restore_estate(&self, person: PersonId) -> Result<Option<EstateWriter>, CatalogError> {
+        let mut session = self.database.write().await?;
+        let known = session
+            .select(&PEOPLE, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let ledger = session
+            .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let folders = session
+            .select(&FOLDERS, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        let only_sessions = folders.iter().all(|folder| {
+            folder
+                .text(1)
+                .is_ok_and(|kind| kind == DocumentKind::Session.as_str())
+        });
+        let is_blank = match ledger.first() {
+            Some(ledger) => Ledger::of(ledger)? == Ledger::empty(person) && only_sessions,
+            None => known.is_empty(),
+        };
+        if !is_blank {
+            session.rollback().await?;
+            return Ok(None);
+        }
+        // A token that was made meanwhile is not among what comes back; another one can be made.
+        for table in [LINKS.name, DOCUMENTS.name, FOLDERS.name] {
+            let sql = format!("DELETE FROM {table} WHERE person = $1");
+            session.execute(sql, vec![id(person.0)]).await?;
+        }
+        Ok(Some(EstateWriter {
+            session,
+            person,
+            is_known: !known.is_empty(),
+        }))
+    }
+
+    /// What the newest manifest of a person holds, as far as that was noted here.
+    pub async fn known_manifest(&self, person: PersonId) -> Result<Option<KnownManifest>, CatalogError> {
+        let found = self
+            .database
+            .select(&MANIFESTS, "WHERE person = $1", vec![id(person.0)])
+            .await?;
+        found
+            .first()
+            .map(|row| {
+                Ok(KnownManifest {
+                    number: row.int(1)?,
+                    state: row.int(2)?,
+                })
+            })
+            .transpose()
+    }
+
+    pub async fn note_manifest(&self, person: PersonId, manifest: KnownManifest) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let now = session.now(&*self.time).await?;
+        let row = vec![
+            id(person.0),
+            Value::Int(manifest.number),
+            Value::Int(manifest.state),
+            Value::Int(now.micros()),
+        ];
+        session.insert(&MANIFESTS, vec![row], Existing::Replace).await?;
+        session.commit().await
+    }
+}
+
+impl EstateReader {
+    /// The tables there may be pages of, each with the names of its columns.
+    #[must_use]
+    pub fn columns() -> Vec<(&'static str, Vec<&'static str>)> {
+        let mut columns: Vec<_> = TABLES
+            .iter()
+            .map(|table| (table.name, table.columns.iter().map(|(name, _)| *name).collect()))
+            .collect();
+        columns.push((BLOBS, vec!["piece", "blob"]));
+        columns
+    }
+
+    /// The next rows; `None` when those were all.
+    pub async fn next(&mut self) -> Result<Option<EstatePage>, CatalogError> {
+        while let Some(table) = TABLES.get(self.table) {
+            let page = self.page(table).await?;
+            let Some(last) = page.last() else {
+                self.table += 1;
+                self.after = Vec::new();
+                continue;
+            };
+            self.after = last.key(table);
+            return Ok(Some(EstatePage {
+                table: table.name.to_owned(),
+                rows: page
+                    .into_iter()
+                    .map(|row| row.into_values().into_iter().map(json_of).collect())
+                    .collect(),
+            }));
+        }
+        self.blobs().await
+    }
+
+    /// Nothing more is read.
+    pub async fn end(self) -> Result<(), CatalogError> {
+        self.session.commit().await
+    }
+
+    async fn page(&mut self, table: &Table) -> Result<Vec<Record>, CatalogError> {
+        let names: Vec<&str> = table
+            .columns
+            .iter()
+            .take(table.key)
+            .map(|(name, _)| *name)
+            .collect();
+        let key = names.join(", ");
+        let mut values = vec![id(self.person.0), Value::Int(PAGE_ROWS)];
+        let rest = if self.after.is_empty() {
+            format!("WHERE person = $1 ORDER BY {key} LIMIT $2")
+        } else {
+            values.extend_from_slice(&self.after);
+            let marks: Vec<String> = (0..self.after.len())
+                .map(|index| format!("${}", index + 3))
+                .collect();
+            format!(
+                "WHERE person = $1 AND ({key}) > ({}) ORDER BY {key} LIMIT $2",
+                marks.join(", ")
+            )
+        };
+        self.session.select(table, &rest, values).await
+    }
+
+    async fn blobs(&mut self) -> Result<Option<EstatePage>, CatalogError> {
+        let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON blobs.piece = pieces.piece \
+                   WHERE pieces.person = $1 AND pieces.path IS NULL AND blobs.piece > $2 ORDER BY blobs.piece LIMIT $3";
+        let values = vec![
+            id(self.person.0),
+            Value::Bytes(self.blobs_after.clone()),
+            Value::Int(PAGE_BLOBS),
+        ];
+        let mut rows = Vec::new();
+        for row in self.session.fetch(sql.to_owned(), values).await? {
+            let (piece, blob) = (row.bytes(0)?, row.bytes(1)?);
+            if i64::from(crc32fast::hash(&blob)) != row.int(2)? {
+                return Err(CatalogError::corrupt(
+                    "a tail piece differs from what was written",
+                ));
+            }
+            self.blobs_after.clone_from(&piece);
+            rows.push(vec![Json::String(hex(&piece)), Json::String(hex(&blob))]);
+        }
+        Ok((!rows.is_empty()).then(|| EstatePage {
+            table: BLOBS.to_owned(),
+            rows,
+        }))
+    }
+}
+
+impl EstateWriter {
+    /// Puts rows back.
+    pub async fn put(&mut self, page: EstatePage) -> Result<(), CatalogError> {
+        if page.table == BLOBS {
+            let mut blobs = Vec::with_capacity(page.rows.len());
+            for row in page.rows {
+                let mut parts = row
+                    .into_iter()
+                    .map(|part| part.as_str().and_then(bytes_of).ok_or_else(unreadable));
+                let (Some(piece), Some(blob)) = (parts.next(), parts.next()) else {
+                    return Err(unreadable());
+                };
+                blobs.push((piece?, blob?));
+            }
+            return self.session.insert_blobs(blobs).await;
+        }
+        let table = TABLES
+            .iter()
+            .find(|table| table.name == page.table)
+            .ok_or_else(unreadable)?;
+        let mut rows = Vec::with_capacity(page.rows.len());
+        for row in page.rows {
+            if row.len() != table.columns.len() {
+                return Err(unreadable());
+            }
+            let values = table.columns.iter().zip(row);
+            let values = values
+                .map(|((_, kind), value)| value_of(*kind, value).ok_or_else(unreadable))
+                .collect::<Result<Vec<_>, _>>()?;
+            let owner = table.columns.iter().position(|(name, _)| *name == "person");
+            if owner.and_then(|owner| values.get(owner)) != Some(&id(self.person.0)) {
+                return Err(unreadable());
+            }
+            rows.push(values);
+        }
+        if table.name == PEOPLE.name && !self.is_known {
+            enrol(&mut self.session, rows).await?;
+        } else {
+            let existing = match table.name {
+                name if name == PEOPLE.name || name == LEDGERS.name => Existing::Replace,
+                _ => Existing::Refuse,
+            };
+            self.session.insert(table, rows, existing).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes it durable, if it is all of one state: nothing is missing and nothing too much.
+    pub async fn finish(mut self) -> Result<(), CatalogError> {
+        let rows = verify_partitions(&mut self.session, self.person).await?;
+        read_contents(&mut self.session, self.person, rows).await?;
+        self.session.commit().await
+    }
+
+    /// Leaves the catalogue as it was.
+    pub async fn give_up(self) -> Result<(), CatalogError> {
+        self.session.rollback().await
+    }
+}
+
+/// The checksums of the rows that change with everything that is a person's, brought together. `None`: nobody
+/// has this id.
+async fn state_of(session: &mut Session, person: PersonId) -> Result<Option<i64>, CatalogError> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut sum = 0_u32;
+    let mut known = false;
+    for (table, order) in [(&PEOPLE, "person"), (&LEDGERS, "person"), (&FOLDERS, "kind")] {
+        let rest = format!("WHERE person = $1 ORDER BY {order}");
+        for row in session.select(table, &rest, vec![id(person.0)]).await? {
+            known |= table.name == PEOPLE.name;
+            hasher.update(&row.checksum.to_le_bytes());
+            sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
+        }
+    }
+    // The log grows without a count of its own; what is completed of it is among the newest.
+    let newest = format!("WHERE person = $1 ORDER BY entry DESC LIMIT {NEWEST_ENTRIES}");
+    for row in session.select(&ACCESS_LOG, &newest, vec![id(person.0)]).await? {
+        hasher.update(&row.checksum.to_le_bytes());
+        sum = sum.wrapping_mul(31).wrapping_add(row.checksum);
+    }
+    // Partitions change without their ledger's other columns when pieces are replaced, but never without its
+    // digest.
+    let state = (i64::from(hasher.finalize()) << 31) ^ i64::from(sum);
+    Ok(known.then_some(state))
+}
+
+fn unreadable() -> CatalogError {
+    CatalogError::corrupt("what was written down of a person is not what this release writes")
+}
+
+fn json_of(value: Value) -> Json {
+    match value {
+        Value::Int(value) => Json::from(value),
+        Value::Text(value) => Json::String(value),
+        Value::Bytes(value) => Json::String(hex(&value)),
+        Value::NullInt | Value::NullText => Json::Null,
+    }
+}
+
+fn value_of(kind: Kind, value: Json) -> Option<Value> {
+    match (kind, value) {
+        (Kind::Int | Kind::OptionalInt, Json::Number(value)) => value.as_i64().map(Value::Int),
+        (Kind::Text | Kind::OptionalText, Json::String(value)) => Some(Value::Text(value)),
+        (Kind::Bytes, Json::String(value)) => bytes_of(&value).map(Value::Bytes),
+        (Kind::OptionalInt, Json::Null) => Some(Value::NullInt),
+        (Kind::OptionalText, Json::Null) => Some(Value::NullText),
+        _ => None,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| {
+        DIGITS
+            .get(usize::from(value & 15))
+            .map_or('0', |digit| char::from(*digit))
+    };
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
+        .collect()
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.as_bytes();
+    let value = |digit: &u8| char::from(*digit).to_digit(16).map(|value| value as u8);
+    let (pairs, rest) = digits.as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs
+        .iter()
+        .map(|[high, low]| Some(value(high)? << 4 | value(low)?))
+        .collect()
+}

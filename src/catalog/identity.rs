@@ -1,0 +1,69 @@
+//! Which object store belongs to this catalogue, and whether its repair was finished.
+
+use uuid::Uuid;
+
+use super::Catalog;
+use super::documents::DocumentKind;
+use super::errors::CatalogError;
+use super::rows::text;
+use super::tables::{Existing, META};
+
+/// The names of the facts.
+const IDENTITY: &str = "store:identity";
+const REPAIR: &str = "repair:unfinished";
+
+impl Catalog {
+    /// The identity of the store that belongs to this catalogue. `None`: none was settled yet.
+    pub async fn store_identity(&self) -> Result<Option<Uuid>, CatalogError> {
+        let Some(written) = self.meta(IDENTITY).await? else {
+            return Ok(None);
+        };
+        match written.parse() {
+            Ok(identity) => Ok(Some(identity)),
+            Err(_) => Err(CatalogError::corrupt("the identity of the store is none")),
+        }
+    }
+
+    /// Settles to which store this catalogue belongs, unless somebody else did before; returns what holds.
+    pub async fn settle_store_identity(&self, identity: Uuid) -> Result<Uuid, CatalogError> {
+        let mut session = self.database.write().await?;
+        let row = vec![text(IDENTITY), text(&identity.to_string())];
+        session.insert(&META, vec![row], Existing::Keep).await?;
+        session.commit().await?;
+        Ok(self.store_identity().await?.unwrap_or(identity))
+    }
+
+    /// The same in the place of whatever was settled before.
+    pub async fn replace_store_identity(&self, identity: Uuid) -> Result<(), CatalogError> {
+        self.set_meta(IDENTITY, &identity.to_string()).await
+    }
+
+    /// Since when the catalogue is being made anew, if that is not finished.
+    pub async fn unfinished_repair(&self) -> Result<Option<String>, CatalogError> {
+        self.meta(REPAIR).await
+    }
+
+    pub async fn begin_repair(&self) -> Result<(), CatalogError> {
+        let now = self.now().await?;
+        self.set_meta(REPAIR, &now.to_string()).await
+    }
+
+    pub async fn finish_repair(&self) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let sql = "DELETE FROM meta WHERE name = $1";
+        session.execute(sql.to_owned(), vec![text(REPAIR)]).await?;
+        session.commit().await
+    }
+
+    /// Whether anything is known here of anybody. People who were only made to have a token for, and the sessions
+    /// of their tokens, do not count.
+    pub async fn knows_anything(&self) -> Result<bool, CatalogError> {
+        let partitions = "SELECT person FROM partitions LIMIT 1".to_owned();
+        if !self.database.fetch(partitions, Vec::new()).await?.is_empty() {
+            return Ok(true);
+        }
+        let folders = "SELECT person FROM folders WHERE kind <> $1 LIMIT 1".to_owned();
+        let sessions = vec![text(DocumentKind::Session.as_str())];
+        Ok(!self.database.fetch(folders, sessions).await?.is_empty())
+    }
+}

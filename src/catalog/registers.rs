@@ -1,0 +1,227 @@
+//! Rows that no partition covers, counted: people for the catalogue as a whole, sources and definitions for
+//! each person. A row that vanished is noticed like one that changed.
+//!
+//! The counts of a person stand among their folders, under kinds that no document has. Knows nothing of what
+//! the rows mean.
+
+use std::collections::BTreeMap;
+
+use super::Catalog;
+use super::database::{Session, Value};
+use super::documents::{Folder, read_folder};
+use super::errors::CatalogError;
+use super::rows::{id, text};
+use super::tables::{DEFINITIONS, Existing, FOLDERS, META, PEOPLE, Record, SOURCES, Table};
+use crate::model::ids::PersonId;
+
+pub(super) const SOURCES_KIND: &str = "sources";
+pub(super) const DEFINITIONS_KIND: &str = "definitions";
+/// All kinds of folders that hold no documents.
+pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
+/// The name of the fact that says how many people there are.
+const ROSTER: &str = "people";
+
+impl Folder {
+    /// With rows of these checksums more.
+    pub fn gain(&mut self, checksums: &[u32]) {
+        self.documents += checksums.len() as i64;
+        self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
+    }
+
+    fn of(records: &[Record]) -> Self {
+        let mut folder = Self::default();
+        let checksums: Vec<u32> = records.iter().map(|record| record.checksum).collect();
+        folder.gain(&checksums);
+        folder
+    }
+
+    fn written(self) -> String {
+        format!("{} {}", self.documents, self.digest)
+    }
+
+    fn parse(written: &str) -> Option<Self> {
+        let (documents, digest) = written.split_once(' ')?;
+        Some(Self {
+            documents: documents.parse().ok()?,
+            digest: digest.parse().ok()?,
+        })
+    }
+}
+
+impl Catalog {
+    /// What is wrong with the rows of a person that no partition and no document covers.
+    pub async fn damaged_registers(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let mut complaints = Vec::new();
+        for counted in [(&SOURCES, SOURCES_KIND), (&DEFINITIONS, DEFINITIONS_KIND)] {
+            match verified_rows(&mut session, person, counted, "").await {
+                Ok(_) => {}
+                Err(CatalogError::Corrupt { what }) => complaints.push(what),
+                Err(error) => return Err(error),
+            }
+        }
+        session.commit().await?;
+        Ok(complaints)
+    }
+
+    /// Rows of a table that a person has, in an order, held against their count.
+    pub(super) async fn registered(
+        &self,
+        person: PersonId,
+        (table, kind): (&Table, &str),
+        order: &str,
+    ) -> Result<Vec<Record>, CatalogError> {
+        let rest = format!("WHERE person = $1 {order}");
+        let rows = self.database.select(table, &rest, vec![id(person.0)]).await?;
+        let folders = "WHERE person = $1 AND kind = $2";
+        let found = self
+            .database
+            .select(&FOLDERS, folders, vec![id(person.0), text(kind)])
+            .await?;
+        let counted = found.first().map_or(Ok((0, 0)), |row| {
+            row.int(2)
+                .and_then(|count| row.int(3).map(|digest| (count, digest)))
+        })?;
+        let folder = Folder::of(&rows);
+        if counted == (folder.documents, i64::from(folder.digest)) {
+            return Ok(rows);
+        }
+        // Somebody may have added one between the two statements.
+        let mut session = self.database.read().await?;
+        let rows = verified_rows(&mut session, person, (table, kind), order).await?;
+        session.commit().await?;
+        Ok(rows)
+    }
+
+    /// Whether everybody is there who was ever created.
+    pub async fn damaged_roster(&self) -> Result<Option<String>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let counted = roster(&mut session, false).await;
+        let found = counted_people(&mut session).await;
+        session.commit().await?;
+        match (counted, found) {
+            (Ok(counted), Ok(found)) if counted == found => Ok(None),
+            (Err(CatalogError::Corrupt { what }), _) | (_, Err(CatalogError::Corrupt { what })) => {
+                Ok(Some(what))
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Ok(counted), Ok(found)) => Ok(Some(format!(
+                "people were lost or invented: there are {}, not {}",
+                found.documents, counted.documents
+            ))),
+        }
+    }
+}
+
+/// A person's rows of a table, when they are all that were ever put there.
+async fn verified_rows(
+    session: &mut Session,
+    person: PersonId,
+    (table, kind): (&Table, &str),
+    order: &str,
+) -> Result<Vec<Record>, CatalogError> {
+    let folder = read_folder(session, person, kind).await?;
+    let rest = format!("WHERE person = $1 {order}");
+    let rows = session.select(table, &rest, vec![id(person.0)]).await?;
+    if Folder::of(&rows) == folder {
+        Ok(rows)
+    } else {
+        Err(CatalogError::corrupt(format!(
+            "person {person}: {kind} are not those that were written"
+        )))
+    }
+}
+
+/// Changes the count of one kind of a person's rows. The person's ledger is locked by the caller.
+pub(super) async fn change_register(
+    session: &mut Session,
+    person: PersonId,
+    kind: &str,
+    change: impl FnOnce(&mut Folder),
+) -> Result<(), CatalogError> {
+    let mut folder = read_folder(session, person, kind).await?;
+    change(&mut folder);
+    let row = vec![
+        id(person.0),
+        text(kind),
+        Value::Int(folder.documents),
+        Value::Int(i64::from(folder.digest)),
+    ];
+    session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
+    Ok(())
+}
+
+/// Creates people who are new, and counts them; returns how many were.
+pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Result<u64, CatalogError> {
+    let mut known = roster(session, true).await?;
+    let mut created = 0;
+    for row in rows {
+        let Some(Value::Bytes(person)) = row.first().cloned() else {
+            continue;
+        };
+        if session.insert(&PEOPLE, vec![row], Existing::Keep).await?.rows == 1 {
+            known.gain(&[crc32fast::hash(&person)]);
+            created += 1;
+        }
+    }
+    if created > 0 {
+        let row = vec![text(ROSTER), text(&known.written())];
+        session.insert(&META, vec![row], Existing::Replace).await?;
+    }
+    Ok(created)
+}
+
+/// How many people there are by what was written down. `lock`: until the transaction ends nobody else changes
+/// it.
+async fn roster(session: &mut Session, lock: bool) -> Result<Folder, CatalogError> {
+    let rest = format!("WHERE name = $1{}", if lock { session.locking() } else { "" });
+    let found = session.select(&META, &rest, vec![text(ROSTER)]).await?;
+    found
+        .first()
+        .and_then(|row| Folder::parse(row.text(1).ok()?))
+        .ok_or_else(|| CatalogError::corrupt("the number of people is lost"))
+}
+
+async fn counted_people(session: &mut Session) -> Result<Folder, CatalogError> {
+    let mut folder = Folder::default();
+    for row in session
+        .fetch("SELECT person FROM people".to_owned(), Vec::new())
+        .await?
+    {
+        folder.gain(&[crc32fast::hash(&row.bytes(0)?)]);
+    }
+    Ok(folder)
+}
+
+/// Counts what is there, for a catalogue that did not count so far.
+pub(super) async fn register_all(session: &mut Session) -> Result<(), CatalogError> {
+    let people = counted_people(session).await?;
+    let row = vec![text(ROSTER), text(&people.written())];
+    session.insert(&META, vec![row], Existing::Replace).await?;
+    for (table, kind, owner) in [(&SOURCES, SOURCES_KIND, 0), (&DEFINITIONS, DEFINITIONS_KIND, 1)] {
+        let mut folders: BTreeMap<PersonId, Folder> = BTreeMap::new();
+        let mut after = Vec::new();
+        loop {
+            let page = session.page(table, &after).await?;
+            let Some(last) = page.last() else { break };
+            after = last.key(table);
+            for row in &page {
+                let person = row.id(owner, PersonId::from_slice)?;
+                folders.entry(person).or_default().gain(&[row.checksum]);
+            }
+        }
+        let rows = folders
+            .into_iter()
+            .map(|(person, folder)| {
+                vec![
+                    id(person.0),
+                    text(kind),
+                    Value::Int(folder.documents),
+                    Value::Int(i64::from(folder.digest)),
+                ]
+            })
+            .collect();
+        session.insert(&FOLDERS, rows, Existing::Replace).await?;
+    }
+    Ok(())
+}

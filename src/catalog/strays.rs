@@ -1,0 +1,211 @@
+//! Objects of the store that nothing names, on their way out in two phases.
+//!
+//! One is noticed, and after a long while condemned; from then on every commit that would name it is refused,
+//! in its own transaction; only then is it deleted. So no clock of a node and no clock of the object store
+//! decides about a write that is under way: if it was taken for abandoned, it is refused, and nothing ever
+//! points to what is gone. All times are the database's. Knows nothing of what the objects are.
+
+use super::Catalog;
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::records::{NewPiece, NewPlace};
+use super::rows::text;
+use super::tables::{Existing, STRAYS, one_of};
+use crate::model::time::Instant;
+
+/// Rows that one listing statement returns.
+const PAGE: i64 = 1_000;
+/// Paths named by one statement.
+const PATHS_AT_ONCE: usize = 64;
+
+/// What may be true of objects that nothing names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StrayTotals {
+    pub noticed: i64,
+    pub condemned: i64,
+    /// Kept for the operator, and never collected.
+    pub kept: i64,
+}
+
+impl Catalog {
+    /// Takes note of objects that nothing seems to name, unless that was noted before.
+    pub async fn notice_strays(&self, paths: &[String]) -> Result<(), CatalogError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut session = self.database.write().await?;
+        let now = session.now(&*self.time).await?;
+        let rows = paths.iter().map(|path| noticed(path, now)).collect();
+        session.insert_new(&STRAYS, rows).await?;
+        session.commit().await
+    }
+
+    /// Takes note of objects that are never to be collected.
+    pub async fn keep_objects(&self, paths: &[String]) -> Result<(), CatalogError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut session = self.database.write().await?;
+        let end = Instant::from_micros(i64::MAX);
+        let rows = paths.iter().map(|path| noticed(path, end)).collect();
+        session.insert(&STRAYS, rows, Existing::Replace).await?;
+        session.commit().await
+    }
+
+    /// Condemns objects that were noticed before `moment`, and returns their paths; a thousand at most. When
+    /// this returns, whatever was to name one of them has done so, visibly to the caller, or never will.
+    pub async fn condemn_strays(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
+        let mut session = self.database.write().await?;
+        session.lock_alone(STRAYS.name).await?;
+        let rest = "WHERE noticed_at < $1 AND condemned_at IS NULL ORDER BY path LIMIT $2";
+        let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
+        let found = session.select(&STRAYS, rest, values).await?;
+        let paths = found
+            .iter()
+            .map(|row| row.text(0).map(str::to_owned))
+            .collect::<Result<Vec<_>, _>>()?;
+        condemn(&mut session, &paths, self).await?;
+        session.commit().await?;
+        Ok(paths)
+    }
+
+    /// Condemns these objects now, whether or not they were noticed before.
+    pub async fn condemn(&self, paths: &[String]) -> Result<(), CatalogError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut session = self.database.write().await?;
+        session.lock_alone(STRAYS.name).await?;
+        condemn(&mut session, paths, self).await?;
+        session.commit().await
+    }
+
+    /// Objects condemned before `moment` that are still there; a thousand at most.
+    pub async fn condemned_before(&self, moment: Instant) -> Result<Vec<String>, CatalogError> {
+        let rest = "WHERE condemned_at < $1 AND removed_at IS NULL ORDER BY path LIMIT $2";
+        let values = vec![Value::Int(moment.micros()), Value::Int(PAGE)];
+        let found = self.database.select(&STRAYS, rest, values).await?;
+        found.iter().map(|row| row.text(0).map(str::to_owned)).collect()
+    }
+
+    /// Takes note that condemned objects were deleted.
+    pub async fn note_removed(&self, paths: &[String]) -> Result<(), CatalogError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut session = self.database.write().await?;
+        let now = session.now(&*self.time).await?;
+        let rows = paths
+            .iter()
+            .map(|path| {
+                vec![
+                    text(path),
+                    Value::Int(now.micros()),
+                    Value::Int(now.micros()),
+                    Value::Int(now.micros()),
+                ]
+            })
+            .collect();
+        session.insert(&STRAYS, rows, Existing::Replace).await?;
+        session.commit().await
+    }
+
+    /// Forgets objects that are no strays after all.
+    pub async fn acquit(&self, paths: &[String]) -> Result<(), CatalogError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut session = self.database.write().await?;
+        for some in paths.chunks(PATHS_AT_ONCE) {
+            let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
+            let sql = format!("DELETE FROM strays WHERE path IN {list}");
+            session.execute(sql, values).await?;
+        }
+        session.commit().await
+    }
+
+    /// Forgets objects that were deleted before `moment`.
+    pub async fn forget_strays(&self, moment: Instant) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let sql = "DELETE FROM strays WHERE removed_at < $1";
+        session
+            .execute(sql.to_owned(), vec![Value::Int(moment.micros())])
+            .await?;
+        session.commit().await
+    }
+
+    pub async fn stray_totals(&self) -> Result<StrayTotals, CatalogError> {
+        let sql = "SELECT COUNT(CASE WHEN condemned_at IS NULL AND noticed_at < $1 THEN 1 END), \
+                   COUNT(CASE WHEN condemned_at IS NOT NULL THEN 1 END), \
+                   COUNT(CASE WHEN noticed_at = $1 THEN 1 END) FROM strays WHERE removed_at IS NULL";
+        let rows = self
+            .database
+            .fetch(sql.to_owned(), vec![Value::Int(i64::MAX)])
+            .await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| CatalogError::corrupt("strays cannot be counted"))?;
+        Ok(StrayTotals {
+            noticed: row.int(0)?,
+            condemned: row.int(1)?,
+            kept: row.int(2)?,
+        })
+    }
+}
+
+fn noticed(path: &str, at: Instant) -> Vec<Value> {
+    vec![
+        text(path),
+        Value::Int(at.micros()),
+        Value::NullInt,
+        Value::NullInt,
+    ]
+}
+
+async fn condemn(session: &mut Session, paths: &[String], catalog: &Catalog) -> Result<(), CatalogError> {
+    let now = session.now(&*catalog.time).await?;
+    let rows = paths
+        .iter()
+        .map(|path| {
+            vec![
+                text(path),
+                Value::Int(now.micros()),
+                Value::Int(now.micros()),
+                Value::NullInt,
+            ]
+        })
+        .collect();
+    session.insert(&STRAYS, rows, Existing::Replace).await?;
+    Ok(())
+}
+
+/// The objects among new pieces.
+pub(super) fn paths_of<'p>(pieces: impl IntoIterator<Item = &'p NewPiece>) -> Vec<&'p str> {
+    let path = |piece: &'p NewPiece| match &piece.place {
+        NewPlace::Object { path, .. } => Some(path.as_str()),
+        NewPlace::Tail { .. } => None,
+    };
+    pieces.into_iter().filter_map(path).collect()
+}
+
+/// Refuses to name an object that is condemned. Whoever names objects of the store calls this in the same
+/// transaction: from here to its end nobody condemns any.
+pub(super) async fn refuse_condemned(session: &mut Session, paths: Vec<&str>) -> Result<(), CatalogError> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    session.lock_shared(STRAYS.name).await?;
+    for some in paths.chunks(PATHS_AT_ONCE) {
+        let (list, values) = one_of(1, some.iter().map(|path| text(path)).collect());
+        let rest = format!("WHERE path IN {list} AND condemned_at IS NOT NULL");
+        if let Some(found) = session.select(&STRAYS, &rest, values).await?.first() {
+            return Err(CatalogError::Missing {
+                what: format!(
+                    "object {}, which waited for longer than a write may take,",
+                    found.text(0)?
+                ),
+            });
+        }
+    }
+    Ok(())
+}

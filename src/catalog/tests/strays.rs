@@ -1,0 +1,106 @@
+//! What is condemned is never named, whoever is faster.
+
+use super::*;
+
+#[tokio::test]
+async fn whatever_is_condemned_can_be_named_no_more() {
+    for bench in Bench::all().await {
+        let person = person();
+        let (early, late) = (object(&path(person)), object(&path(person)));
+        let named = [early.clone(), late.clone()].map(|piece| path_of(&piece));
+        let commit =
+            |piece: NewPiece, version: i64| bench.catalog.commit(one(change(person, version, vec![piece])));
+        assert_eq!(commit(early.clone(), 0).await.unwrap(), CommitOutcome::Done);
+        bench.catalog.condemn(&named[1..]).await.unwrap();
+        let refused = commit(late.clone(), 1).await;
+        assert!(
+            matches!(refused, Err(CatalogError::Missing { .. })),
+            "{refused:?}"
+        );
+        let flushed = Replace {
+            person,
+            data_type: heart_rate(),
+            inputs: vec![early.id],
+            applied: Vec::new(),
+            output: vec![late.clone()],
+        };
+        let refused = bench.catalog.replace(flushed).await;
+        assert!(
+            matches!(refused, Err(CatalogError::Missing { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(bench.partition(person, &heart_rate()).await.version, 1);
+        // Gone for good, and still not to be named.
+        bench.catalog.note_removed(&named[1..]).await.unwrap();
+        let refused = commit(late.clone(), 1).await;
+        assert!(
+            matches!(refused, Err(CatalogError::Missing { .. })),
+            "{refused:?}"
+        );
+        bench.catalog.acquit(&named[1..]).await.unwrap();
+        assert_eq!(commit(late, 1).await.unwrap(), CommitOutcome::Done);
+    }
+}
+
+#[tokio::test]
+async fn a_commit_and_a_condemnation_at_once_see_each_other() {
+    for bench in Bench::all().await {
+        for _ in 0..20 {
+            let person = person();
+            let piece = object(&path(person));
+            let paths = [path_of(&piece)];
+            let (committed, condemned) = tokio::join!(
+                bench.catalog.commit(one(change(person, 0, vec![piece]))),
+                bench.catalog.condemn(&paths)
+            );
+            condemned.unwrap();
+            // What whoever condemned sees now is what will ever be.
+            let is_named = !bench.partition(person, &heart_rate()).await.pieces.is_empty();
+            match committed {
+                Ok(outcome) => assert!(outcome == CommitOutcome::Done && is_named),
+                Err(CatalogError::Missing { .. }) => assert!(!is_named),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn strays_go_from_noticed_to_condemned_by_the_time_of_the_database() {
+    for bench in Bench::all().await {
+        let (young, old) = (path(person()), path(person()));
+        bench
+            .catalog
+            .notice_strays(std::slice::from_ref(&old))
+            .await
+            .unwrap();
+        bench.pass(std::time::Duration::from_millis(5)).await;
+        let between = bench.catalog.now().await.unwrap();
+        bench.pass(std::time::Duration::from_millis(5)).await;
+        let both = [young.clone(), old.clone()];
+        bench.catalog.notice_strays(&both).await.unwrap();
+        let condemned = bench.catalog.condemn_strays(between).await.unwrap();
+        assert!(condemned.contains(&old) && !condemned.contains(&young));
+        let end = Instant::from_micros(i64::MAX);
+        let waiting = bench.catalog.condemned_before(end).await.unwrap();
+        assert!(waiting.contains(&old) && !waiting.contains(&young));
+        bench
+            .catalog
+            .keep_objects(std::slice::from_ref(&young))
+            .await
+            .unwrap();
+        assert!(!bench.catalog.condemn_strays(end).await.unwrap().contains(&young));
+        bench.catalog.acquit(&both).await.unwrap();
+    }
+}
+
+fn path(person: PersonId) -> String {
+    format!("data/{person}/{}.parquet", Uuid::now_v7())
+}
+
+fn path_of(piece: &NewPiece) -> String {
+    match &piece.place {
+        NewPlace::Object { path, .. } => path.clone(),
+        NewPlace::Tail { .. } => String::new(),
+    }
+}

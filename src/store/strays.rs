@@ -1,0 +1,75 @@
+//! Objects that nothing names: which those are, and how the objects of a write that was refused are taken back.
+
+use std::collections::{HashMap, HashSet};
+
+use super::errors::StoreError;
+use super::objects::ObjectStorage;
+use super::piece::ObjectName;
+use crate::catalog::records::{NewPiece, NewPlace};
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::ids::{PersonId, PieceId};
+use crate::model::registry::TypeId;
+
+/// Those of `paths` that no piece points to. What cannot be told, because the catalogue is damaged there, counts
+/// as pointed to, and so does what is no object of a piece.
+pub async fn unnamed_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<String>, StoreError> {
+    let mut by_partition: HashMap<(PersonId, TypeId), Vec<(PieceId, &String)>> = HashMap::new();
+    for path in paths {
+        if let Some(name) = ObjectName::parse(path) {
+            by_partition
+                .entry((name.person, name.data_type))
+                .or_default()
+                .push((name.piece, path));
+        }
+    }
+    let mut unnamed = Vec::new();
+    for ((person, data_type), objects) in by_partition {
+        let read = catalog.snapshot(person, std::slice::from_ref(&data_type), &|_| true);
+        let partitions = match read.await {
+            Err(CatalogError::Corrupt { .. }) => continue,
+            partitions => partitions?,
+        };
+        let live: HashSet<PieceId> = partitions
+            .iter()
+            .flat_map(|partition| &partition.pieces)
+            .map(|piece| piece.id)
+            .collect();
+        let gone = objects.into_iter().filter(|(piece, _)| !live.contains(piece));
+        unnamed.extend(gone.map(|(_, path)| path.clone()));
+    }
+    unnamed.sort_unstable();
+    Ok(unnamed)
+}
+
+/// Deletes the objects of pieces whose commit was refused or failed. They are condemned first, so it is right
+/// also when nobody knows how the commit ended: if it happened they stay, and if it comes yet it is refused.
+pub async fn take_back(
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    pieces: &[NewPiece],
+) -> Result<(), StoreError> {
+    let paths: Vec<String> = pieces
+        .iter()
+        .filter_map(|piece| match &piece.place {
+            NewPlace::Object { path, .. } => Some(path.clone()),
+            NewPlace::Tail { .. } => None,
+        })
+        .collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    catalog.condemn(&paths).await?;
+    let unnamed = unnamed_pieces(catalog, &paths).await?;
+    for path in &unnamed {
+        objects.delete(path).await?;
+    }
+    let gone: HashSet<&String> = unnamed.iter().collect();
+    let named: Vec<String> = paths
+        .iter()
+        .filter(|path| !gone.contains(path))
+        .cloned()
+        .collect();
+    catalog.acquit(&named).await?;
+    catalog.note_removed(&unnamed).await?;
+    Ok(())
+}

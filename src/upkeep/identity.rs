@@ -1,0 +1,197 @@
+//! Whose store is it? A catalogue and an object store are a pair, made together, and both say so.
+//!
+//! Whoever finds them apart stops, because to a catalogue that is empty or another one every object looks like
+//! something that nobody needs. Knows the store and the catalogue; knows nothing of settings or commands.
+
+use futures::TryStreamExt as _;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::manifest::PEOPLE_FOLDER;
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::ids::IdSource;
+use crate::store::StoreError;
+use crate::store::contents::FILES_FOLDER;
+use crate::store::objects::ObjectStorage;
+use crate::store::piece::DATA_FOLDER;
+
+/// The object that says whose store it is in.
+pub const IDENTITY_OBJECT: &str = "store.json";
+/// Objects of the catalogue that are looked for in a store that does not say whose it is.
+const SAMPLES: usize = 16;
+
+/// Why a catalogue and a store are not taken for a pair.
+#[derive(Debug, thiserror::Error)]
+pub enum ApartError {
+    #[error(
+        "the catalogue belongs to the object store {expected}, but this one is {found}: correct ALMANAC_DATABASE_URL or \
+         ALMANAC_OBJECT_STORE; if they do belong together, start once with ALMANAC_ADOPT_STORE=true"
+    )]
+    Different { expected: Uuid, found: Uuid },
+    #[error(
+        "the catalogue names no objects, but the object store holds data: correct ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if the \
+         catalogue is lost, run `almanac check --repair`, which makes it anew from the store; to begin without what is in the \
+         store, start once with ALMANAC_ADOPT_STORE=true"
+    )]
+    Empty,
+    #[error(
+        "the object store does not hold what the catalogue names: correct ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if \
+         objects were lost, start once with ALMANAC_ADOPT_STORE=true, and `almanac check` tells which"
+    )]
+    Foreign,
+    #[error(
+        "the object store does not say whose it is (there is no store.json), but the catalogue belongs to the store {expected}: \
+         correct ALMANAC_OBJECT_STORE; if store.json was lost, start once with ALMANAC_ADOPT_STORE=true"
+    )]
+    Nameless { expected: Uuid },
+    #[error(
+        "the catalogue is being made anew since {since}, and that was not finished: run `almanac check --repair` again; to go on \
+         without what is missing, start with ALMANAC_ADOPT_STORE=true"
+    )]
+    Unfinished { since: String },
+    #[error("store.json in the object store cannot be read: {reason}")]
+    Unreadable { reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// What stands in `store.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Named {
+    store: Uuid,
+}
+
+/// What the two have to do with each other as far as objects show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Likeness {
+    /// Neither speaks of any object.
+    Blank,
+    /// What the catalogue names is there.
+    Alike,
+    /// It is not, or there is something of which the catalogue knows nothing.
+    Strange,
+}
+
+/// Makes sure that the two are a pair; makes one of them if both are new, and of an installation from before
+/// there were identities. `insist`: the operator knows that they are.
+pub async fn settle(
+    catalog: &Catalog,
+    objects: &ObjectStorage,
+    ids: &dyn IdSource,
+    insist: bool,
+) -> Result<Uuid, ApartError> {
+    if let Some(since) = catalog.unfinished_repair().await?.filter(|_| !insist) {
+        return Err(ApartError::Unfinished { since });
+    }
+    match (catalog.store_identity().await?, read(objects).await?) {
+        (Some(expected), Some(found)) if expected == found => Ok(found),
+        (_, Some(found)) if insist => {
+            catalog.replace_store_identity(found).await?;
+            Ok(found)
+        }
+        (Some(expected), Some(found)) => Err(ApartError::Different { expected, found }),
+        (Some(expected), None) => {
+            let is_blank =
+                !catalog.knows_anything().await? && likeness(catalog, objects).await? == Likeness::Blank;
+            if insist || is_blank {
+                write(objects, expected).await
+            } else {
+                Err(ApartError::Nameless { expected })
+            }
+        }
+        (None, found) => {
+            if !insist && likeness(catalog, objects).await? == Likeness::Strange {
+                return Err(strange(catalog).await?);
+            }
+            let identity = match found {
+                Some(found) => found,
+                None => write(objects, ids.next()).await?,
+            };
+            let settled = catalog.settle_store_identity(identity).await?;
+            if settled == identity {
+                Ok(identity)
+            } else {
+                Err(ApartError::Different {
+                    expected: settled,
+                    found: identity,
+                })
+            }
+        }
+    }
+}
+
+/// Whether the two say that they are a pair; nothing is made.
+pub async fn compare(catalog: &Catalog, objects: &ObjectStorage) -> Result<(), ApartError> {
+    match (catalog.store_identity().await?, read(objects).await?) {
+        (Some(expected), Some(found)) if expected != found => Err(ApartError::Different { expected, found }),
+        (Some(expected), None) => Err(ApartError::Nameless { expected }),
+        (None, _) if likeness(catalog, objects).await? == Likeness::Strange => Err(strange(catalog).await?),
+        _ => Ok(()),
+    }
+}
+
+/// The identity of a store, if it has one.
+pub async fn read(objects: &ObjectStorage) -> Result<Option<Uuid>, ApartError> {
+    let content = match objects.get(IDENTITY_OBJECT).await {
+        Ok(content) => content,
+        Err(StoreError::Missing { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let named: Named = serde_json::from_slice(&content).map_err(|error| ApartError::Unreadable {
+        reason: error.to_string(),
+    })?;
+    Ok(Some(named.store))
+}
+
+/// Gives a store that has none an identity, unless somebody else did meanwhile; returns what holds.
+pub async fn write(objects: &ObjectStorage, identity: Uuid) -> Result<Uuid, ApartError> {
+    let unreadable = |reason: String| ApartError::Unreadable { reason };
+    let named =
+        serde_json::to_vec(&Named { store: identity }).map_err(|error| unreadable(error.to_string()))?;
+    match objects.put(IDENTITY_OBJECT, named.into()).await {
+        Ok(()) => Ok(identity),
+        Err(StoreError::Exists { .. }) => read(objects)
+            .await?
+            .ok_or_else(|| unreadable("it came and went".to_owned())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Why a catalogue is not taken for that of a store that holds other things.
+async fn strange(catalog: &Catalog) -> Result<ApartError, ApartError> {
+    Ok(if catalog.object_totals().await?.objects > 0 {
+        ApartError::Foreign
+    } else {
+        ApartError::Empty
+    })
+}
+
+async fn likeness(catalog: &Catalog, objects: &ObjectStorage) -> Result<Likeness, ApartError> {
+    let named = catalog.object_paths(None).await?;
+    if named.is_empty() {
+        for folder in [DATA_FOLDER, FILES_FOLDER, PEOPLE_FOLDER] {
+            if objects.list(folder)?.try_next().await?.is_some() {
+                return Ok(Likeness::Strange);
+            }
+        }
+        return Ok(Likeness::Blank);
+    }
+    let every = named.len().div_ceil(SAMPLES);
+    let (mut looked_for, mut found) = (0, 0);
+    for object in named.iter().step_by(every) {
+        looked_for += 1;
+        match objects.size(&object.path).await {
+            Ok(_) => found += 1,
+            Err(StoreError::Missing { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // Some may be lost; those of another installation are missing all together.
+    Ok(if found * 2 > looked_for {
+        Likeness::Alike
+    } else {
+        Likeness::Strange
+    })
+}

@@ -1,0 +1,295 @@
+//! The store alone is enough: a lost catalogue comes back from manifests and objects.
+
+use super::*;
+use crate::catalog::access_log::LogEntry;
+use crate::catalog::documents::{Change, Document, DocumentKind, Link};
+use crate::catalog::records::{SeenSource, StoredDefinition, UploadReceipt};
+use crate::model::ids::UploadId;
+use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
+use crate::upkeep::collect::remove_retired;
+use crate::upkeep::compact::{Limits, compact};
+use crate::upkeep::flush::flush;
+use crate::upkeep::manifest::{manifest_path, numbers, write_manifest};
+use crate::upkeep::rebuild::{Rebuilt, rebuild};
+
+/// A person with some of everything, written down.
+async fn written_down() -> Bench {
+    let bench = Bench::new().await;
+    let person = bench.key.person;
+    for piece in 0..5 {
+        bench
+            .put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), piece < 4)
+            .await;
+    }
+    assert!(
+        compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
+    // Deleted and replaced since their objects were written.
+    bench.delete(&[record(1), record(4_999)]).await;
+    bench.put(&[(record(2), LAST_DAY_OF_2023, 8.0)], false).await;
+    let catalog = &bench.stores.catalog;
+    let upload = UploadReceipt {
+        person,
+        upload: UploadId(Uuid::now_v7()),
+        key: None,
+    };
+    let source = SeenSource {
+        person,
+        key: "watch".to_owned(),
+        name: Some("Watch".to_owned()),
+    };
+    let commit = Commit {
+        uploads: vec![upload],
+        sources: vec![source],
+        ..Commit::default()
+    };
+    assert_eq!(catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
+    let now = bench.clock.now();
+    let definition = StoredDefinition {
+        id: Uuid::now_v7(),
+        person,
+        base: "Event".to_owned(),
+        body: "{\"name\":\"Tea\"}".to_owned(),
+        version: 1,
+        deprecated: false,
+        created_at: now,
+        updated_at: now,
+    };
+    catalog.insert_definition(&definition).await.unwrap();
+    assert!(
+        catalog
+            .swap_preferences(person, None, "{\"zone\":\"UTC\"}")
+            .await
+            .unwrap()
+    );
+    let document = Document {
+        kind: DocumentKind::Tag,
+        id: Uuid::now_v7(),
+        person,
+        name: Some("tea".to_owned()),
+        body: "{}".to_owned(),
+        version: 1,
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    };
+    let link = Link {
+        kind: "about",
+        target: Uuid::now_v7(),
+    };
+    let insert = Change::Insert {
+        document,
+        links: vec![link],
+        limit: 10,
+    };
+    catalog.change_documents(vec![insert]).await.unwrap();
+    assert!(write_manifest(&bench.stores, person).await.unwrap());
+    let entry = LogEntry {
+        person,
+        id: Uuid::now_v7(),
+        at: now,
+        actor: PersonId(Uuid::now_v7()),
+        body: "{}".to_owned(),
+        rows: Some(3),
+        outcome: "read".to_owned(),
+    };
+    catalog.log_access(vec![entry]).await.unwrap();
+    assert!(write_manifest(&bench.stores, person).await.unwrap());
+    bench
+}
+
+/// All that there is of the person beside records.
+async fn beside_records(bench: &Bench) -> String {
+    let (catalog, person) = (&bench.stores.catalog, bench.key.person);
+    let all = (
+        catalog.person(person).await.unwrap(),
+        catalog.sources_of(person).await.unwrap(),
+        catalog.definitions_of(person).await.unwrap(),
+        catalog.documents_of(person, DocumentKind::Tag).await.unwrap(),
+        catalog.partitions_of(person).await.unwrap(),
+        catalog.accesses(person, None, 10).await.unwrap(),
+    );
+    format!("{all:#?}")
+}
+
+async fn sound(bench: &Bench) {
+    let checked = crate::upkeep::check::check(&bench.stores, &|_| ()).await.unwrap();
+    let complaints = crate::upkeep::check::catalogue_complaints(&bench.stores.catalog).await;
+    assert_eq!((checked.wrong, complaints.unwrap()), (0, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_person_comes_back_just_as_their_manifest_was_written() {
+    let bench = written_down().await;
+    let (rows, rest) = (bench.visible().await, beside_records(&bench).await);
+    let bench = bench.without_catalogue().await;
+    let Rebuilt { done, failed } = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(failed, Vec::<String>::new());
+    // The objects that were replaced are still there and not named.
+    assert_eq!(done.len(), 2, "{done:?}");
+    assert!(done[0].contains("as of 2"), "{done:?}");
+    assert!(done[1].contains("4 objects"), "{done:?}");
+    assert_eq!(bench.visible().await, rows);
+    assert_eq!(beside_records(&bench).await, rest);
+    sound(&bench).await;
+    assert_eq!(rebuild(&bench.stores).await.unwrap(), Rebuilt::default());
+    // Life goes on.
+    flush(&bench.stores, &bench.key).await.unwrap();
+    assert_eq!(bench.visible().await, rows);
+    assert!(write_manifest(&bench.stores, bench.key.person).await.unwrap());
+}
+
+#[tokio::test]
+async fn bodies_that_were_never_accepted_or_came_later_stay_out_and_are_kept() {
+    let bench = written_down().await;
+    let rows = bench.visible().await;
+    bench.put(&many(9_000, 10, LAST_DAY_OF_2023), true).await;
+    let bench = bench.without_catalogue().await;
+    rebuild(&bench.stores).await.unwrap();
+    assert_eq!(bench.visible().await, rows);
+    assert_eq!(bench.stores.catalog.stray_totals().await.unwrap().kept, 5);
+    let before = bench.paths().await.1;
+    for _ in 0..4 {
+        bench.pass(crate::upkeep::collect::ORPHAN_AGE * 2);
+        crate::upkeep::collect::remove_strays(&bench.stores, true)
+            .await
+            .unwrap();
+    }
+    assert_eq!(bench.paths().await.1, before);
+}
+
+#[tokio::test]
+async fn an_older_value_does_not_win_because_its_body_was_written_earlier() {
+    let bench = Bench::new().await;
+    let id = record(1);
+    // A large body is written, somebody else writes the same record, and the body is committed after that.
+    let target = Target {
+        person: bench.key.person,
+        data_type: bench.key.data_type.clone(),
+        layout_version: 1,
+    };
+    let written = write_batch(
+        bench.stores.objects(),
+        &SystemIds,
+        target,
+        &rows(&[(id, LAST_DAY_OF_2023, 2.0)]),
+    )
+    .await
+    .unwrap();
+    bench.put(&[(id, LAST_DAY_OF_2023, 4.0)], true).await;
+    bench.change(written, &[id]).await;
+    let before = bench.visible().await;
+    assert!((before[&id].1 - 2.0).abs() < f64::EPSILON);
+    write_manifest(&bench.stores, bench.key.person).await.unwrap();
+    let bench = bench.without_catalogue().await;
+    rebuild(&bench.stores).await.unwrap();
+    assert_eq!(bench.visible().await, before);
+}
+
+#[tokio::test]
+async fn the_last_two_manifests_are_kept_and_the_one_before_helps_when_the_last_is_damaged() {
+    let bench = written_down().await;
+    let person = bench.key.person;
+    assert!(!write_manifest(&bench.stores, person).await.unwrap());
+    let before = bench.visible().await;
+    for number in 0..3_i64 {
+        bench
+            .put(&many(20_000 + number as u128, 1, LAST_DAY_OF_2023), false)
+            .await;
+        assert!(write_manifest(&bench.stores, person).await.unwrap());
+    }
+    assert_eq!(numbers(bench.stores.objects(), person).await.unwrap(), [5, 4]);
+    let newest = bench
+        .directory
+        .path()
+        .join("objects")
+        .join(manifest_path(person, 5));
+    let mut content = std::fs::read(&newest).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    std::fs::write(&newest, content).unwrap();
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert!(rebuilt.done[0].contains("left out: manifest"), "{rebuilt:?}");
+    assert_eq!(bench.visible().await.len(), before.len() + 2);
+    sound(&bench).await;
+}
+
+#[tokio::test]
+async fn replaced_objects_are_deleted_only_after_the_manifest_names_what_took_their_place() {
+    let bench = written_down().await;
+    let rows = bench.visible().await;
+    for piece in 10..14 {
+        bench
+            .put(&many(piece * 1_000, 1_000, LAST_DAY_OF_2023), true)
+            .await;
+    }
+    write_manifest(&bench.stores, bench.key.person).await.unwrap();
+    compact(&bench.stores, &bench.key, &Limits::default())
+        .await
+        .unwrap();
+    let grace = settings().grace_period;
+    bench.pass(grace + Duration::from_secs(1));
+    assert!(remove_retired(&bench.stores, grace).await.unwrap() > 0);
+    let now = bench.visible().await;
+    assert_eq!(now.len(), rows.len() + 4_000);
+    let bench = bench.without_catalogue().await;
+    rebuild(&bench.stores).await.unwrap();
+    assert_eq!(bench.visible().await, now);
+    sound(&bench).await;
+}
+
+#[tokio::test]
+async fn an_interrupted_repair_is_continued_and_one_persons_object_stops_nobody_elses() {
+    let directory = tempfile::tempdir().unwrap();
+    let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+    let faults = Arc::new(Faults::default());
+    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(&faults))));
+    let mut bench = Bench::over(directory, objects).await;
+    let mut expected = Vec::new();
+    for person in 0..3 {
+        bench.key.person = PersonId(Uuid::from_u128(person + 1));
+        bench.put(&many(person * 100, 10, LAST_DAY_OF_2023), true).await;
+        write_manifest(&bench.stores, bench.key.person).await.unwrap();
+        expected.push((bench.key.person, bench.visible().await));
+    }
+    let mut bench = bench.without_catalogue().await;
+    // The identity is read and given; then the first manifest cannot be.
+    crate::upkeep::identity::write(bench.stores.objects(), Uuid::now_v7())
+        .await
+        .unwrap();
+    faults.once(Operation::Get, Fault::Delay(Duration::ZERO));
+    faults.once(Operation::Get, Fault::Fail);
+    let first = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((first.done.len(), first.failed.len()), (2, 1), "{first:?}");
+    assert!(bench.stores.catalog.unfinished_repair().await.unwrap().is_some());
+    let second = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((second.done.len(), second.failed.len()), (1, 0), "{second:?}");
+    assert_eq!(bench.stores.catalog.unfinished_repair().await.unwrap(), None);
+    for (person, rows) in expected {
+        bench.key.person = person;
+        assert_eq!(bench.visible().await, rows);
+    }
+    sound(&bench).await;
+}
+
+#[tokio::test]
+async fn without_manifests_the_objects_alone_are_enough_for_their_rows() {
+    let bench = written_down().await;
+    flush(&bench.stores, &bench.key).await.unwrap();
+    let grace = settings().grace_period;
+    bench.pass(grace + Duration::from_secs(1));
+    remove_retired(&bench.stores, grace).await.unwrap();
+    let before = bench.visible().await;
+    std::fs::remove_dir_all(bench.directory.path().join("objects/people")).unwrap();
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!((rebuilt.done.len(), rebuilt.failed.len()), (1, 0), "{rebuilt:?}");
+    let mut expected = before;
+    // They were deleted after their object was written, which only the catalogue knew.
+    expected.insert(record(1), (LAST_DAY_OF_2023 + SECOND, 1.0));
+    assert_eq!(bench.visible().await, expected);
+    sound(&bench).await;
+}

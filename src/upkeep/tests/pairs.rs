@@ -1,0 +1,126 @@
+//! A catalogue and a store are a pair or they are not served.
+
+use super::*;
+use crate::upkeep::identity::{ApartError, IDENTITY_OBJECT, read, settle};
+
+async fn settled(bench: &Bench) -> Result<Uuid, ApartError> {
+    settle(&bench.stores.catalog, bench.stores.objects(), &SystemIds, false).await
+}
+
+async fn insisted(bench: &Bench) -> Uuid {
+    settle(&bench.stores.catalog, bench.stores.objects(), &SystemIds, true)
+        .await
+        .unwrap()
+}
+
+/// The first one's catalogue over the second one's store.
+fn crossed(one: &Bench, other: &Bench) -> Bench {
+    Bench {
+        stores: UpkeepStores {
+            files: other.stores.files.clone(),
+            ..one.stores.clone()
+        },
+        finder: Finder::new(other.stores.files.clone(), 1 << 20),
+        clock: Arc::clone(&one.clock),
+        key: one.key.clone(),
+        directory: tempfile::tempdir().unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn a_new_pair_gets_one_identity_and_keeps_it() {
+    let bench = Bench::new().await;
+    let (one, other) = tokio::join!(settled(&bench), settled(&bench));
+    let identity = one.unwrap();
+    assert_eq!(other.unwrap(), identity);
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    assert_eq!(settled(&bench).await.unwrap(), identity);
+    assert_eq!(read(bench.stores.objects()).await.unwrap(), Some(identity));
+}
+
+#[tokio::test]
+async fn two_installations_are_told_apart() {
+    let (one, other) = (Bench::new().await, Bench::new().await);
+    for bench in [&one, &other] {
+        settled(bench).await.unwrap();
+        bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    }
+    let crossed = crossed(&one, &other);
+    assert!(matches!(
+        settled(&crossed).await,
+        Err(ApartError::Different { .. })
+    ));
+    let expected = read(other.stores.objects()).await.unwrap();
+    assert_eq!(Some(insisted(&crossed).await), expected);
+    assert_eq!(settled(&crossed).await.ok(), expected);
+}
+
+#[tokio::test]
+async fn an_empty_catalogue_over_a_store_with_data_is_refused_with_identity_or_without() {
+    let bench = Bench::new().await;
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    let bench = bench.without_catalogue().await;
+    assert!(matches!(settled(&bench).await, Err(ApartError::Empty)));
+    crate::upkeep::identity::write(bench.stores.objects(), Uuid::now_v7())
+        .await
+        .unwrap();
+    assert!(matches!(settled(&bench).await, Err(ApartError::Empty)));
+    // A person who was made to have a token for does not make it another.
+    let catalog = &bench.stores.catalog;
+    catalog.ensure_person(bench.key.person, None).await.unwrap();
+    assert!(matches!(settled(&bench).await, Err(ApartError::Empty)));
+    insisted(&bench).await;
+    settled(&bench).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_catalogue_that_knows_people_is_refused_over_a_store_that_is_empty() {
+    let bench = Bench::new().await;
+    settled(&bench).await.unwrap();
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), false).await;
+    let empty = Bench::new().await;
+    let crossed = crossed(&bench, &empty);
+    assert!(matches!(
+        settled(&crossed).await,
+        Err(ApartError::Nameless { .. })
+    ));
+}
+
+#[tokio::test]
+async fn an_installation_from_before_is_adopted_if_its_objects_are_there() {
+    let bench = Bench::new().await;
+    for piece in 0..40 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    assert_eq!(read(bench.stores.objects()).await.unwrap(), None);
+    let other = Bench::new().await;
+    other.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+    let crossed = crossed(&bench, &other);
+    assert!(matches!(settled(&crossed).await, Err(ApartError::Foreign)));
+    // One that was lost does not make it another store.
+    let lost = bench.paths().await.0[0].clone();
+    bench.stores.objects().delete(&lost).await.unwrap();
+    let identity = settled(&bench).await.unwrap();
+    assert_eq!(settled(&bench).await.unwrap(), identity);
+}
+
+#[tokio::test]
+async fn a_repair_that_is_unfinished_and_a_store_that_cannot_be_read_are_refused() {
+    let bench = Bench::new().await;
+    bench.stores.catalog.begin_repair().await.unwrap();
+    assert!(matches!(
+        settled(&bench).await,
+        Err(ApartError::Unfinished { .. })
+    ));
+    bench.stores.catalog.finish_repair().await.unwrap();
+    bench
+        .stores
+        .objects()
+        .put(IDENTITY_OBJECT, "{}".into())
+        .await
+        .unwrap();
+    assert!(matches!(
+        settled(&bench).await,
+        Err(ApartError::Unreadable { .. })
+    ));
+}

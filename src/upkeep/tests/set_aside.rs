@@ -1,0 +1,176 @@
+//! One person's trouble is theirs alone: what is damaged is set aside and counted, and all else goes on.
+
+use prometheus_client::metrics::counter::Counter;
+use sqlx::{Connection as _, Executor as _};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::model::meters::Meters;
+use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
+use crate::upkeep::Upkeep;
+use crate::upkeep::runner::Settled;
+use crate::upkeep::scrub::Scrub;
+
+/// Changes the catalogue behind its back.
+async fn tamper(bench: &Bench, sql: &str) {
+    let file = bench.directory.path().join("catalogue.sqlite");
+    let mut connection = sqlx::SqliteConnection::connect(&format!("sqlite://{}", file.display()))
+        .await
+        .unwrap();
+    let changed = connection
+        .execute(sqlx::AssertSqlSafe(sql.to_owned()))
+        .await
+        .unwrap();
+    assert!(changed.rows_affected() > 0, "{sql}");
+}
+
+/// Two people with four objects and a tail each; the first one's key is the bench's.
+async fn neighbours() -> (Bench, PartitionKey) {
+    let mut bench = Bench::new().await;
+    let neighbour = bench.key.clone();
+    bench.key.person = PersonId(Uuid::now_v7());
+    for key in [neighbour.clone(), bench.key.clone()] {
+        bench.key = key;
+        for piece in 0..4 {
+            bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+        }
+        bench.put(&many(100, 10, LAST_DAY_OF_2023), false).await;
+    }
+    (bench, neighbour)
+}
+
+fn upkeep(bench: &Bench) -> (Upkeep, Meters) {
+    let meters = Meters::default();
+    let upkeep = Upkeep::new(
+        settings(),
+        bench.stores.clone(),
+        meters.clone(),
+        CancellationToken::new(),
+    );
+    (upkeep, meters)
+}
+
+#[tokio::test]
+async fn a_damaged_row_of_one_person_stops_neither_flush_nor_compaction_nor_collection_of_others() {
+    for sql in [
+        "UPDATE pieces SET row_count = row_count + 1 WHERE person = $ AND path IS NULL",
+        "UPDATE pieces SET row_count = row_count + 1 WHERE person = $ AND path IS NOT NULL",
+        "UPDATE partitions SET records = records + 1 WHERE person = $",
+        "UPDATE blobs SET blob = x'00' WHERE piece IN (SELECT piece FROM pieces WHERE person = $)",
+    ] {
+        let (mut bench, neighbour) = neighbours().await;
+        let person = bench.key.person.0.simple().to_string();
+        tamper(&bench, &sql.replace('$', &format!("x'{person}'"))).await;
+        bench.pass(Duration::from_mins(5));
+        let (upkeep, meters) = upkeep(&bench);
+        upkeep.flush_due().await.unwrap();
+        upkeep.compact_due(&mut Settled::new()).await.unwrap();
+        assert_eq!(meters.set_aside_partitions.get(), 1, "{sql}");
+        bench.pass(Duration::from_mins(11));
+        upkeep.collect_due().await.unwrap();
+        upkeep.search_orphans().await.unwrap();
+        bench.key = neighbour;
+        let pieces = bench.snapshot().await.pieces.clone();
+        assert!(pieces.len() < 5, "{sql}: {} pieces", pieces.len());
+        assert!(
+            pieces
+                .iter()
+                .all(|piece| matches!(piece.content, Content::Object(_))),
+            "{sql}"
+        );
+        assert_eq!(bench.visible().await.len(), 50, "{sql}");
+        assert!(meters.upkeep.collected_objects.get() >= 4, "{sql}");
+        let checked = crate::upkeep::check::check(&bench.stores, &|_| ()).await.unwrap();
+        assert!(checked.wrong > 0, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_stops_neither_scrub_nor_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let local = ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+    let faults = Arc::new(Faults::default());
+    let objects = ObjectStorage::over(Arc::new(FaultyStore::new(local.store(), Arc::clone(&faults))));
+    let bench = Bench::over(directory, objects).await;
+    for piece in 0..3 {
+        bench.put(&many(piece * 10, 10, LAST_DAY_OF_2023), true).await;
+    }
+    crate::upkeep::identity::settle(&bench.stores.catalog, bench.stores.objects(), &SystemIds, false)
+        .await
+        .unwrap();
+    let paths = bench.paths().await.0;
+    let last = bench.directory.path().join("objects").join(&paths[2]);
+    let mut content = std::fs::read(&last).unwrap();
+    content[40] ^= 1;
+    std::fs::write(&last, content).unwrap();
+    let corrupt = Counter::default();
+    faults.once(Operation::Get, Fault::Fail);
+    assert!(Scrub::default().step(&bench.stores, &corrupt).await.is_err());
+    assert_eq!(corrupt.get(), 1, "those after it were looked at");
+    // The identity of the store is looked for first.
+    faults.once(Operation::Get, Fault::Delay(Duration::ZERO));
+    faults.once(Operation::Get, Fault::Fail);
+    let checked = crate::upkeep::check::check(&bench.stores, &|_| ()).await.unwrap();
+    assert_eq!((checked.objects, checked.wrong), (3, 2));
+}
+
+#[tokio::test]
+async fn rows_that_vanish_are_told_whatever_table_they_were_in() {
+    for (table, key) in [
+        ("sources", "source_key"),
+        ("definitions", "definition"),
+        ("people", "person"),
+        ("pieces", "piece"),
+        ("partitions", "data_type"),
+    ] {
+        let bench = Bench::new().await;
+        bench.put(&many(0, 10, LAST_DAY_OF_2023), true).await;
+        let catalog = &bench.stores.catalog;
+        let person = bench.key.person;
+        let source = crate::catalog::records::SeenSource {
+            person,
+            key: "watch".to_owned(),
+            name: None,
+        };
+        let commit = Commit {
+            sources: vec![source],
+            ..Commit::default()
+        };
+        catalog.commit(commit).await.unwrap();
+        let now = bench.clock.now();
+        let definition = crate::catalog::records::StoredDefinition {
+            id: Uuid::now_v7(),
+            person,
+            base: "Event".to_owned(),
+            body: "{}".to_owned(),
+            version: 1,
+            deprecated: false,
+            created_at: now,
+            updated_at: now,
+        };
+        catalog.insert_definition(&definition).await.unwrap();
+        assert_eq!(
+            crate::upkeep::check::catalogue_complaints(catalog).await.unwrap(),
+            Vec::<String>::new()
+        );
+        if table == "people" {
+            catalog
+                .ensure_person(PersonId(Uuid::from_u128(1)), None)
+                .await
+                .unwrap();
+            let nobody = "x'00000000000000000000000000000001'";
+            tamper(&bench, &format!("DELETE FROM ledgers WHERE person = {nobody}")).await;
+            tamper(&bench, &format!("DELETE FROM people WHERE person = {nobody}")).await;
+        } else {
+            tamper(&bench, &format!("DELETE FROM {table} WHERE {key} IS NOT NULL")).await;
+        }
+        let complaints = crate::upkeep::check::catalogue_complaints(catalog).await.unwrap();
+        assert!(!complaints.is_empty(), "{table}");
+        if table == "sources" {
+            assert!(matches!(
+                catalog.sources_of(person).await,
+                Err(crate::catalog::CatalogError::Corrupt { .. })
+            ));
+        }
+    }
+}
