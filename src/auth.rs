@@ -4,7 +4,6 @@
 //! refused. Both decisions are taken here and nowhere else. Knows nothing of routes, rows or plans.
 
 pub mod disclosures;
-pub mod file_grants;
 pub mod grants;
 pub mod jwks;
 pub mod keys;

@@ -183,20 +183,20 @@ impl Grants {
         ))
     }
 
-    /// Whether `reader` may read a version of `owner`'s file at `path` that was uploaded at `moment`: where the share
-    /// has a window of time, a version belongs to it by that moment.
+    /// Whether `reader` may read a version of `owner`'s file at a path that was uploaded at a moment: where the
+    /// share has a window of time, a version belongs to it by that moment. `None` is a version that nobody else may
+    /// read, or that does not exist: refusing it takes as long as refusing any other.
     pub async fn file(
         &self,
         reader: &Reader,
         owner: PersonId,
-        path: &str,
-        age: FileAge,
-        moment: Instant,
+        version: Option<(&str, FileAge, Instant)>,
     ) -> Result<(), Denied> {
         if reader.owns(owner) {
             return Ok(());
         }
         let given = self.given(reader, owner).await?;
+        let (path, age, moment) = version.ok_or(Refused)?;
         let grants: Vec<Uuid> = given
             .iter()
             .filter(|given| shares_file(&given.terms, path, age, moment))
@@ -403,20 +403,18 @@ impl ReadableFiles {
         self.owner
     }
 
+    /// Whether all of them may, because they are the reader's own.
+    #[must_use]
+    pub const fn are_own(&self) -> bool {
+        self.shared.is_none()
+    }
+
     /// Whether a version of the file at `path` that was uploaded at `moment` may be read.
     #[must_use]
     pub fn include(&self, path: &str, age: FileAge, moment: Instant) -> bool {
         self.shared
             .as_ref()
             .is_none_or(|shared| shared.iter().any(|terms| shares_file(terms, path, age, moment)))
-    }
-
-    /// Whether `folder` may be told of: something shared is in it, or it is in something shared.
-    #[must_use]
-    pub fn lead_through(&self, folder: &str) -> bool {
-        self.shared
-            .as_ref()
-            .is_none_or(|shared| shared.iter().any(|terms| terms.leads_through(folder)))
     }
 }
 

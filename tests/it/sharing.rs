@@ -2,6 +2,7 @@
 
 mod access_log;
 mod datashares;
+mod files;
 mod groups;
 mod matrix;
 mod reading;

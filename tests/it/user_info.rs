@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::files::{announce, file_path, put};
 use crate::harness::{Backends, Setup, at, heart_rate, id, person, steps};
+use crate::sharing::{group, share, share_of};
 
 const INFO: &str = "/user/v1alpha1/info";
 const TOTALS: &str = "/user/v1alpha1/totals";
@@ -48,6 +50,56 @@ async fn a_person_is_told_who_they_are_and_on_which_terms() {
         one.showing(support).get(INFO).await.status,
         401,
         "and opens nothing"
+    );
+}
+
+#[tokio::test]
+async fn limits_say_how_much_one_may_have_and_has() {
+    let limits = [
+        ("ALMANAC_LIMIT_FILES", "5"),
+        ("ALMANAC_LIMIT_FILE_BYTES", "1KiB"),
+        ("ALMANAC_LIMIT_ALL_FILE_BYTES", "2KiB"),
+        ("ALMANAC_LIMIT_SHARES", "6"),
+        ("ALMANAC_LIMIT_GROUPS", "7"),
+    ];
+    let server = limits
+        .into_iter()
+        .fold(Setup::default(), |setup, (name, value)| setup.with(name, value))
+        .start();
+    let (person, other) = (server.person(), server.person());
+    let expected = |files: u64, bytes: u64, shares: u64, groups: u64| {
+        json!({
+            "files": {"limit": 5, "used": files},
+            "file_bytes": {"limit": 1024},
+            "all_file_bytes": {"limit": 2048, "used": bytes},
+            "shares": {"limit": 6, "used": shares},
+            "groups": {"limit": 7, "used": groups},
+        })
+    };
+    let told = async |person: &crate::harness::Person| {
+        let info = person.get(INFO).await.must_be(200).json();
+        let names = ["files", "file_bytes", "all_file_bytes", "shares", "groups"];
+        Value::from_iter(names.map(|name| (name, info["limits"][name].clone())))
+    };
+    assert_eq!(told(&person).await, expected(0, 0, 0, 0));
+
+    let first = put(&person, "/", "a", b"one").await;
+    put(&person, "/", "a", b"three").await;
+    announce(&person, "/", "b", 100).await;
+    person
+        .call(reqwest::Method::DELETE, &file_path(&first))
+        .await
+        .must_be(204);
+    share(&person, &share_of(&["HeartRate"], &other)).await;
+    for title in ["One", "Two"] {
+        group(&person, &json!({"title": title, "is_public": true})).await;
+    }
+    // Versions that are deleted keep their bytes, and what is announced has its room.
+    assert_eq!(told(&person).await, expected(3, 108, 1, 2));
+    assert_eq!(
+        told(&other).await,
+        expected(0, 0, 0, 0),
+        "what one is given is no share of one's own"
     );
 }
 

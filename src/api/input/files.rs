@@ -24,11 +24,15 @@ use crate::api::docs::common::deprecated;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::auth::grants::{Denied, ReadableFiles, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 use crate::people::files::names::{folder, name};
-use crate::people::files::{File, ListingFilter};
+use crate::people::files::{File, FilesError, ListingFilter};
+
+/// The folder that all others are in.
+const TOP: &str = "/";
 
 /// Every route about files, under both of its names.
 #[must_use]
@@ -126,12 +130,17 @@ pub async fn list_files(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let owner = query.owner.unwrap_or_else(|| reader.person());
-    let readable = app.grants.readable_files(&reader, owner).await?;
+    let folder = query.filter.path.as_deref().unwrap_or(TOP);
+    let readable = app.grants.files(&reader, owner, folder).await?;
     let found = app
         .files
-        .list(readable.owner(), &query.filter, |name| readable.cover(name))
+        .list(readable.owner(), &query.filter, |file| shows(&readable, file))
         .await?;
-    listing(&headers, &FileListing::from(found))
+    let mut answer = FileListing::from(found);
+    if !readable.are_own() {
+        answer.files = answer.files.into_iter().map(FileInput::for_others).collect();
+    }
+    listing(&headers, &answer)
 }
 
 /// Announces a file. Its bytes are then sent to the url of the answer.
@@ -179,10 +188,14 @@ pub async fn changes(
     owner: PersonId,
     range: TimeRange,
 ) -> Result<Vec<FileChange>, ApiError> {
-    let readable = app.grants.readable_files(reader, owner).await?;
+    let readable = match app.grants.files(reader, owner, TOP).await {
+        // What else changed may be the reader's to know.
+        Err(Denied::Refused(_)) => return Ok(Vec::new()),
+        readable => readable?,
+    };
     let changed = app
         .files
-        .changes(owner, range, |name| readable.cover(name))
+        .changes(readable.owner(), range, |file| shows(&readable, file))
         .await?;
     Ok(changed.iter().map(FileChange::from).collect())
 }
@@ -204,7 +217,11 @@ pub async fn file(
     if is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
-    shown(&file)
+    if reader.owns(file.person) {
+        shown(&file)
+    } else {
+        tagged(&file, FileInput::from(&file).for_others())
+    }
 }
 
 /// Deletes a version of a file. Its bytes stay, so that it can be restored.
@@ -251,13 +268,33 @@ async fn readable_file(
     input_id: &str,
 ) -> Result<File, ApiError> {
     let owner = owner.unwrap_or_else(|| reader.person());
-    let readable = app.grants.readable_files(reader, owner).await?;
-    let file = app.files.get(owner, file_id(input_id)?).await?;
-    if readable.cover(&file.full_name()) {
-        Ok(file)
-    } else {
-        Err(ApiError::from(crate::auth::grants::Refused))
+    if reader.owns(owner) {
+        return Ok(app.files.get(owner, file_id(input_id)?).await?);
     }
+    let found = match Uuid::parse_str(input_id) {
+        Ok(id) => match app.files.get(owner, id).await {
+            Err(FilesError::Unknown(_)) => None,
+            found => Some(found?),
+        },
+        Err(_) => None,
+    };
+    let path = found.as_ref().map(File::full_name);
+    let version = found.as_ref().and_then(File::shareable);
+    let version = path.as_deref().zip(version);
+    app.grants
+        .file(
+            reader,
+            owner,
+            version.map(|(path, (age, moment))| (path, age, moment)),
+        )
+        .await?;
+    found.ok_or_else(|| Refused.into())
+}
+
+/// Whether a listing may show a version.
+fn shows(readable: &ReadableFiles, file: &File) -> bool {
+    let shared = |(age, moment)| readable.include(&file.full_name(), age, moment);
+    readable.are_own() || file.shareable().is_some_and(shared)
 }
 
 /// Whatever is no id is the id of no file.
@@ -290,6 +327,10 @@ fn names(headers: &HeaderMap, header: &HeaderName, tag: &str) -> bool {
 }
 
 fn shown(file: &File) -> Result<Response, ApiError> {
+    tagged(file, FileInput::from(file))
+}
+
+fn tagged(file: &File, answer: FileInput) -> Result<Response, ApiError> {
     let tag = header_value(&entity_tag(file))?;
-    Ok(([(ETAG, tag)], Json(FileInput::from(file))).into_response())
+    Ok(([(ETAG, tag)], Json(answer)).into_response())
 }

@@ -89,6 +89,21 @@ pub struct Limits {
     pub reflections: Limit,
     /// Open API sessions; those that are over make room.
     pub sessions: Limit,
+    /// Each version counts, deleted ones too.
+    pub files: Limit,
+    /// Bytes of one file.
+    pub file_bytes: Most,
+    /// Bytes of all files together. A file takes its room as soon as it is announced.
+    pub all_file_bytes: Limit,
+    pub shares: Limit,
+    /// Groups of one's own.
+    pub groups: Limit,
+}
+
+/// How large one thing may be.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct Most {
+    pub limit: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -114,6 +129,7 @@ pub async fn info(
     let known = known.ok_or_else(|| ApiError::internal("a person who was just made is not there"))?;
     let sessions = app.sessions.open_of(person).await?;
     let counts = app.catalog.document_counts(person).await?;
+    let file_bytes = app.files.contents().usage(person).await?.bytes();
     let limits = app.limits;
     let of = |kind: DocumentKind, limit: u64| Limit {
         limit,
@@ -144,6 +160,16 @@ pub async fn info(
                 limit: limits.sessions,
                 used: sessions.len() as u64,
             },
+            files: of(DocumentKind::File, limits.files),
+            file_bytes: Most {
+                limit: limits.file_bytes,
+            },
+            all_file_bytes: Limit {
+                limit: limits.all_file_bytes,
+                used: file_bytes,
+            },
+            shares: of(DocumentKind::Share, limits.shares),
+            groups: of(DocumentKind::Group, limits.groups),
         },
     };
     listing(&headers, &info)

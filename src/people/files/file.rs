@@ -15,6 +15,7 @@ use super::names::full_name;
 use crate::catalog::documents::{Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
+use crate::people::sharing::terms::FileAge;
 
 /// Leads to all files that wait to be scanned.
 pub(super) const SCAN_LINK: &str = "file_to_scan";
@@ -174,6 +175,18 @@ impl File {
     #[must_use]
     pub fn full_name(&self) -> String {
         full_name(&self.path, &self.name)
+    }
+
+    /// What a share goes by: which version it is, and since when its bytes are there. `None` while they are not, and
+    /// once it is deleted: such a version is its owner's alone.
+    #[must_use]
+    pub fn shareable(&self) -> Option<(FileAge, Instant)> {
+        let age = match self.state {
+            FileState::Uploaded => FileAge::Live,
+            FileState::Archived => FileAge::Old,
+            FileState::Created | FileState::Deleted => return None,
+        };
+        self.uploaded_at.map(|moment| (age, moment))
     }
 
     /// The version now that its bytes are there.

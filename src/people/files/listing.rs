@@ -60,13 +60,13 @@ impl Files {
         &self,
         person: PersonId,
         filter: &ListingFilter,
-        may_be_seen: impl Fn(&str) -> bool,
+        may_be_seen: impl Fn(&File) -> bool,
     ) -> Result<Listing, FilesError> {
         let mut files = Vec::new();
         let mut folders = BTreeSet::new();
         for document in self.catalog.documents_of(person, DocumentKind::File).await? {
             let file = File::of(&document)?;
-            if !filter.wants(&file) || !may_be_seen(&file.full_name()) {
+            if !filter.wants(&file) || !may_be_seen(&file) {
                 continue;
             }
             if let Some(folder) = filter.folder_of(&file) {
@@ -89,7 +89,7 @@ impl Files {
         &self,
         person: PersonId,
         range: TimeRange,
-        may_be_seen: impl Fn(&str) -> bool,
+        may_be_seen: impl Fn(&File) -> bool,
     ) -> Result<Vec<File>, FilesError> {
         let kind = DocumentKind::File;
         let changed = self
@@ -99,7 +99,7 @@ impl Files {
         let mut files = Vec::new();
         for document in changed {
             let file = File::of(&document)?;
-            if file.changed_in(range) && may_be_seen(&file.full_name()) {
+            if file.changed_in(range) && may_be_seen(&file) {
                 files.push(file);
             }
         }

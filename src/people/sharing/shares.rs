@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
 use crate::catalog::CatalogError;
@@ -391,7 +392,8 @@ async fn spelt(
                     Fault::new(loc, "value_error", "path must start with a slash").with_value(text.as_str()),
                 );
             }
-            spelt.push(text.clone());
+            // Names of files are kept in this form.
+            spelt.push(text.nfc().collect());
             continue;
         }
         match types.find(owner, text).await {

@@ -166,6 +166,17 @@ impl From<&File> for FileInput {
     }
 }
 
+impl FileInput {
+    /// The same as those see it with whom it is shared: without the id of what it came from, and without the id of a
+    /// version that may not be shared.
+    #[must_use]
+    pub fn for_others(mut self) -> Self {
+        self.source_id = None;
+        self.restored_from_id.clear();
+        self
+    }
+}
+
 impl From<&File> for FileChange {
     fn from(file: &File) -> Self {
         Self {
