@@ -157,7 +157,7 @@ fn records(criterion: &mut Criterion) {
             .expect("a compiled type");
         assert_eq!(decode(body, &compiled, &context), RECORDS as usize);
         group.bench_function(*name, |bencher| {
-            bencher.iter(|| decode(body, &compiled, &context))
+            bencher.iter(|| decode(body, &compiled, &context));
         });
     }
     group.finish();

@@ -42,7 +42,8 @@ pub fn router(app: Shared) -> Result<Router, serde_json::Error> {
 pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result<Router, serde_json::Error> {
     let (interface, mut interface_document) = interface.split_for_parts();
     docs::common::complete(&mut interface_document);
-    let (open, open_document) = open_routes().split_for_parts();
+    let (open, mut open_document) = open_routes().split_for_parts();
+    docs::common::explain_refusals(&mut open_document);
     let mut document = docs::Frame::openapi();
     document.merge(interface_document);
     document.merge(open_document);

@@ -51,6 +51,13 @@ pub fn complete(document: &mut Document) {
             add(operation, &[StatusCode::REQUEST_TIMEOUT]);
         }
         explain_names(operation);
+    }
+    explain_refusals(document);
+}
+
+/// Says of every refusal which form it has.
+pub fn explain_refusals(document: &mut Document) {
+    for operation in operations(document) {
         for (status, response) in &mut operation.responses.responses {
             if let (Ok(status), RefOr::T(response)) = (status.parse(), response) {
                 explain(status, response);

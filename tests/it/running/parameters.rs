@@ -66,6 +66,8 @@ async fn interface() -> Vec<Operation> {
     operations.retain(|operation| operation.described["tags"] != json!(["operation"]));
     // Who names a participant is asked for the group first; the operations are those of the same name without.
     operations.retain(|operation| !operation.path.starts_with("/data/v0/pool/"));
+    // And who sends bytes has an address that was made for them, or is refused before anything is read.
+    operations.retain(|operation| !operation.path.starts_with("/input/v1/upload/"));
     assert!(operations.len() > 30);
     operations
 }
@@ -86,7 +88,9 @@ async fn every_operation_takes_exactly_the_parameters_that_openapi_lists() {
         .collect();
     for operation in operations {
         let mut call = operation.call(&person);
-        for name in all.iter().filter(|name| *name != "strict") {
+        // What names a participant is looked up before the operation is asked.
+        let before = ["strict", "pool_id", "participant_id"];
+        for name in all.iter().filter(|name| !before.contains(&name.as_str())) {
             call = call.with(name, "");
         }
         let reply = call.await;
@@ -98,6 +102,9 @@ async fn every_operation_takes_exactly_the_parameters_that_openapi_lists() {
                 .map(|alias| alias.as_str().unwrap())
         });
         let mut unknown = all.clone();
+        for name in before {
+            unknown.remove(name);
+        }
         for name in operation.named("query").chain(aliases) {
             unknown.remove(name);
         }
