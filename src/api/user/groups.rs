@@ -435,8 +435,9 @@ async fn noted(
 /// The public keys of the service. There are none: its tokens are signed with a key that only it has.
 #[utoipa::path(get, path = "/user/v1/group/.well-known/jwks.json",
     operation_id = "group_keys", tag = "groups", security(()),
-    responses((status = 200, description = "A key set", body = KeySet)))]
-pub async fn keys() -> Json<KeySet> {
+    params(Checked<NoParams>),
+    responses((status = 200, description = "A key set", body = KeySet), (status = 422)))]
+pub async fn keys(_query: Checked<NoParams>) -> Json<KeySet> {
     Json(KeySet { keys: Vec::new() })
 }
 
