@@ -40,7 +40,7 @@ impl Scanning {
     /// Scans what waits, until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         loop {
-            if let Err(error) = self.leases.alone("scan", &stop, self.round()).await {
+            if let Err(error) = Box::pin(self.leases.alone("scan", &stop, self.round())).await {
                 tracing::warn!(%error, "files could not be scanned and will be tried again");
             }
             tokio::select! {
