@@ -44,6 +44,7 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
     docs::common::complete(&mut interface_document);
     let (open, mut open_document) = open_routes().split_for_parts();
     docs::common::explain_refusals(&mut open_document);
+    docs::common::tell_methods_apart(&mut open_document);
     let mut document = docs::Frame::openapi();
     document.merge(interface_document);
     document.merge(open_document);

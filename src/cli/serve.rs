@@ -21,6 +21,7 @@ use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::people::files::Arrivals;
 use crate::people::files::scan::Scanning;
 use crate::people::text::Name;
 use crate::store::StoreError;
@@ -112,6 +113,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         assembly.computing.handle(),
     );
     let scanning = scanning(&settings, &assembly, &stop_upkeep);
+    let arriving = arriving(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
     let mut broken = None;
@@ -139,6 +141,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     if let Some(scanning) = scanning {
         finished("the scanning of files", scanning, limit).await;
     }
+    if let Some(arriving) = arriving {
+        finished("the taking in of files", arriving, limit).await;
+    }
     finished("upkeep", upkeep, limit).await;
     close(assembly, limit).await;
     match ended {
@@ -161,6 +166,12 @@ fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) 
     );
     let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
     Some(tokio::spawn(work))
+}
+
+/// Takes in the files that their senders put into the object store, where they do that.
+fn arriving(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = || Arrivals::new(assembly.app.files.clone()).run(stop.clone());
+    settings.sends_directly().then(|| tokio::spawn(work()))
 }
 
 /// Waits for a task that was told to end, and no longer than `limit`.
@@ -244,6 +255,9 @@ fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Fai
 
 /// Says what an operator would not expect of their settings.
 fn warn_about(settings: &Settings) {
+    if settings.files.direct && !settings.sends_directly() {
+        tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory");
+    }
     if let Some(endpoint) = &settings.trace_endpoint {
         tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no effect");
     }

@@ -17,7 +17,7 @@ use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{FILES_FOLDER, PartName};
+use crate::store::contents::{FILES_FOLDER, INCOMING_FOLDER, IncomingName, PartName};
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 use crate::store::strays::unnamed_pieces;
 
@@ -43,15 +43,18 @@ enum Kept {
     Pieces,
     /// Of files.
     Parts,
+    /// What senders of files put into the store themselves.
+    Incoming,
 }
 
 impl Kept {
-    const ALL: [Self; 2] = [Self::Pieces, Self::Parts];
+    const ALL: [Self; 3] = [Self::Pieces, Self::Parts, Self::Incoming];
 
     const fn folder(self) -> &'static str {
         match self {
             Self::Pieces => DATA_FOLDER,
             Self::Parts => FILES_FOLDER,
+            Self::Incoming => INCOMING_FOLDER,
         }
     }
 
@@ -60,6 +63,7 @@ impl Kept {
         match self {
             Self::Pieces => ObjectName::parse(path).is_some(),
             Self::Parts => PartName::parse(path).is_some(),
+            Self::Incoming => IncomingName::parse(path).is_some(),
         }
     }
 
@@ -73,6 +77,7 @@ impl Kept {
                 sorted.sort_unstable();
                 stores.contents().unreferenced(&sorted).await
             }
+            Self::Incoming => stores.contents().unwanted(paths).await,
         }
     }
 }
