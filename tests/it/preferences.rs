@@ -122,7 +122,7 @@ async fn changes_at_the_same_time_are_all_kept() {
     let calls = bodies
         .iter()
         .map(|body| async { person.post(PATH, body).await.must_be(200) });
-    futures::future::join_all(calls).await;
+    join_all(calls).await;
     let kept = of(&person).await;
     assert_eq!(kept.as_object().unwrap().len(), names.len(), "{kept}");
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -24,6 +24,20 @@ const PAUSE: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 4;
 /// How long whoever looks at a file waits until its bytes are taken in.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pause between two looks at a file that somebody else is taking in.
+const ANOTHER_LOOK: Duration = Duration::from_millis(50);
+
+/// What became of bytes that were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    /// Their file has them.
+    There,
+    /// They did not come, or nobody wants them.
+    Nothing,
+    /// They came, and somebody else takes them in.
+    Busy,
+}
 
 /// The work of taking in what came, as one node does it.
 pub struct Arrivals(Files);
@@ -53,7 +67,7 @@ impl Arrivals {
     pub(super) async fn round(&self) -> Result<(), StoreError> {
         let files = &self.0;
         let arriving = |name| async move {
-            files.arrive_or_warn(name).await;
+            files.clone().arrived(name).await;
             Ok(())
         };
         files
@@ -88,9 +102,15 @@ impl Files {
         if self.direct.is_none() || file.state != FileState::Created {
             return false;
         }
-        let (files, name) = (self.clone(), incoming(file));
-        let work = tokio::spawn(async move { files.arrive_or_warn(name).await });
-        matches!(timeout(PATIENCE, work).await, Ok(Ok(true)))
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // A task of its own: what was begun is ended, though nobody waits for it.
+            let work = tokio::spawn(self.clone().arrived(incoming(file)));
+            match timeout(PATIENCE, work).await {
+                Ok(Ok(Arrival::Busy)) if Instant::now() < deadline => tokio::time::sleep(ANOTHER_LOOK).await,
+                looked => return matches!(looked, Ok(Ok(Arrival::There))),
+            }
+        }
     }
 
     /// The same for those of several files of one person that lie in the store now.
@@ -118,27 +138,27 @@ impl Files {
         }
     }
 
-    async fn arrive_or_warn(&self, name: IncomingName) -> bool {
+    async fn arrived(self, name: IncomingName) -> Arrival {
         Box::pin(self.arrive(name)).await.unwrap_or_else(|error| {
             let file = name.file;
             tracing::warn!(%file, %error, "a file that came into the store was not taken in, and will be tried again");
-            false
+            Arrival::Nothing
         })
     }
 
-    /// Takes in what lies under `name`; whether its file is there now.
-    async fn arrive(&self, name: IncomingName) -> Result<bool, StoreError> {
+    /// Takes in what lies under `name`.
+    async fn arrive(&self, name: IncomingName) -> Result<Arrival, StoreError> {
         let (Some(meters), Some(content)) = (&self.direct, self.contents.get(name.content).await?) else {
             // What nobody waits for is collected.
-            return Ok(false);
+            return Ok(Arrival::Nothing);
         };
         if content.is_whole() {
             // Somebody sent it again.
             self.contents.remove_incoming(&name).await;
-            return Ok(true);
+            return Ok(Arrival::There);
         }
         let Some(came) = self.contents.came(&name, &content).await? else {
-            return Ok(false);
+            return Ok(Arrival::Nothing);
         };
         // One at a time, on whichever node: a second one would begin anew.
         let holder = self.ids.next().to_string();
@@ -146,7 +166,7 @@ impl Files {
         let never = CancellationToken::new();
         let work = self.take_in(name, content, came);
         let taken = Box::pin(leases.alone(&lease_of(name.file), &never, work)).await?;
-        Ok(taken == Some(true))
+        Ok(taken.unwrap_or(Arrival::Busy))
     }
 
     async fn take_in(
@@ -154,18 +174,18 @@ impl Files {
         name: IncomingName,
         content: Content,
         came: ObjectVersion,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Arrival, StoreError> {
         let bytes = self.contents.incoming(&name, came);
         let file = name.file;
         let taken = match self.receive_all(file, content, bytes).await {
-            Ok(_) => true,
+            Ok(_) => Arrival::There,
             Err(UploadError::Body(error) | UploadError::Files(FilesError::Store(error))) => {
                 return Err(error);
             }
-            Err(UploadError::Overtaken) => return Ok(false),
+            Err(UploadError::Overtaken) => return Ok(Arrival::Busy),
             Err(error) => {
                 tracing::info!(%file, %error, "a file that came into the store is not wanted");
-                false
+                Arrival::Nothing
             }
         };
         self.contents.remove_incoming(&name).await;
