@@ -26,8 +26,6 @@ use crate::model::ids::PersonId;
 use crate::model::meters::Meters;
 use crate::store::StoreError;
 
-/// Between two searches for what interrupted writes left behind, which list the whole store.
-const ORPHAN_SEARCH: Duration = Duration::from_hours(1);
 /// Between two looks for people of whom something changed that no flush wrote down.
 const MANIFESTS: Duration = Duration::from_mins(10);
 /// So many partitions that cannot be worked on one after the other: it is not they who are to blame.
@@ -172,7 +170,7 @@ impl Upkeep {
     }
 
     async fn searching(&self) {
-        while self.pause(ORPHAN_SEARCH).await {
+        while self.pause(self.settings.search_interval).await {
             Box::pin(self.attempt("search for orphans", self.search_orphans())).await;
         }
     }

@@ -288,6 +288,7 @@ fn settings() -> UpkeepSettings {
         flush_age: Duration::from_mins(1),
         flush_size: 1 << 20,
         grace_period: Duration::from_mins(10),
+        search_interval: Duration::from_hours(1),
         collect_anyway: false,
     }
 }

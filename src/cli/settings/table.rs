@@ -384,6 +384,13 @@ pub const SETTINGS: &[Entry] = &[
         "How long replaced objects stay for readers that began before",
     ),
     entry(
+        "search_interval",
+        "search-interval",
+        "ALMANAC_SEARCH_INTERVAL",
+        "1h",
+        "Pause between two searches of the whole store for what nothing names",
+    ),
+    entry(
         "collect_anyway",
         "collect-anyway",
         "ALMANAC_COLLECT_ANYWAY",
