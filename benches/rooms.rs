@@ -220,6 +220,7 @@ impl Installation {
             order: Order::Ascending,
             ids,
             limit: None,
+            columns: None,
         };
         let prepared = self.archive.records(permit, &[source], &spec).await.unwrap();
         let rows = self.engine.start(prepared.plan).unwrap();

@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod answer;
+pub mod answer_form;
 pub mod app;
 pub mod body;
 pub mod data;

@@ -8,6 +8,7 @@
 pub mod aggregate;
 pub mod available;
 mod backwards;
+pub mod columns;
 pub mod definitions;
 pub mod engine;
 pub mod files;

@@ -9,7 +9,7 @@ use std::time::Instant as Moment;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -18,12 +18,13 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::api::admission::Ticket;
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
 use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
-use crate::output::{EncodeError, OutputMethod, encode};
+use crate::output::{EncodeError, Packing, compressed, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
@@ -63,12 +64,14 @@ pub struct Request<'a> {
 pub async fn answer(
     request: Request<'_>,
     prepared: Prepared,
-    method: OutputMethod,
+    form: &AnswerForm,
 ) -> Result<Response, ApiError> {
-    let tag = entity_tag(&prepared.states, &prepared.scope, request.question, method);
+    let packing = form.packing(request.headers);
+    let tag = entity_tag(&prepared.states, &prepared.scope, request.question, packing);
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
+    let prepared = prepared.only(form.columns.as_ref())?;
     let planned = request.begun.elapsed();
     let app = request.app;
     let rows = app
@@ -81,7 +84,12 @@ pub async fn answer(
         counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
         batch.map_err(Broken::from)
     });
-    let encoded = encode(method, prepared.schema, counted);
+    let encoded = encode(packing, prepared.schema, counted);
+    let encoded = if packing.whole {
+        compressed(encoded).left_stream()
+    } else {
+        encoded.right_stream()
+    };
     let mut chunks = Box::pin(app.engine.drive_answer(encoded, || Err(Broken::Late)));
     let first: Option<Bytes> = chunks
         .next()
@@ -107,6 +115,7 @@ pub async fn answer(
         planned.as_secs_f64() * 1e3,
         executed.as_secs_f64() * 1e3
     );
+    let method = form.method;
     let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),
@@ -114,7 +123,15 @@ pub async fn answer(
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
-    Ok((Extension(count), headers, body).into_response())
+    let mut response = (Extension(count), headers, body).into_response();
+    let more = response.headers_mut();
+    if method.is_arrow() {
+        more.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    if packing.whole {
+        more.insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
+    }
+    Ok(response)
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
@@ -138,9 +155,9 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
 /// changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in the last digit of a
 /// sum.
 #[must_use]
-pub fn entity_tag(states: &[ReadState], scope: &Scope, question: &str, method: OutputMethod) -> String {
+pub fn entity_tag(states: &[ReadState], scope: &Scope, question: &str, packing: Packing) -> String {
     let mut hasher = DefaultHasher::new();
-    (RELEASE, states, scope, question, method).hash(&mut hasher);
+    (RELEASE, states, scope, question, packing).hash(&mut hasher);
     format!("W/\"{:016x}\"", hasher.finish())
 }
 
@@ -227,6 +244,7 @@ fn is_scarce(error: &(dyn Error + 'static)) -> bool {
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         match error {
+            QueryError::Columns(error) => invalid(["query", "columns"], error.to_string()),
             QueryError::Filter(error) => invalid(["query", "filter"], error.to_string()),
             QueryError::Aggregate(error @ AggregateError::NoValue(_)) => {
                 invalid(["path", "data_type"], error.to_string())

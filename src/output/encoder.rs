@@ -11,6 +11,7 @@ use super::chunks::Chunks;
 use super::columns::ColumnObject;
 use super::delimited::{Delimited, Quoting};
 use super::ipc::{IpcFile, IpcStream};
+use super::packing::Packing;
 use super::parquet_file::ParquetFile;
 use super::rows::{Framing, RowObjects};
 
@@ -25,6 +26,8 @@ pub enum EncodeError {
     BrokenJson { column: String },
     #[error("the temporary file of an answer failed")]
     Spool(#[from] std::io::Error),
+    #[error("the answer could not be compressed")]
+    Compression(#[source] std::io::Error),
     #[error("the answer could not be written as Arrow")]
     Arrow(#[from] ArrowError),
     #[error("the answer could not be written as Parquet")]
@@ -59,13 +62,14 @@ pub trait Encoder: Send {
 }
 
 /// The encoder of a form.
-pub fn encoder(method: OutputMethod, schema: &SchemaRef) -> Result<Box<dyn Encoder>, EncodeError> {
+pub fn encoder(packing: impl Into<Packing>, schema: &SchemaRef) -> Result<Box<dyn Encoder>, EncodeError> {
+    let Packing { method, frame, .. } = packing.into();
     Ok(match method {
         OutputMethod::Ndjson => Box::new(RowObjects::new(schema, Framing::Lines)?),
         OutputMethod::Jstable => Box::new(RowObjects::new(schema, Framing::Array)?),
         OutputMethod::Jscolumns => Box::new(ColumnObject::new(schema)?),
-        OutputMethod::Arrow => Box::new(IpcFile::new(schema)?),
-        OutputMethod::Arrowraw => Box::new(IpcStream::new(schema)?),
+        OutputMethod::Arrow => Box::new(IpcFile::new(schema, frame)?),
+        OutputMethod::Arrowraw => Box::new(IpcStream::new(schema, frame)?),
         OutputMethod::Parquet => Box::new(ParquetFile::new(schema)?),
         OutputMethod::Csv => Box::new(Delimited::new(schema, Quoting::WhereNeeded)?),
         OutputMethod::Quotecsv => Box::new(Delimited::new(schema, Quoting::Everywhere)?),

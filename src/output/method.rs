@@ -129,6 +129,12 @@ impl OutputMethod {
         }
     }
 
+    /// Whether it is a frame of Arrow, whose buffers can be compressed.
+    #[must_use]
+    pub const fn is_arrow(self) -> bool {
+        matches!(self, Self::Arrow | Self::Arrowraw)
+    }
+
     /// Whether the transport may compress it. Arrow is meant to be mapped as it is, and Parquet is compressed
     /// already.
     #[must_use]
@@ -158,7 +164,7 @@ impl RowFormat {
     }
 }
 
-fn unknown(parameter: &'static str, name: &str, expected: &[&str]) -> UnknownMethod {
+pub(super) fn unknown(parameter: &'static str, name: &str, expected: &[&str]) -> UnknownMethod {
     UnknownMethod {
         parameter,
         name: name.to_owned(),

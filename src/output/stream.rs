@@ -10,7 +10,7 @@ use futures::stream::{self, Stream};
 
 use super::chunks::Chunks;
 use super::encoder::{EncodeError, Encoder, Progress, encoder};
-use super::method::OutputMethod;
+use super::packing::Packing;
 
 /// Forms that gather rows before they write some let other tasks run after so many steps.
 const PATIENCE: u32 = 8;
@@ -25,7 +25,7 @@ const PATIENCE: u32 = 8;
 /// The encoding is done where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row
 /// group of Parquet. `jscolumns` writes to a temporary file once an answer exceeds a mebibyte.
 pub fn encode<S, E>(
-    method: OutputMethod,
+    packing: impl Into<Packing>,
     schema: SchemaRef,
     batches: S,
 ) -> impl Stream<Item = Result<Bytes, E>> + Send
@@ -36,7 +36,10 @@ where
     let mut encoding = Encoding {
         batches: Box::pin(batches),
         chunks: Chunks::default(),
-        phase: Phase::New { method, schema },
+        phase: Phase::New {
+            packing: packing.into(),
+            schema,
+        },
         silent: 0,
     };
     stream::poll_fn(move |context| {
@@ -60,7 +63,7 @@ struct Encoding<S> {
 
 enum Phase {
     New {
-        method: OutputMethod,
+        packing: Packing,
         schema: SchemaRef,
     },
     /// Nothing of a batch is left to write.
@@ -86,8 +89,8 @@ where
             }
             self.silent += 1;
             match std::mem::replace(&mut self.phase, Phase::Over) {
-                Phase::New { method, schema } => {
-                    let mut encoder = encoder(method, &schema)?;
+                Phase::New { packing, schema } => {
+                    let mut encoder = encoder(packing, &schema)?;
                     encoder.start(&mut self.chunks)?;
                     self.phase = Phase::Waiting {
                         encoder,

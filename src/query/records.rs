@@ -34,6 +34,7 @@ use crate::store::snapshot::{Snapshot, Snapshots};
 
 use super::aggregate::AggregateError;
 use super::backwards;
+use super::columns::{ColumnError, Columns as ShownColumns};
 use super::definitions::{self, Definitions};
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
@@ -54,6 +55,9 @@ const SPREAD: &str = "almanac.spread";
 /// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
 /// MB.
 const CELLS: u64 = 48 << 20;
+
+/// The columns by which rows of several partitions are brought into one order.
+const ORDER_COLUMNS: [&str; 3] = ["start_time", "end_time", "id"];
 
 /// Which way time runs in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -98,11 +102,15 @@ pub struct RecordsSpec {
     pub ids: IdForm,
     /// At most so many rows.
     pub limit: Option<usize>,
+    /// The columns that are wanted; all of them if none are named.
+    pub columns: Option<ShownColumns>,
 }
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
+    #[error(transparent)]
+    Columns(#[from] ColumnError),
     #[error(transparent)]
     Filter(#[from] FilterError),
     #[error(transparent)]
@@ -233,6 +241,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
         let sees = Sees::through(permit);
+        let wanted = Wanted::of(sources, spec)?;
         let states = selected
             .iter()
             .map(|one| ReadState::of(one.source, &one.snapshot))
@@ -246,8 +255,10 @@ impl<Authority> Archive<Authority> {
                 selected.next_if(|one| std::ptr::eq(one.source, source)),
                 spec.order,
             ) {
-                (Some(one), Order::Ascending) => self.rows_of_source(permit, &one, Columns::Shown, None)?,
-                (Some(one), Order::Descending) => self.rows_backwards(permit, &one)?,
+                (Some(one), Order::Ascending) => {
+                    self.rows_of_source(permit, &one, Columns::Shown(wanted), None)?
+                }
+                (Some(one), Order::Descending) => self.rows_backwards(permit, &one, wanted)?,
                 // Its columns stay: which columns there are, and what they hold, depends on the types and not
                 // on the conditions.
                 (None, _) => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
@@ -256,7 +267,8 @@ impl<Authority> Archive<Authority> {
                 Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, spec.limit)),
                 None => plan,
             };
-            plans.push(shape::project(plan, layout, spec.ids, sees)?);
+            let needs = |name: &str| wanted.includes(name);
+            plans.push(shape::project(plan, layout, spec.ids, sees, needs)?);
         }
         let plan = together(plans, spec)?;
         let spread = sources
@@ -267,12 +279,13 @@ impl<Authority> Archive<Authority> {
         } else {
             plan.schema()
         };
-        Ok(Prepared {
+        let prepared = Prepared {
             plan,
             schema,
             states,
             scope: Scope::of([permit]),
-        })
+        };
+        prepared.only(spec.columns.as_ref())
     }
 
     /// How many records there are, and between which moments.
@@ -296,7 +309,7 @@ impl<Authority> Archive<Authority> {
         permit: &ReadPermit<Authority>,
         sources: &[Source],
         conditions: &[Condition],
-        columns: Columns,
+        columns: Columns<'_>,
     ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
         let selected = self.select(permit, sources, conditions).await?;
         selected
@@ -329,13 +342,15 @@ impl<Authority> Archive<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         selected: &Selected<'_>,
+        wanted: Wanted<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let shown = Columns::Shown(wanted);
         let stretches = backwards::stretches(&selected.snapshot, permit.windows().as_slice())
             .into_iter()
-            .map(|stretch| self.rows_of_source(permit, selected, Columns::Shown, Some(stretch)))
+            .map(|stretch| self.rows_of_source(permit, selected, shown, Some(stretch)))
             .collect::<Result<Vec<_>, _>>()?;
         let Some(stretch) = stretches.first() else {
-            return self.rows_of_source(permit, selected, Columns::Shown, None);
+            return self.rows_of_source(permit, selected, shown, None);
         };
         let order = key_order(&stretch.schema(), Order::Descending)?;
         Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
@@ -346,7 +361,7 @@ impl<Authority> Archive<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         selected: &Selected<'_>,
-        wanted: Columns,
+        wanted: Columns<'_>,
         begins: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Selected {
@@ -356,7 +371,9 @@ impl<Authority> Archive<Authority> {
         } = selected;
         let layout = &source.data_type.layout;
         let mut columns = match wanted {
-            Columns::Shown => shape::stored_columns(layout, Sees::through(permit)),
+            Columns::Shown(shown) => {
+                shape::stored_columns(layout, Sees::through(permit), |name| shown.includes(name))
+            }
             Columns::Key => Vec::new(),
         };
         columns.extend(
@@ -400,9 +417,36 @@ impl<Authority> Archive<Authority> {
 
 /// Which stored columns are read, beside those of the key and of the conditions.
 #[derive(Clone, Copy)]
-pub(super) enum Columns {
-    Shown,
+pub(super) enum Columns<'a> {
+    Shown(Wanted<'a>),
     Key,
+}
+
+/// Which columns of an answer are made.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    columns: Option<&'a ShownColumns>,
+    /// Whether rows of several partitions are brought into one order, which takes the columns of the key.
+    in_order: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(sources: &[Source], spec: &'a RecordsSpec) -> Result<Self, ColumnError> {
+        if let Some(columns) = &spec.columns {
+            let layouts = sources.iter().map(|source| &source.data_type.layout);
+            let names = layouts.flat_map(|layout| layout.read.iter().map(|column| column.name.as_str()));
+            columns.are_among(names)?;
+        }
+        Ok(Self {
+            columns: spec.columns.as_ref(),
+            in_order: sources.len() > 1,
+        })
+    }
+
+    fn includes(self, name: &str) -> bool {
+        self.columns.is_none_or(|columns| columns.touch(name))
+            || (self.in_order && ORDER_COLUMNS.contains(&name))
+    }
 }
 
 struct Selected<'a> {
@@ -529,7 +573,7 @@ fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionErr
         descending: order == Order::Descending,
         nulls_first: false,
     };
-    let keys = ["start_time", "end_time", "id"]
+    let keys = ORDER_COLUMNS
         .into_iter()
         .map(|name| {
             Ok(PhysicalSortExpr::new(

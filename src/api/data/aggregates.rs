@@ -267,7 +267,7 @@ async fn aggregate(
         begun,
         ticket,
     };
-    let mut response = answer(request, prepared, query.selection.format.method()).await?;
+    let mut response = answer(request, prepared, &query.selection.form).await?;
     if let Some(left_out) = left_out {
         response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());
     }

@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::api::answer::{Request, answer, listing};
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
@@ -22,7 +23,6 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
-use crate::output::OutputMethod;
 use crate::query::records::Source;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
@@ -53,7 +53,7 @@ pub async fn sleep_stages(
         merge_contiguous: query.merge_contiguous,
     };
     asked
-        .answer(Question::Stages(spec), query.cycles.output, &headers)
+        .answer(Question::Stages(spec), &query.cycles.form, &headers)
         .await
 }
 
@@ -71,7 +71,7 @@ pub async fn sleep_cycles(
 ) -> Result<Response, ApiError> {
     let asked = Asked::new(&app, &reader, owner, &query, "sleep_cycles", question).await?;
     let spec = asked.cycles(&query)?;
-    asked.answer(Question::Cycles(spec), query.output, &headers).await
+    asked.answer(Question::Cycles(spec), &query.form, &headers).await
 }
 
 /// How long each stage lasted in each period.
@@ -96,7 +96,7 @@ pub async fn sleep_agg(
     };
     asked.refuse_too_many(&spec)?;
     asked
-        .answer(Question::Aggregate(spec), query.cycles.output, &headers)
+        .answer(Question::Aggregate(spec), &query.cycles.form, &headers)
         .await
 }
 
@@ -222,7 +222,7 @@ impl<'a> Asked<'a> {
     async fn answer(
         self,
         question: Question,
-        output: OutputMethod,
+        form: &AnswerForm,
         headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
         let app = self.app;
@@ -245,7 +245,7 @@ impl<'a> Asked<'a> {
             begun: self.begun,
             ticket,
         };
-        answer(request, prepared, output).await
+        answer(request, prepared, form).await
     }
 
     /// The ids under which `data_sources` lists the sources.

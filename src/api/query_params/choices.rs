@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::output::{OutputMethod, RowFormat};
+use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
 use crate::query::aggregate::Function;
@@ -57,6 +57,7 @@ macro_rules! named {
 named! {
     OutputMethod = Some("OutputMethod");
     RowFormat = Some("RowFormat");
+    FrameCompression = None;
     Order = None;
     Function = None;
     SleepFunction = None;

@@ -150,7 +150,7 @@ pub async fn sleep_cycles_extended(
         begun: asked.begun,
         ticket,
     };
-    answer(request, prepared, query.cycles.output).await
+    answer(request, prepared, &query.cycles.form).await
 }
 
 /// Where samples of the metrics may touch a cycle.

@@ -87,6 +87,20 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Flag(false),
     },
     Entry {
+        name: "columns",
+        aliases: &[],
+        description: "Only these columns, in this order; a dot reaches into a struct: source_properties.name",
+        absent: "all columns",
+        example: Text("start_date"),
+    },
+    Entry {
+        name: "compression",
+        aliases: &[],
+        description: "How the buffers inside an Arrow frame are compressed; other forms pass it over",
+        absent: "not inside; on the way with zstd, where Accept-Encoding allows it",
+        example: Text("zstd"),
+    },
+    Entry {
         name: "cycle_gap",
         aliases: &[],
         description: "How long no sleep parts two cycles: seconds, or a length such as PT2H or 90m",
@@ -142,7 +156,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "format",
         aliases: &[],
         description: "The form of the answer",
-        absent: "",
+        absent: "json, or as output says",
         example: Text("csv"),
     },
     Entry {
@@ -254,8 +268,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "limit",
         aliases: &[],
-        description: "Entries of one page, 1000 at most",
-        absent: "",
+        description: "At most so many rows; of a listing at most so many entries, and never more than 1000",
+        absent: "all rows",
         example: Whole(100),
     },
     Entry {
