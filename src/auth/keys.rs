@@ -50,6 +50,14 @@ impl SigningKey {
         }
     }
 
+    /// The key in `directory`, if there is one.
+    pub fn open(directory: &Path) -> Result<Option<Self>, KeyError> {
+        match read(&directory.join(FILE_NAME)) {
+            Err(KeyError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
     pub(super) fn encoding(&self) -> EncodingKey {
         EncodingKey::from_secret(&self.0)
     }

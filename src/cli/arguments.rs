@@ -11,6 +11,7 @@ use crate::model::ids::PersonId;
 
 use super::settings::table::SETTINGS;
 
+const SERVE: &str = "serve";
 pub const CONFIG: &str = "config";
 pub const DEMO: &str = "demo";
 pub const REPAIR: &str = "repair";
@@ -28,13 +29,19 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
-            configured("serve", "Start the service").arg(
+            configured(SERVE, "Start the service").arg(
                 Arg::new(DEMO)
                     .long(DEMO)
                     .action(ArgAction::SetTrue)
                     .help("Also load the sample person, once, and print a token and requests to try"),
             ),
         )
+        .subcommand(configured("init", "Make an installation, if there is none"))
+        .subcommand(configured("users", "List everybody who is stored here"))
+        .subcommand(configured(
+            "status",
+            "Tell what is stored and what is wrong with it",
+        ))
         .subcommand(
             configured(
                 "token",
@@ -102,14 +109,21 @@ fn configured(name: &'static str, about: &'static str) -> Command {
         } else {
             format!(" [{}]", entry.default)
         };
+        // The help of a command is about the command; `serve` is about its settings.
         Arg::new(entry.name)
+            .hide(name != SERVE)
             .long(entry.flag)
             .value_name("VALUE")
             .allow_hyphen_values(true)
             .help(format!("{}{default} ({})", entry.help, entry.variable))
             .help_heading("Settings")
     });
-    Command::new(name).about(about).arg(file).args(settings)
+    let command = Command::new(name).about(about).arg(file).args(settings);
+    if name == SERVE {
+        command
+    } else {
+        command.after_help("Every setting can be given as a flag; `almanac serve --help` lists them.")
+    }
 }
 
 /// What `token` was asked for.

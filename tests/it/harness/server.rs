@@ -292,6 +292,10 @@ impl Almanac {
     }
 
     pub fn token(&self, person: Uuid) -> String {
+        if !self.data_dir.join("signing.key").exists() {
+            let made = self.run(&["init"]);
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        }
         let output = self.run(&["token", "--user", &person.to_string()]);
         assert!(
             output.status.success(),
