@@ -259,7 +259,7 @@ impl From<QueryError> for ApiError {
 impl From<TypesError> for ApiError {
     fn from(error: TypesError) -> Self {
         match error {
-            TypesError::Unknown(_) => Self::not_found(error.to_string()),
+            TypesError::Unknown { .. } => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
             TypesError::Invalid(faults) => Self::invalid_all(faults),
             TypesError::Damaged { .. } => Self::damaged(error),

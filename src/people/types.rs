@@ -15,6 +15,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
+use crate::model::nearest::nearest;
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 
 /// Types made from definitions that are kept ready.
@@ -23,8 +24,12 @@ const KEPT: u64 = 4096;
 /// Why a type cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum TypesError {
-    #[error("{0} is not a data type")]
-    Unknown(String),
+    #[error("{name} is not a data type{}", hint(.nearest.as_ref()))]
+    Unknown {
+        name: String,
+        /// What it may have been meant to be.
+        nearest: Option<String>,
+    },
     #[error("another change came first; look at the type and try again")]
     Overtaken,
     #[error("the definition is not valid")]
@@ -33,6 +38,10 @@ pub enum TypesError {
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+fn hint(nearest: Option<&String>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"))
 }
 
 /// All types that somebody can name.
@@ -89,7 +98,10 @@ impl Types {
                 annotation: None,
             });
         }
-        let unknown = || TypesError::Unknown(name.to_owned());
+        let unknown = || TypesError::Unknown {
+            name: name.to_owned(),
+            nearest: self.nearest(name),
+        };
         let id = TypeId::parse(name).ok_or_else(unknown)?;
         let definition = id.definition().ok_or_else(unknown)?;
         let base = self
@@ -112,6 +124,11 @@ impl Types {
             data_type: own.data_type,
             annotation: None,
         })
+    }
+
+    fn nearest(&self, name: &str) -> Option<String> {
+        let known = self.registry.types();
+        nearest(name, known.iter().map(|data_type| data_type.id.as_str())).map(str::to_owned)
     }
 
     /// `owner`'s own type, archived or not.
@@ -162,7 +179,10 @@ impl Types {
         id: Uuid,
         body: &Value,
     ) -> Result<OwnType, TypesError> {
-        let unknown = || TypesError::Unknown(format!("{base}/{id}"));
+        let unknown = || TypesError::Unknown {
+            name: format!("{base}/{id}"),
+            nearest: None,
+        };
         let own = self
             .own(owner, id)
             .await?

@@ -269,8 +269,8 @@ pub(super) async fn named_metrics(
     for name in names {
         let named = match app.types.find(owner, name).await {
             Ok(named) => named,
-            Err(TypesError::Unknown(_)) => {
-                faults.push(wrong_metric(name, format!("{name} is not a data type")));
+            Err(error @ TypesError::Unknown { .. }) => {
+                faults.push(wrong_metric(name, error.to_string()));
                 continue;
             }
             Err(error) => return Err(error.into()),

@@ -10,7 +10,7 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::api::extract::PREFER;
-use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID};
+use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -70,6 +70,7 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             SERVER_TIMING,
             X_REQUEST_ID,
             X_IGNORED_PARAMETERS,
+            X_SVC_RANGE,
         ])
         .max_age(REMEMBERED);
     Some(layer)

@@ -18,9 +18,12 @@ use tracing::Instrument;
 use crate::api::app::Shared;
 use crate::api::extract::{Notes, RequestId};
 use crate::api::problem::{ApiError, Failure};
+use crate::model::time::{Instant, TimeRange};
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const X_IGNORED_PARAMETERS: HeaderName = HeaderName::from_static("x-ignored-parameters");
+/// Which range was asked for, once dates and zones were understood: `start/end`, an open end as two dots.
+pub const X_SVC_RANGE: HeaderName = HeaderName::from_static("x-svc-range");
 
 /// Longer ids are replaced: they are somebody's attempt at something else.
 const LONGEST_REQUEST_ID: usize = 128;
@@ -76,9 +79,27 @@ fn dress(headers: &mut HeaderMap, id: &RequestId, notes: &Notes) {
     if let Ok(id) = HeaderValue::from_str(&id.0) {
         headers.insert(X_REQUEST_ID, id);
     }
+    if let Some(Ok(range)) = notes.range().map(|range| HeaderValue::from_str(&written(range))) {
+        headers.insert(X_SVC_RANGE, range);
+    }
     if let Some(Ok(ignored)) = notes.ignored().map(HeaderValue::from_str) {
         headers.insert(X_IGNORED_PARAMETERS, ignored);
     }
+}
+
+fn written(range: TimeRange) -> String {
+    let end = |moment: Instant, open: Instant| {
+        if moment == open {
+            "..".to_owned()
+        } else {
+            moment.to_rfc3339()
+        }
+    };
+    format!(
+        "{}/{}",
+        end(range.start(), Instant::MIN),
+        end(range.end(), Instant::MAX)
+    )
 }
 
 fn panic_message(cause: &(dyn std::any::Any + Send)) -> String {

@@ -122,6 +122,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text(ID),
     },
     Entry {
+        name: "dates",
+        aliases: &[],
+        description: "What a date without a time means in a range: its midnight in UTC, or the beginning of that day in \
+                      the zone of tz",
+        absent: "",
+        example: Text("local"),
+    },
+    Entry {
         name: "derive",
         aliases: &[],
         description: "Where no visit of the range was recorded, work visits out from the device's updates: \
