@@ -3,12 +3,8 @@ use super::*;
 fn read(query: &str) -> (Option<AnswerForm>, Vec<String>) {
     let mut params = Params::parse(query);
     let form = AnswerForm::of_records(&mut params);
-    let faults = params
-        .into_faults()
-        .iter()
-        .map(|fault| fault.loc.join("."))
-        .collect();
-    (form, faults)
+    let places = params.into_faults().into_iter().map(|fault| format!("{:?}", fault.loc));
+    (form, places.collect())
 }
 
 fn packed(query: &str, accepts: &str) -> Packing {
