@@ -150,17 +150,34 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
 
 /// What is learnt while a request is read and belongs on its answer, whatever that will be.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(Arc<OnceLock<String>>);
+pub struct Notes(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    ignored: OnceLock<String>,
+    asked_by: OnceLock<(PersonId, Option<Arc<str>>)>,
+}
 
 impl Notes {
     fn ignored_parameters(&self, names: String) {
         // A request has one query; a second extractor would say the same.
-        let _already_noted = self.0.set(names);
+        let _already_noted = self.0.ignored.set(names);
     }
 
     /// The parameters that the route does not know.
     #[must_use]
     pub fn ignored(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        self.0.ignored.get().map(String::as_str)
+    }
+
+    /// Who asks, once that is known.
+    pub fn is_asked_by(&self, reader: &Reader) {
+        let _already_noted = self.0.asked_by.set((reader.person(), reader.token().cloned()));
+    }
+
+    /// Who asks, and what their token calls itself.
+    #[must_use]
+    pub fn asked_by(&self) -> Option<&(PersonId, Option<Arc<str>>)> {
+        self.0.asked_by.get()
     }
 }

@@ -11,6 +11,7 @@ use futures::stream::{self, Stream};
 use super::chunks::Chunks;
 use super::encoder::{EncodeError, Encoder, Progress, encoder};
 use super::method::OutputMethod;
+use crate::query::spill_files::SpillFiles;
 
 /// Forms that gather rows before they write some let other tasks run after so many steps.
 const PATIENCE: u32 = 8;
@@ -23,10 +24,11 @@ const PATIENCE: u32 = 8;
 /// over, without the bytes that would complete the form.
 ///
 /// The encoding is done where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row
-/// group of Parquet. `jscolumns` writes to a temporary file once an answer exceeds a mebibyte.
+/// group of Parquet. `jscolumns` writes to a file of `spill` once an answer exceeds a mebibyte.
 pub fn encode<S, E>(
     method: OutputMethod,
     schema: SchemaRef,
+    spill: SpillFiles,
     batches: S,
 ) -> impl Stream<Item = Result<Bytes, E>> + Send
 where
@@ -36,7 +38,11 @@ where
     let mut encoding = Encoding {
         batches: Box::pin(batches),
         chunks: Chunks::default(),
-        phase: Phase::New { method, schema },
+        phase: Phase::New {
+            method,
+            schema,
+            spill,
+        },
         silent: 0,
     };
     stream::poll_fn(move |context| {
@@ -62,6 +68,7 @@ enum Phase {
     New {
         method: OutputMethod,
         schema: SchemaRef,
+        spill: SpillFiles,
     },
     /// Nothing of a batch is left to write.
     Waiting {
@@ -86,8 +93,12 @@ where
             }
             self.silent += 1;
             match std::mem::replace(&mut self.phase, Phase::Over) {
-                Phase::New { method, schema } => {
-                    let mut encoder = encoder(method, &schema)?;
+                Phase::New {
+                    method,
+                    schema,
+                    spill,
+                } => {
+                    let mut encoder = encoder(method, &schema, &spill)?;
                     encoder.start(&mut self.chunks)?;
                     self.phase = Phase::Waiting {
                         encoder,

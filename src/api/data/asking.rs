@@ -19,7 +19,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
-use crate::output::OutputMethod;
+use crate::output::{OutputMethod, RowFormat};
 use crate::query::places::Granted;
 use crate::query::records::{Prepared, Source};
 
@@ -110,5 +110,25 @@ impl Asking {
 
 /// The form of the answer where the caller names none: an array of rows.
 pub fn output(params: &mut Params<'_>) -> Option<OutputMethod> {
-    params.choice_or("output", OutputMethod::Jstable)
+    let method = params.choice_or("output", OutputMethod::Jstable);
+    harmless(params, method)
+}
+
+/// The form of an answer for which the caller has to name one.
+pub fn required_output(params: &mut Params<'_>) -> Option<OutputMethod> {
+    let method = params.required_choice("output");
+    harmless(params, method)
+}
+
+/// The form of records.
+pub fn row_form(params: &mut Params<'_>) -> Option<OutputMethod> {
+    let format = params.choice_or("format", RowFormat::Json);
+    harmless(params, format.map(RowFormat::method))
+}
+
+/// `method` without what a spreadsheet would run, if that is asked for.
+pub fn harmless(params: &mut Params<'_>, method: Option<OutputMethod>) -> Option<OutputMethod> {
+    let defuse = params.flag_or("defuse_formulas", false);
+    let (method, defuse) = (method?, defuse?);
+    Some(if defuse { method.defused() } else { method })
 }

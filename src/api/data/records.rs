@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::api::answer::{Request, answer, listing};
 use crate::api::app::{App, Shared};
+use crate::api::data::asking::row_form;
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
@@ -21,7 +22,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
-use crate::output::{OutputMethod, RowFormat};
+use crate::output::OutputMethod;
 use crate::people::types::Named;
 use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
@@ -49,7 +50,7 @@ impl FromParams for RecordsQuery {
 #[derive(Debug)]
 pub(super) struct Selection {
     pub(super) which: Which,
-    pub(super) format: RowFormat,
+    pub(super) method: OutputMethod,
     pub(super) order: Order,
 }
 
@@ -57,10 +58,10 @@ impl Selection {
     pub(super) fn read(params: &mut Params<'_>) -> Option<Self> {
         let which = Which::read(params);
         let order = params.choice_or("sort", Order::Ascending);
-        let format = params.choice_or("format", RowFormat::Json);
+        let method = row_form(params);
         Some(Self {
             which,
-            format: format?,
+            method: method?,
             order: order?,
         })
     }
@@ -142,16 +143,15 @@ async fn records(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let Selection { which, format, order } = query.selection;
+    let Selection { which, method, order } = query.selection;
     let owner = which.person(reader)?;
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(data_type), query.range)
         .await?;
     let named = readable(app, owner, data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(app, reader, owner, &named, which.conditions).await?;
-    let method = format.method();
     let spec = RecordsSpec {
         conditions,
         order,
@@ -192,16 +192,16 @@ impl FromParams for AnyTimeQuery {
 #[derive(Debug)]
 pub struct LatestQuery {
     within: AnyTimeQuery,
-    format: RowFormat,
+    method: OutputMethod,
 }
 
 impl FromParams for LatestQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let within = AnyTimeQuery::from_params(params);
-        let format = params.choice_or("format", RowFormat::Json);
+        let method = row_form(params);
         Some(Self {
             within: within?,
-            format: format?,
+            method: method?,
         })
     }
 }
@@ -227,9 +227,9 @@ pub async fn latest_event(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
-    let method = query.format.method();
+    let method = query.method;
     let spec = RecordsSpec {
         conditions,
         order: Order::Descending,
@@ -282,7 +282,7 @@ pub async fn event_summary(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let _ticket = app.queries.enter().await?;
+    let _ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let summary = app.archive.summary(&permit, &sources, &conditions).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);

@@ -18,6 +18,7 @@ use crate::model::time::TimeRange;
 use crate::output::OutputMethod;
 use crate::query::records::{Order, RecordsSpec};
 
+use super::asking::output;
 use super::records::{id_form, sources_of};
 
 /// Which samples, and in which form.
@@ -31,7 +32,7 @@ pub struct SamplesQuery {
 impl FromParams for SamplesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, metric) = (params.range(), params.required_text("metric"));
-        let output = params.choice_or("output", OutputMethod::Jstable);
+        let output = output(params);
         Some(Self {
             range: range?,
             metric: metric?,
@@ -67,7 +68,7 @@ pub async fn metric_samples(
             ),
         ));
     }
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
     let spec = RecordsSpec {
         conditions,

@@ -71,6 +71,7 @@ impl FromParams for SelectorQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let format = params.choice_or("format", LineFormat::Json);
         let output: Option<OutputMethod> = params.choice("output");
+        let defuse = params.flag_or("defuse_formulas", false);
         let owner = params.owner();
         let text = params.required_text("q")?;
         let selector = Selector::parse(&text)
@@ -80,9 +81,10 @@ impl FromParams for SelectorQuery {
             LineFormat::Csv => OutputMethod::Csv,
             LineFormat::Json => OutputMethod::Ndjson,
         };
+        let output = output.unwrap_or(lines);
         Some(Self {
             selector,
-            output: output.unwrap_or(lines),
+            output: if defuse? { output.defused() } else { output },
             owner,
         })
     }
@@ -116,7 +118,7 @@ pub async fn selected_records(
         .windows(&reader, owner, &TypeId::new(name), range)
         .await?;
     let named = readable(&app, owner, name).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, conditions.clone()).await?;
     let mut spec = RecordsSpec {
         conditions,

@@ -29,6 +29,7 @@ use crate::people::types::{Named, TypesError};
 use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::sleep::StageTable;
 
+use super::asking::required_output;
 use super::records::sources_of;
 
 /// How long a bin is when nothing is said: seconds.
@@ -100,7 +101,7 @@ impl FromParams for GroupedQuery {
 
 impl WindowsQuery {
     fn read(params: &mut Params<'_>) -> Option<Self> {
-        let (range, output) = (params.range(), params.required_choice("output"));
+        let (range, output) = (params.range(), required_output(params));
         let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
         Some(Self {
@@ -156,7 +157,7 @@ pub async fn metric_time_series(
         chosen_sources: Vec::new(),
     };
     refuse_too_many(&app, spec.cells())?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     if spec.measure.counting() == Counting::BestSource {
         spec.chosen_sources = Preferences::of(&app.catalog, owner)
             .await?
@@ -214,7 +215,7 @@ pub async fn time_series_grouped(
     let metrics = named_metrics(&app, owner, &query.metrics).await?;
     let grid = windows.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut meant = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {

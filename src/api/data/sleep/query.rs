@@ -1,5 +1,6 @@
 //! What a question about sleep says, once its text is read.
 
+use crate::api::data::asking::required_output;
 use crate::api::query_params::{Choice as _, Form, FromParams, Literal, Need, Params};
 use crate::model::duration::{Truncation, parse_length};
 use crate::model::time::TimeRange;
@@ -23,7 +24,7 @@ pub struct CyclesQuery {
 
 impl FromParams for CyclesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, output) = (params.range(), params.required_choice("output"));
+        let (range, output) = (params.range(), required_output(params));
         let gap = params.parsed_or("cycle_gap", USUAL_GAP, parse_length);
         let stages = stage_list(params, "stages", Emptiness::Refused);
         let gap_stages = stage_list(params, "gap_stages", Emptiness::Allowed).unwrap_or_default();
