@@ -23,6 +23,7 @@ mod people;
 mod reading;
 pub mod records;
 mod registers;
+pub use registers::RegisteredCounts;
 mod replacing;
 mod rows;
 mod strays;

@@ -16,8 +16,11 @@ pub mod backup;
 pub mod check;
 mod data_directory;
 mod demo;
+mod descriptors;
 mod init;
+mod key;
 mod logging;
+mod plaintext;
 mod progress;
 pub mod serve;
 pub mod settings;
@@ -94,6 +97,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
         "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        "key" => key::run(&settings, &arguments::key(given)),
         "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };

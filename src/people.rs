@@ -11,6 +11,7 @@ pub mod preferences;
 pub mod reflections;
 pub mod sessions;
 pub mod sharing;
+pub mod source_quota;
 pub mod tags;
 pub mod text;
 pub mod types;

@@ -26,6 +26,7 @@ pub mod series;
 pub mod shape;
 mod shared;
 pub mod sleep;
+pub mod spill_files;
 mod stored;
 pub mod sweep;
 mod together;

@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::time::Instant as Moment;
 
 use axum::Extension;
@@ -24,6 +25,7 @@ use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
+use crate::model::faults::Fault;
 use crate::output::{EncodeError, Packing, compressed, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
@@ -84,7 +86,7 @@ pub async fn answer(
         counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
         batch.map_err(Broken::from)
     });
-    let encoded = encode(packing, prepared.schema, counted);
+    let encoded = encode(packing, prepared.schema, app.engine.spill_files().clone(), counted);
     let encoded = if packing.whole {
         compressed(encoded).left_stream()
     } else {
@@ -192,7 +194,7 @@ fn failed(app: &App, error: Broken) -> ApiError {
             app.metrics.meters.queries.deadlines_passed.inc();
             ApiError::deadline(error)
         }
-        Broken::Plan(error) if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
+        error if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
         other => ApiError::internal(other),
     }
 }
@@ -238,6 +240,9 @@ fn is_scarce(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|error| {
         matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
             || matches!(error.downcast_ref(), Some(StoreError::Unavailable { .. }))
+            || error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == ErrorKind::StorageFull)
     })
 }
 
@@ -261,6 +266,9 @@ impl From<TypesError> for ApiError {
         match error {
             TypesError::Unknown { .. } => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
+            TypesError::LimitReached(_) => {
+                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
+            }
             TypesError::Invalid(faults) => Self::invalid_all(faults),
             TypesError::Damaged { .. } => Self::damaged(error),
             TypesError::Catalog(error) => error.into(),

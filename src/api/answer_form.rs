@@ -70,8 +70,10 @@ impl AnswerForm {
                 .ok()
         };
         let compression = params.choice("compression");
+        let defuse = params.flag_or("defuse_formulas", false);
+        let (method, defuse) = (method?, defuse?);
         Some(Self {
-            method: method?,
+            method: if defuse { method.defused() } else { method },
             columns,
             compression,
         })

@@ -19,6 +19,7 @@ use crate::model::time::Instant;
 use super::disclosures::Disclosures;
 use super::jwks::{Jwks, JwksError};
 use super::keys::SigningKey;
+use super::keys::ring::KeyRing;
 use super::settings::IdentitySettings;
 
 mod claims;
@@ -45,6 +46,8 @@ struct Identity {
     name: Option<Arc<str>>,
     expires: Instant,
     session: Option<Uuid>,
+    /// What the token calls itself, to find it in logs.
+    token: Option<Arc<str>>,
 }
 
 impl Reader {
@@ -97,6 +100,12 @@ impl Reader {
         self.identity.session
     }
 
+    /// What the token calls itself.
+    #[must_use]
+    pub const fn token(&self) -> Option<&Arc<str>> {
+        self.identity.token.as_ref()
+    }
+
     #[cfg(test)]
     pub(crate) fn for_tests(person: PersonId) -> Self {
         Self::new(Identity {
@@ -104,6 +113,7 @@ impl Reader {
             session: None,
             name: None,
             expires: Instant::from_micros(i64::MAX),
+            token: None,
         })
     }
 }
@@ -129,6 +139,8 @@ pub enum Refusal {
     NoExpiry,
     #[error("the token has expired")]
     Expired,
+    #[error("the token is good for longer than tokens may be")]
+    LongLived,
     #[error("the token is not valid yet")]
     NotYet,
     #[error("the token comes from another issuer")]
@@ -171,6 +183,8 @@ impl KeySet {
 
 enum Keys {
     Own(Arc<KeySet>),
+    /// Our own, as their files change.
+    Ring(Arc<KeyRing>),
     Published(Jwks),
 }
 
@@ -207,6 +221,12 @@ impl Verifier {
             settings,
             clock,
         )
+    }
+
+    /// Believes tokens that were signed with a key of `ring`.
+    #[must_use]
+    pub fn following(ring: Arc<KeyRing>, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
+        Self::new(Keys::Ring(ring), settings, clock)
     }
 
     /// Believes tokens that were signed with a key published at `jwks`.
@@ -294,13 +314,14 @@ impl Verifier {
     async fn current_keys(&self) -> Result<Arc<KeySet>, Refusal> {
         match &self.keys {
             Keys::Own(keys) => Ok(Arc::clone(keys)),
+            Keys::Ring(ring) => Ok(ring.keys()),
             Keys::Published(jwks) => Ok(jwks.current().await?),
         }
     }
 
     fn allows(&self, algorithm: Algorithm) -> bool {
         match &self.keys {
-            Keys::Own(_) => algorithm == Algorithm::HS256,
+            Keys::Own(_) | Keys::Ring(_) => algorithm == Algorithm::HS256,
             Keys::Published(jwks) => jwks.allows(algorithm),
         }
     }

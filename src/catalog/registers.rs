@@ -21,6 +21,13 @@ pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
 /// The name of the fact that says how many people there are.
 const ROSTER: &str = "people";
 
+/// Rows of a person that no partition and no document covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisteredCounts {
+    pub sources: u64,
+    pub definitions: u64,
+}
+
 impl Folder {
     /// With rows of these checksums more.
     pub fn gain(&mut self, checksums: &[u32]) {
@@ -49,6 +56,22 @@ impl Folder {
 }
 
 impl Catalog {
+    /// How many sources and how many definitions a person has.
+    pub async fn registered_counts(&self, person: PersonId) -> Result<RegisteredCounts, CatalogError> {
+        let rest = "WHERE person = $1 AND kind IN ($2, $3)";
+        let values = vec![id(person.0), text(SOURCES_KIND), text(DEFINITIONS_KIND)];
+        let mut counts = RegisteredCounts::default();
+        for row in self.database.select(&FOLDERS, rest, values).await? {
+            let count = row.int(2)?.unsigned_abs();
+            if row.text(1)? == SOURCES_KIND {
+                counts.sources = count;
+            } else {
+                counts.definitions = count;
+            }
+        }
+        Ok(counts)
+    }
+
     /// What is wrong with the rows of a person that no partition and no document covers.
     pub async fn damaged_registers(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;

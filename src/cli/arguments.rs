@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::auth::mint::TokenOrder;
 use crate::model::ids::PersonId;
 
+use super::key::KeyOrder;
 use super::settings::table::SETTINGS;
 
 const SERVE: &str = "serve";
@@ -19,6 +20,11 @@ const USER: &str = "user";
 const NAME: &str = "name";
 const DAYS: &str = "days";
 const DIRECTORY: &str = "directory";
+const DONE: &str = "done";
+const ROTATE: &str = "rotate";
+const LIST: &str = "list";
+const RETIRE: &str = "retire";
+const KEY: &str = "key";
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -83,6 +89,20 @@ pub fn command() -> Command {
             ),
         )
         .subcommand(
+            configured("key", "Show or change the keys that tokens are signed and checked with").arg(
+                Arg::new(DONE)
+                    .required(true)
+                    .value_name("rotate|list|retire")
+                    .value_parser([ROTATE, LIST, RETIRE])
+                    .help("rotate: sign with a new key, and go on checking with those before; retire: stop that"),
+            ).arg(
+                Arg::new(KEY)
+                    .value_name("ID")
+                    .required_if_eq(DONE, RETIRE)
+                    .help("The key to retire"),
+            ),
+        )
+        .subcommand(
             configured(
                 "backup",
                 "Copy everything into a directory, while the service runs",
@@ -133,6 +153,16 @@ pub fn token(given: &ArgMatches) -> TokenOrder {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
         name: given.get_one::<String>(NAME).cloned(),
         lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+    }
+}
+
+/// What `key` was asked for.
+pub fn key(given: &ArgMatches) -> KeyOrder {
+    let key = || given.get_one::<String>(KEY).cloned().unwrap_or_default();
+    match given.get_one::<String>(DONE).map(String::as_str) {
+        Some(ROTATE) => KeyOrder::Rotate,
+        Some(RETIRE) => KeyOrder::Retire(key()),
+        _ => KeyOrder::List,
     }
 }
 

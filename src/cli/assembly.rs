@@ -7,9 +7,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::api::admission::Admission;
+use crate::api::admission::{Admission, Room};
 use crate::api::app::{App, Shared};
 use crate::api::health::Readiness;
+use crate::api::layers::rates::Rates;
 use crate::api::metrics::Metrics;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
@@ -33,6 +34,7 @@ use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
 use crate::people::sharing::Sharing;
 use crate::people::sharing::access_log::AccessLog;
+use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
@@ -121,8 +123,14 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let (commits, committing) = commit_queue(settings, &catalog, &intake, &metrics);
     let interface = settings.interface.clone();
     let queries = Admission::new(
-        interface.concurrent_queries,
-        interface.waiting_queries,
+        Room {
+            places: interface.concurrent_queries,
+            seats: interface.waiting_queries,
+        },
+        Room {
+            places: interface.person_queries,
+            seats: interface.waiting_queries.div_ceil(2),
+        },
         interface.queue_patience,
         metrics.meters.reads.clone(),
     );
@@ -159,12 +167,15 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         files: kept_files,
         tickets,
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
+        rates: Rates::new(interface.rates),
+        source_quota: SourceQuota::new(catalog.clone(), limits.sources),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),
             catalog.clone(),
             Arc::clone(&clock),
             Arc::clone(&ids),
+            limits.definitions,
         ),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),

@@ -49,3 +49,4 @@ mod streaming;
 mod tags;
 mod types_round_trip;
 mod user_info;
+mod wall;

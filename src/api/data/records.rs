@@ -151,7 +151,7 @@ async fn records(
         .windows(reader, owner, &TypeId::new(data_type), query.range)
         .await?;
     let named = readable(app, owner, data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(app, reader, owner, &named, which.conditions).await?;
     let spec = RecordsSpec {
         conditions,
@@ -229,7 +229,7 @@ pub async fn latest_event(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let spec = RecordsSpec {
         conditions,
@@ -284,7 +284,7 @@ pub async fn event_summary(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let _ticket = app.queries.enter().await?;
+    let _ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let summary = app.archive.summary(&permit, &sources, &conditions).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);

@@ -64,7 +64,7 @@ fn schema(method: OutputMethod) -> Option<Schema> {
         .description(Some("Column names to values"))
         .additional_properties(Some(anything()));
     let schema = match method {
-        OutputMethod::Quotecsv => return None,
+        OutputMethod::Quotecsv | OutputMethod::DefusedCsv | OutputMethod::DefusedQuotecsv => return None,
         OutputMethod::Jstable => ArrayBuilder::new().items(row).into(),
         OutputMethod::Jscolumns => ObjectBuilder::new()
             .description(Some("Column names to the values of all rows"))

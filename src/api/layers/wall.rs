@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::api::app::{App, Shared};
+use crate::api::extract::Notes;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::{Reader, Refusal};
 use crate::people::sessions::SessionError;
@@ -32,6 +33,9 @@ pub async fn wall(State(app): State<Shared>, mut request: Request, next: Next) -
     match verdict {
         Ok(reader) => match session_is_open(&app, &reader).await {
             Ok(true) => {
+                if let Some(notes) = request.extensions().get::<Notes>() {
+                    notes.is_asked_by(&reader);
+                }
                 request.extensions_mut().insert(reader);
                 next.run(request).await
             }

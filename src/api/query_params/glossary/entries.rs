@@ -130,6 +130,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("local"),
     },
     Entry {
+        name: "defuse_formulas",
+        aliases: &[],
+        description: "Whether csv has an apostrophe before text that a spreadsheet would run as a formula",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
         name: "derive",
         aliases: &[],
         description: "Where no visit of the range was recorded, work visits out from the device's updates: \
