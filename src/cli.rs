@@ -16,6 +16,7 @@ pub mod backup;
 pub mod check;
 mod data_directory;
 mod demo;
+mod forgetting;
 mod logging;
 mod progress;
 pub mod serve;
@@ -80,7 +81,10 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
-        "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        "check" => match arguments::erased(given) {
+            Some(person) => check::run_erased(&settings, person),
+            None => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        },
         "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };

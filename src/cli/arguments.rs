@@ -14,6 +14,7 @@ use super::settings::table::SETTINGS;
 pub const CONFIG: &str = "config";
 pub const DEMO: &str = "demo";
 pub const REPAIR: &str = "repair";
+const ERASED: &str = "erased";
 const USER: &str = "user";
 const NAME: &str = "name";
 const DAYS: &str = "days";
@@ -68,12 +69,21 @@ pub fn command() -> Command {
             "Print every setting, its value and where it came from",
         ))
         .subcommand(
-            configured("check", "Verify the catalogue and every object").arg(
-                Arg::new(REPAIR)
-                    .long(REPAIR)
-                    .action(ArgAction::SetTrue)
-                    .help("Rebuild what can be rebuilt"),
-            ),
+            configured("check", "Verify the catalogue and every object")
+                .arg(
+                    Arg::new(REPAIR)
+                        .long(REPAIR)
+                        .action(ArgAction::SetTrue)
+                        .help("Rebuild what can be rebuilt"),
+                )
+                .arg(
+                    Arg::new(ERASED)
+                        .long(ERASED)
+                        .conflicts_with(REPAIR)
+                        .value_name("UUID")
+                        .value_parser(value_parser!(Uuid))
+                        .help("Only look for what is left of a person who was erased, everywhere"),
+                ),
         )
         .subcommand(
             configured(
@@ -120,6 +130,11 @@ pub fn token(given: &ArgMatches) -> TokenOrder {
         name: given.get_one::<String>(NAME).cloned(),
         lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
     }
+}
+
+/// Of whom `check` is to find nothing.
+pub fn erased(given: &ArgMatches) -> Option<PersonId> {
+    given.get_one::<Uuid>(ERASED).copied().map(PersonId)
 }
 
 /// Where `backup` is to go.

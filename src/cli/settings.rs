@@ -148,6 +148,7 @@ impl Settings {
                 flush_age: parse::duration(said("flush_age")?)?,
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
+                purge_deleted_after: parse::duration(said("purge_deleted_after")?)?,
                 collect_anyway: parse::flag(said("collect_anyway")?)?,
             },
             limits: PersonLimits {

@@ -47,6 +47,7 @@ pub(super) fn identity(
         person,
         name,
         expires,
+        issued: moment(claims, "iat"),
         session: session(claims, settings)?,
     })
 }

@@ -384,6 +384,13 @@ pub const SETTINGS: &[Entry] = &[
         "How long replaced objects stay for readers that began before",
     ),
     entry(
+        "purge_deleted_after",
+        "purge-deleted-after",
+        "ALMANAC_PURGE_DELETED_AFTER",
+        "30d",
+        "Within which time what was deleted is gone from disk",
+    ),
+    entry(
         "collect_anyway",
         "collect-anyway",
         "ALMANAC_COLLECT_ANYWAY",
