@@ -11,7 +11,9 @@ mod checking;
 mod committing;
 mod database;
 mod definitions;
+mod deletions;
 pub mod documents;
+pub mod erasures;
 mod errors;
 pub mod estates;
 mod export;
@@ -37,6 +39,7 @@ use std::sync::Arc;
 
 pub use committing::Hold;
 use database::Database;
+pub use deletions::NoticedDeletion;
 pub use errors::CatalogError;
 pub use jobs::{ObjectCursor, Sifted};
 pub use strays::StrayTotals;

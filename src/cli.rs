@@ -17,6 +17,7 @@ pub mod check;
 mod data_directory;
 mod demo;
 mod descriptors;
+mod forgetting;
 mod init;
 mod key;
 mod logging;
@@ -96,7 +97,10 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "status" => status::status(&settings),
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
-        "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        "check" => match arguments::erased(given) {
+            Some(person) => check::run_erased(&settings, person),
+            None => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        },
         "key" => key::run(&settings, &arguments::key(given)),
         "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),

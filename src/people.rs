@@ -8,6 +8,7 @@ pub mod documents;
 pub mod files;
 pub mod limits;
 pub mod preferences;
+pub mod purging;
 pub mod reflections;
 pub mod sessions;
 pub mod sharing;

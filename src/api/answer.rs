@@ -23,6 +23,7 @@ use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
 use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
+use crate::auth::tickets::Tickets;
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::faults::Fault;
@@ -69,7 +70,13 @@ pub async fn answer(
     form: &AnswerForm,
 ) -> Result<Response, ApiError> {
     let packing = form.packing(request.headers);
-    let tag = entity_tag(&prepared.states, &prepared.scope, request.question, packing);
+    let tag = entity_tag(
+        &prepared.states,
+        &prepared.scope,
+        request.question,
+        packing,
+        &request.app.tickets,
+    );
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
@@ -155,12 +162,20 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
 
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was read has
 /// changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in the last digit of a
-/// sum.
+/// sum. For others than the owner it is sealed, so that no state can be told from it by trying.
 #[must_use]
-pub fn entity_tag(states: &[ReadState], scope: &Scope, question: &str, packing: Packing) -> String {
+pub fn entity_tag(
+    states: &[ReadState],
+    scope: &Scope,
+    question: &str,
+    packing: Packing,
+    tickets: &Tickets,
+) -> String {
     let mut hasher = DefaultHasher::new();
     (RELEASE, states, scope, question, packing).hash(&mut hasher);
-    format!("W/\"{:016x}\"", hasher.finish())
+    let tag = hasher.finish();
+    let tag = if scope.is_own() { tag } else { tickets.sealed(tag) };
+    format!("W/\"{tag:016x}\"")
 }
 
 /// Whether the caller has what `tag` stands for already.
@@ -288,6 +303,7 @@ impl From<CommitError> for ApiError {
             CommitError::Corrupt(_) => Self::damaged(error),
             CommitError::Unknown(_) => Self::outcome_unknown(error),
             CommitError::Broken(_) => Self::internal(error),
+            CommitError::Erased => Self::unauthorized(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! People about themselves: `/user/v1alpha1`, and what they share: `/user/v1`.
 
 pub mod access_log;
+pub mod account;
 pub mod annotations;
 pub mod datasets;
 pub mod datashares;
@@ -49,6 +50,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
             reflections::delete
         ))
         .routes(routes!(access_log::access_log))
+        .routes(routes!(account::erase_account))
         .merge(sharing_routes())
         .merge(group_routes())
 }

@@ -45,6 +45,7 @@ struct Identity {
     person: PersonId,
     name: Option<Arc<str>>,
     expires: Instant,
+    issued: Option<Instant>,
     session: Option<Uuid>,
     /// What the token calls itself, to find it in logs.
     token: Option<Arc<str>>,
@@ -94,6 +95,12 @@ impl Reader {
         self.identity.expires
     }
 
+    /// When the token was made, if it says so.
+    #[must_use]
+    pub const fn issued(&self) -> Option<Instant> {
+        self.identity.issued
+    }
+
     /// The session that the token belongs to. A verified token says nothing about whether it is still open.
     #[must_use]
     pub const fn session(&self) -> Option<Uuid> {
@@ -111,6 +118,7 @@ impl Reader {
         Self::new(Identity {
             person,
             session: None,
+            issued: None,
             name: None,
             expires: Instant::from_micros(i64::MAX),
             token: None,
@@ -246,6 +254,12 @@ impl Verifier {
             clock,
             remembered,
         }
+    }
+
+    /// Remembers no token any more, whosever it was.
+    pub fn forget_all(&self) {
+        self.remembered.invalidate_all();
+        self.remembered.run_pending_tasks();
     }
 
     /// The reader whose token the `authorization` header carries.

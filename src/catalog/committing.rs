@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::database::{Session, Value};
+use super::erasures::refuse_erased;
 use super::errors::CatalogError;
 use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
 use super::registers::{SOURCES_KIND, change_register, enrol};
@@ -271,6 +272,7 @@ pub(super) async fn create_people(
 ) -> Result<u64, CatalogError> {
     let mut rows = Vec::with_capacity(people.len());
     for person in people {
+        refuse_erased(session, *person).await?;
         refuse_lost(session, *person).await?;
         rows.push(vec![
             id(person.0),

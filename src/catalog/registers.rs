@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Catalog;
 use super::database::{Session, Value};
-use super::documents::{Folder, read_folder};
+use super::documents::{Folder, read_folder, write_folder};
 use super::errors::CatalogError;
 use super::rows::{id, text};
 use super::tables::{DEFINITIONS, Existing, FOLDERS, META, PEOPLE, Record, SOURCES, Table};
@@ -164,14 +164,7 @@ pub(super) async fn change_register(
 ) -> Result<(), CatalogError> {
     let mut folder = read_folder(session, person, kind).await?;
     change(&mut folder);
-    let row = vec![
-        id(person.0),
-        text(kind),
-        Value::Int(folder.documents),
-        Value::Int(i64::from(folder.digest)),
-    ];
-    session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
-    Ok(())
+    write_folder(session, person, kind, folder).await
 }
 
 /// Creates people who are new, and counts them; returns how many were.
@@ -192,6 +185,24 @@ pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Resul
         session.insert(&META, vec![row], Existing::Replace).await?;
     }
     Ok(created)
+}
+
+/// Removes somebody of whom nothing else is left, and counts them no more; whether they were there.
+pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bool, CatalogError> {
+    let mut known = roster(session, true).await?;
+    let removed = session
+        .execute(
+            "DELETE FROM people WHERE person = $1".to_owned(),
+            vec![id(person.0)],
+        )
+        .await?;
+    if removed > 0 {
+        known.documents -= 1;
+        known.digest ^= crc32fast::hash(person.as_bytes());
+        let row = vec![text(ROSTER), text(&known.written())];
+        session.insert(&META, vec![row], Existing::Replace).await?;
+    }
+    Ok(removed > 0)
 }
 
 /// How many people there are by what was written down. `lock`: until the transaction ends nobody else changes

@@ -16,6 +16,7 @@ const SERVE: &str = "serve";
 pub const CONFIG: &str = "config";
 pub const DEMO: &str = "demo";
 pub const REPAIR: &str = "repair";
+const ERASED: &str = "erased";
 const USER: &str = "user";
 const NAME: &str = "name";
 const DAYS: &str = "days";
@@ -81,12 +82,21 @@ pub fn command() -> Command {
             "Print every setting, its value and where it came from",
         ))
         .subcommand(
-            configured("check", "Verify the catalogue and every object").arg(
-                Arg::new(REPAIR)
-                    .long(REPAIR)
-                    .action(ArgAction::SetTrue)
-                    .help("Rebuild what can be rebuilt"),
-            ),
+            configured("check", "Verify the catalogue and every object")
+                .arg(
+                    Arg::new(REPAIR)
+                        .long(REPAIR)
+                        .action(ArgAction::SetTrue)
+                        .help("Rebuild what can be rebuilt"),
+                )
+                .arg(
+                    Arg::new(ERASED)
+                        .long(ERASED)
+                        .conflicts_with(REPAIR)
+                        .value_name("UUID")
+                        .value_parser(value_parser!(Uuid))
+                        .help("Only look for what is left of a person who was erased, everywhere"),
+                ),
         )
         .subcommand(
             configured("key", "Show or change the keys that tokens are signed and checked with").arg(
@@ -164,6 +174,11 @@ pub fn key(given: &ArgMatches) -> KeyOrder {
         Some(RETIRE) => KeyOrder::Retire(key()),
         _ => KeyOrder::List,
     }
+}
+
+/// Of whom `check` is to find nothing.
+pub fn erased(given: &ArgMatches) -> Option<PersonId> {
+    given.get_one::<Uuid>(ERASED).copied().map(PersonId)
 }
 
 /// Where `backup` is to go.

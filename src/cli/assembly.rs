@@ -50,7 +50,7 @@ use crate::store::snapshot::Snapshots;
 
 use super::Failed;
 use super::settings::Settings;
-use super::spill::SpillDirectory;
+use super::spill::{SPILL, SpillDirectory};
 
 #[cfg(test)]
 mod tests;
@@ -113,7 +113,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     };
 
     let computing = compute_runtime(settings.queries.threads)?;
-    let spill = SpillDirectory::open(&settings.data_dir.join("spill"), ids.next())?;
+    let spill = SpillDirectory::open(&settings.data_dir.join(SPILL), ids.next())?;
     let engine = Arc::new(engine(settings, &spill, &computing)?);
     let intake = IntakeStores {
         stores,

@@ -23,6 +23,7 @@ use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::people::files::scan::Scanning;
+use crate::people::purging::Purging;
 use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
@@ -31,7 +32,7 @@ use crate::upkeep::{Upkeep, UpkeepStores, identity};
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::settings::{Settings, own_url};
-use super::{Failed, data_directory, demo, descriptors, logging, plaintext, print};
+use super::{Failed, data_directory, demo, descriptors, forgetting, logging, plaintext, print};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
 const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
@@ -118,6 +119,13 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         assembly.computing.handle(),
     );
     let scanning = scanning(&settings, &assembly, &stop_upkeep);
+    let forgetting = tokio::spawn(forgetting::run(
+        Arc::clone(&assembly.app),
+        assembly.files.clone(),
+        settings.upkeep.interval,
+        stop_upkeep.clone(),
+    ));
+    let purging = purging(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     let operations = operations(&assembly.app, &stop_upkeep).await?;
     if let Some(certificate) = certificate.clone() {
@@ -158,6 +166,8 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     if let Some(scanning) = scanning {
         finished("the scanning of files", scanning, limit).await;
     }
+    finished("the forgetting of who was erased", forgetting, limit).await;
+    finished("the purging of what was deleted", purging, limit).await;
     finished("upkeep", upkeep, limit).await;
     if let Some(operations) = operations {
         finished("showing health and metrics", operations, limit).await;
@@ -206,6 +216,29 @@ fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) 
     );
     let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
     Some(tokio::spawn(work))
+}
+
+/// Removes for good what people deleted long ago.
+fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
+    let app = &assembly.app;
+    let leases = Leases::new(
+        assembly.catalog.clone(),
+        app.ids.next().to_string(),
+        app.metrics.meters.upkeep.clone(),
+    );
+    let purging = Purging {
+        catalog: assembly.catalog.clone(),
+        files: app.files.clone(),
+        leases,
+        after: settings.upkeep.purge_deleted_after,
+        interval: settings.upkeep.interval,
+    };
+    let (enabled, stop) = (settings.upkeep.enabled, stop.clone());
+    tokio::spawn(async move {
+        if enabled {
+            purging.run(stop).await;
+        }
+    })
 }
 
 /// Waits for a task that was told to end, and no longer than `limit`.

@@ -154,6 +154,7 @@ impl Settings {
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
                 search_interval: parse::duration(said("search_interval")?)?,
+                purge_deleted_after: parse::duration(said("purge_deleted_after")?)?,
                 collect_anyway: parse::flag(said("collect_anyway")?)?,
             },
             limits: PersonLimits {

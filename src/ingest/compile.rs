@@ -157,6 +157,12 @@ impl CompiledTypes {
         }
     }
 
+    /// Holds nothing in memory any more, whosever it was.
+    pub fn forget_all(&self) {
+        self.kept.invalidate_all();
+        self.kept.run_pending_tasks();
+    }
+
     /// The type compiled, now or earlier.
     ///
     /// # Errors

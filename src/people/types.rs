@@ -109,6 +109,12 @@ impl Types {
         &self.registry
     }
 
+    /// Holds no own types in memory any more, whosever they were.
+    pub fn forget_all(&self) {
+        self.made.invalidate_all();
+        self.made.run_pending_tasks();
+    }
+
     /// The type called `name` as `owner` has it: built in, or `owner`'s own.
     pub async fn find(&self, owner: PersonId, name: &str) -> Result<Named, TypesError> {
         if let Some(data_type) = self.registry.get(name) {

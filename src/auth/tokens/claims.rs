@@ -55,6 +55,7 @@ pub(super) fn identity(
         person,
         name,
         expires,
+        issued: moment(claims, "iat"),
         session: session(claims, settings)?,
         token: token(claims),
     })

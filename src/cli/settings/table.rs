@@ -489,6 +489,13 @@ pub const SETTINGS: &[Entry] = &[
         "Pause between two searches of the whole store for what nothing names",
     ),
     entry(
+        "purge_deleted_after",
+        "purge-deleted-after",
+        "ALMANAC_PURGE_DELETED_AFTER",
+        "30d",
+        "Within which time what was deleted is gone from disk",
+    ),
+    entry(
         "collect_anyway",
         "collect-anyway",
         "ALMANAC_COLLECT_ANYWAY",

@@ -101,6 +101,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("zstd"),
     },
     Entry {
+        name: "confirm",
+        aliases: &[],
+        description: "The confirmation that the same request was answered with before",
+        absent: "nothing happens, and the answer has a confirmation",
+        example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
+    },
+    Entry {
         name: "cycle_gap",
         aliases: &[],
         description: "How long no sleep parts two cycles: seconds, or a length such as PT2H or 90m",
