@@ -9,6 +9,7 @@ pub mod app;
 pub mod body;
 pub mod data;
 pub mod docs;
+pub mod download;
 pub mod extract;
 pub mod health;
 pub mod ingest;

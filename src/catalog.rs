@@ -24,6 +24,7 @@ mod reading;
 pub mod records;
 mod registers;
 mod replacing;
+mod restoring;
 mod rows;
 mod strays;
 mod tables;

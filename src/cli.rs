@@ -16,6 +16,7 @@ pub mod backup;
 pub mod check;
 mod data_directory;
 mod demo;
+pub mod import;
 mod logging;
 mod progress;
 pub mod serve;
@@ -81,6 +82,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
         "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        "import" => import::run(&settings, &arguments::archive(given)),
         "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };

@@ -4,6 +4,7 @@ pub mod access_log;
 pub mod annotations;
 pub mod datasets;
 pub mod datashares;
+pub mod exports;
 pub mod groups;
 pub mod info;
 pub mod preferences;
@@ -49,6 +50,9 @@ pub fn routes() -> OpenApiRouter<Shared> {
             reflections::delete
         ))
         .routes(routes!(access_log::access_log))
+        .routes(routes!(exports::list, exports::create))
+        .routes(routes!(exports::one, exports::remove))
+        .routes(routes!(exports::content))
         .merge(sharing_routes())
         .merge(group_routes())
 }

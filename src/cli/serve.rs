@@ -22,6 +22,7 @@ use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::people::files::scan::Scanning;
+use crate::people::takeout::Building;
 use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
@@ -112,6 +113,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         assembly.computing.handle(),
     );
     let scanning = scanning(&settings, &assembly, &stop_upkeep);
+    let building = building(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
     let mut broken = None;
@@ -139,6 +141,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     if let Some(scanning) = scanning {
         finished("the scanning of files", scanning, limit).await;
     }
+    if let Some(building) = building {
+        finished("the making of exports", building, limit).await;
+    }
     finished("upkeep", upkeep, limit).await;
     close(assembly, limit).await;
     match ended {
@@ -153,14 +158,27 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
 /// Has files looked through for harm, where somebody does that.
 fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let scanner = settings.files.clamd.clone()?;
+    let work = Scanning::new(assembly.app.files.clone(), scanner, leases(assembly)).run(stop.clone());
+    Some(tokio::spawn(work))
+}
+
+/// Has archives made, on a node that does background work.
+fn building(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = Building::new(assembly.app.exports.clone(), leases(assembly)).run(stop.clone());
+    settings
+        .upkeep
+        .enabled
+        .then(|| assembly.computing.handle().spawn(work))
+}
+
+/// Leases of this node.
+fn leases(assembly: &Assembly) -> Leases {
     let app = &assembly.app;
-    let leases = Leases::new(
+    Leases::new(
         assembly.catalog.clone(),
         app.ids.next().to_string(),
         app.metrics.meters.upkeep.clone(),
-    );
-    let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
-    Some(tokio::spawn(work))
+    )
 }
 
 /// Waits for a task that was told to end, and no longer than `limit`.

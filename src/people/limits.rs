@@ -17,6 +17,8 @@ pub struct PersonLimits {
     pub sessions: u64,
     /// Files, each version counted, deleted ones too.
     pub files: u64,
+    /// Exports, whatever became of them, until they expire.
+    pub exports: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
     /// Bytes of all files together.
@@ -34,6 +36,7 @@ impl PersonLimits {
         groups: 1_000,
         sessions: 1_000,
         files: 1_000,
+        exports: 1_000,
         file_bytes: 1 << 30,
         all_file_bytes: 1 << 30,
     };
