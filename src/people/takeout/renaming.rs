@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, ArrayRef, AsArray as _, DictionaryArray, RecordBatch, StringArray};
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, DictionaryArray, ListArray, RecordBatch, StringArray, StructArray,
+};
 use arrow::datatypes::{DataType, Int32Type};
 use arrow::error::ArrowError;
 use uuid::Uuid;
@@ -92,6 +94,26 @@ impl Renaming {
                 Ok(Arc::new(DictionaryArray::try_new(
                     column.keys().clone(),
                     Arc::new(values),
+                )?))
+            }
+            DataType::List(item) => {
+                let column = column.as_list::<i32>();
+                let (offsets, nulls) = (column.offsets().clone(), column.nulls().cloned());
+                let values = self.column(column.values())?;
+                Ok(Arc::new(ListArray::try_new(
+                    Arc::clone(item),
+                    offsets,
+                    values,
+                    nulls,
+                )?))
+            }
+            DataType::Struct(members) => {
+                let column = column.as_struct();
+                let columns = column.columns().iter().map(|column| self.column(column));
+                Ok(Arc::new(StructArray::try_new(
+                    members.clone(),
+                    columns.collect::<Result<_, _>>()?,
+                    column.nulls().cloned(),
                 )?))
             }
             _ => Ok(Arc::clone(column)),

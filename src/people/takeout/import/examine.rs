@@ -12,6 +12,7 @@ use crate::catalog::records::{KnownPerson, StoredDefinition};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::parse_instant;
+use crate::people::documents::brought_back;
 use crate::people::files::{File, ScanState};
 use crate::people::takeout::archive::{Archive, ArchiveError};
 use crate::people::takeout::format::{
@@ -115,7 +116,15 @@ impl Importer {
         }
         let here: BTreeSet<Uuid> = ids.iter().map(|id| plan.renaming.of(*id)).collect();
         for kept in archive.list::<KeptDocument>(name)? {
-            let Some(called) = kept?.name else { continue };
+            let document = plan.document(kind, kept?)?;
+            let Some(called) = document.name.clone() else {
+                continue;
+            };
+            let now = self.catalog.document(kind, document.id).await?;
+            // What stays as it is here takes no name.
+            let (_, Some(_)) = brought_back(document, now.as_ref(), Vec::new()) else {
+                continue;
+            };
             let other = self
                 .catalog
                 .document_named(plan.known.id, kind, &called)
