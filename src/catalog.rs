@@ -27,6 +27,7 @@ pub mod records;
 mod registers;
 pub use registers::RegisteredCounts;
 mod replacing;
+mod restoring;
 mod rows;
 mod strays;
 mod tables;

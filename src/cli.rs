@@ -18,6 +18,7 @@ mod data_directory;
 mod demo;
 mod descriptors;
 mod forgetting;
+pub mod import;
 mod init;
 mod key;
 mod logging;
@@ -102,6 +103,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
             None => check::run(&settings, given.get_flag(arguments::REPAIR)),
         },
         "key" => key::run(&settings, &arguments::key(given)),
+        "import" => import::run(&settings, &arguments::archive(given)),
         "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };

@@ -28,6 +28,7 @@ use crate::people::sessions::Sessions;
 use crate::people::sharing::Sharing;
 use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
+use crate::people::takeout::Exports;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
@@ -60,6 +61,8 @@ pub struct App {
     pub catalog: Catalog,
     /// What people keep beside their records.
     pub files: Files,
+    /// Archives of everything that a person has.
+    pub exports: Exports,
     /// Addresses to which the bytes of files are sent.
     pub tickets: Tickets,
     /// Places for files that are being sent.

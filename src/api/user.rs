@@ -5,6 +5,7 @@ pub mod account;
 pub mod annotations;
 pub mod datasets;
 pub mod datashares;
+pub mod exports;
 pub mod groups;
 pub mod info;
 pub mod preferences;
@@ -51,6 +52,9 @@ pub fn routes() -> OpenApiRouter<Shared> {
         ))
         .routes(routes!(access_log::access_log))
         .routes(routes!(account::erase_account))
+        .routes(routes!(exports::list, exports::create))
+        .routes(routes!(exports::one, exports::remove))
+        .routes(routes!(exports::content))
         .merge(sharing_routes())
         .merge(group_routes())
 }

@@ -401,7 +401,7 @@ async fn store_sources(
         by_person.entry(source.person).or_default().push(vec![
             id(source.person.0),
             text(&source.key),
-            id(source_id(source)),
+            id(source_id(source.person, &source.key)),
             optional_text(source.name.as_deref()),
             Value::Int(now.micros()),
         ]);
@@ -416,6 +416,6 @@ async fn store_sources(
 }
 
 /// The same source of the same person has the same id on every node.
-fn source_id(source: &SeenSource) -> Uuid {
-    Uuid::new_v5(&source.person.0, source.key.as_bytes())
+pub(super) fn source_id(person: PersonId, key: &str) -> Uuid {
+    Uuid::new_v5(&person.0, key.as_bytes())
 }

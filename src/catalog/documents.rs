@@ -38,10 +38,12 @@ pub enum DocumentKind {
     Share,
     Group,
     Membership,
+    /// An archive of everything that a person has, and how far it is.
+    Export,
 }
 
 impl DocumentKind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Annotation,
         Self::Tag,
         Self::Reflection,
@@ -52,6 +54,7 @@ impl DocumentKind {
         Self::Share,
         Self::Group,
         Self::Membership,
+        Self::Export,
     ];
 
     #[must_use]
@@ -67,6 +70,7 @@ impl DocumentKind {
             Self::Share => "share",
             Self::Group => "group",
             Self::Membership => "membership",
+            Self::Export => "export",
         }
     }
 

@@ -26,6 +26,7 @@ const ROTATE: &str = "rotate";
 const LIST: &str = "list";
 const RETIRE: &str = "retire";
 const KEY: &str = "key";
+const ARCHIVE: &str = "archive";
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -125,6 +126,26 @@ pub fn command() -> Command {
                     .help("A new or empty directory"),
             ),
         )
+        .subcommand(
+            configured(
+                "import",
+                "Bring back an archive of everything that a person has, while the service runs or not",
+            )
+            .arg(
+                Arg::new(ARCHIVE)
+                    .required(true)
+                    .value_name("ARCHIVE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("The archive, as it was fetched from /user/v1alpha1/export/{id}/content"),
+            )
+            .arg(
+                Arg::new(USER)
+                    .long(USER)
+                    .value_name("UUID")
+                    .value_parser(value_parser!(Uuid))
+                    .help("The person as whom it is brought back, if not the one whose archive it is"),
+            ),
+        )
 }
 
 /// A command that takes the settings as flags.
@@ -186,6 +207,21 @@ pub fn directory(given: &ArgMatches) -> PathBuf {
     given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default()
 }
 
+/// What `import` was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportOrder {
+    pub archive: PathBuf,
+    pub user: Option<PersonId>,
+}
+
+/// Which archive `import` is to read, and for whom.
+pub fn archive(given: &ArgMatches) -> ImportOrder {
+    ImportOrder {
+        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
+        user: given.get_one::<Uuid>(USER).copied().map(PersonId),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +249,8 @@ mod tests {
             vec!["almanac", "fly"],
             vec!["almanac", "token"],
             vec!["almanac", "token", "--user", "me"],
+            vec!["almanac", "import"],
+            vec!["almanac", "import", "a.zip", "--user", "me"],
         ] {
             assert_eq!(
                 command()

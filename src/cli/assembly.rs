@@ -36,6 +36,7 @@ use crate::people::sharing::Sharing;
 use crate::people::sharing::access_log::AccessLog;
 use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
+use crate::people::takeout::Exports;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
@@ -47,6 +48,7 @@ use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
+use crate::upkeep::UpkeepStores;
 
 use super::Failed;
 use super::settings::Settings;
@@ -120,7 +122,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         objects: objects.clone(),
         ids: Arc::clone(&ids),
     };
-    let (commits, committing) = commit_queue(settings, &catalog, &intake, &metrics);
+    let (commits, committing) = commit_queue(settings, &catalog, &intake, metrics.meters.commits.clone());
     let interface = settings.interface.clone();
     let queries = Admission::new(
         Room {
@@ -147,6 +149,17 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let limits = settings.limits;
     let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
+    let exports = Exports::new(
+        UpkeepStores {
+            catalog: catalog.clone(),
+            snapshots: snapshots.clone(),
+            files: files.clone(),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+        },
+        settings.exports,
+        Arc::from(interface.source_prefix.as_str()),
+    );
     let app = Arc::new(App {
         verifier,
         minter,
@@ -165,6 +178,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         tags: Tags::new(documents.clone(), limits.tags),
         reflections: Reflections::new(documents, limits.reflections),
         files: kept_files,
+        exports,
         tickets,
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         rates: Rates::new(interface.rates),
@@ -211,17 +225,17 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
 }
 
 /// Where writes wait, and the task that commits them.
-fn commit_queue(
+pub(super) fn commit_queue(
     settings: &Settings,
     catalog: &Catalog,
     intake: &IntakeStores,
-    metrics: &Metrics,
+    meters: CommitMeters,
 ) -> (CommitQueue, JoinHandle<()>) {
     let committer = Committer {
         catalog: catalog.clone(),
         shared: intake.clone(),
         tail: TailPressure::new(catalog.clone(), settings.writes.tail_limit),
-        report: reporter(metrics.meters.commits.clone()),
+        report: reporter(meters),
     };
     let queue = QueueSettings {
         waiting: settings.writes.waiting,
@@ -235,7 +249,7 @@ fn commit_queue(
 }
 
 /// The files that people keep.
-fn kept_files(
+pub(super) fn kept_files(
     settings: &Settings,
     catalog: &Catalog,
     objects: &ObjectStorage,

@@ -24,6 +24,7 @@ use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
 use crate::people::files::scan::Scanning;
 use crate::people::purging::Purging;
+use crate::people::takeout::Building;
 use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
@@ -126,6 +127,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         stop_upkeep.clone(),
     ));
     let purging = purging(&settings, &assembly, &stop_upkeep);
+    let building = building(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     let operations = operations(&assembly.app, &stop_upkeep).await?;
     if let Some(certificate) = certificate.clone() {
@@ -168,6 +170,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     }
     finished("the forgetting of who was erased", forgetting, limit).await;
     finished("the purging of what was deleted", purging, limit).await;
+    if let Some(building) = building {
+        finished("the making of exports", building, limit).await;
+    }
     finished("upkeep", upkeep, limit).await;
     if let Some(operations) = operations {
         finished("showing health and metrics", operations, limit).await;
@@ -208,14 +213,27 @@ async fn operations(app: &Arc<App>, stop: &CancellationToken) -> Result<Option<J
 /// Has files looked through for harm, where somebody does that.
 fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let scanner = settings.files.clamd.clone()?;
+    let work = Scanning::new(assembly.app.files.clone(), scanner, leases(assembly)).run(stop.clone());
+    Some(tokio::spawn(work))
+}
+
+/// Has archives made, on a node that does background work.
+fn building(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = Building::new(assembly.app.exports.clone(), leases(assembly)).run(stop.clone());
+    settings
+        .upkeep
+        .enabled
+        .then(|| assembly.computing.handle().spawn(work))
+}
+
+/// Leases of this node.
+fn leases(assembly: &Assembly) -> Leases {
     let app = &assembly.app;
-    let leases = Leases::new(
+    Leases::new(
         assembly.catalog.clone(),
         app.ids.next().to_string(),
         app.metrics.meters.upkeep.clone(),
-    );
-    let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
-    Some(tokio::spawn(work))
+    )
 }
 
 /// Removes for good what people deleted long ago.

@@ -13,6 +13,7 @@ use crate::api::settings::{InterfaceSettings, RateSettings};
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
 use crate::people::files::scan::ClamdAddress;
 use crate::people::limits::PersonLimits;
+use crate::people::takeout::ExportSettings;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
 use crate::upkeep::settings::UpkeepSettings;
@@ -62,6 +63,8 @@ pub struct Settings {
     /// How much one person may keep.
     pub limits: PersonLimits,
     pub files: FileSettings,
+    /// How archives of everything that a person has are made.
+    pub exports: ExportSettings,
     /// Who names positions, if not the places built in.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
@@ -167,10 +170,16 @@ impl Settings {
                 sources: parse::number(said("limit_sources")?, 0)?,
                 sessions: parse::number(said("limit_sessions")?, 1)?,
                 files: parse::number(said("limit_files")?, 0)?,
+                exports: parse::number(said("limit_exports")?, 1)?,
                 file_bytes: parse::size(said("limit_file_bytes")?)? as u64,
                 all_file_bytes: parse::size(said("limit_all_file_bytes")?)? as u64,
             },
             files: files(sayings)?,
+            exports: ExportSettings {
+                lifetime: parse::duration(said("export_lifetime")?)?,
+                at_once: parse::count(said("concurrent_exports")?, 1)?,
+                limit: parse::number(said("limit_exports")?, 1)?,
+            },
             geocoder: geocoder(sayings)?,
             log: log(sayings)?,
             trace_endpoint: said("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),

@@ -5,6 +5,7 @@
 //! any version whose bytes once arrived can be brought back as a new one. Knows documents and contents; knows
 //! nothing of HTTP, of tickets, or of who may read what.
 
+mod bring_back;
 mod file;
 mod listing;
 pub mod names;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+pub use bring_back::BringBackError;
 pub use file::{Announced, File, FileState, ScanState};
 pub use listing::{Listing, ListingFilter};
 pub use upload::{Received, Sent, UploadError};

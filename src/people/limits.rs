@@ -21,6 +21,8 @@ pub struct PersonLimits {
     pub sessions: u64,
     /// Files, each version counted, deleted ones too.
     pub files: u64,
+    /// Exports, whatever became of them, until they expire.
+    pub exports: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
     /// Bytes of all files together.
@@ -40,6 +42,7 @@ impl PersonLimits {
         sources: 1_000,
         sessions: 1_000,
         files: 1_000,
+        exports: 1_000,
         file_bytes: 1 << 30,
         all_file_bytes: 1 << 30,
     };

@@ -18,6 +18,8 @@ use crate::model::ids::{IdSource, PersonId};
 use crate::model::nearest::nearest;
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 
+use super::documents::BroughtBack;
+
 /// Bytes of definitions whose types are kept ready; a type takes a few times as many.
 const KEPT: u64 = 16 << 20;
 
@@ -233,6 +235,39 @@ impl Types {
         let made = self.made_from(stored)?;
         if self.catalog.update_definition(&made.definition, before).await? {
             Ok(made)
+        } else {
+            Err(TypesError::Overtaken)
+        }
+    }
+
+    /// Refuses a definition from elsewhere that cannot be brought back.
+    pub fn judge(&self, stored: StoredDefinition) -> Result<(), TypesError> {
+        self.made_from(stored).map(drop)
+    }
+
+    /// Brings back a definition as it was elsewhere. Of two states the later one counts.
+    pub async fn bring_back(&self, stored: StoredDefinition) -> Result<BroughtBack, TypesError> {
+        let stored = self.made_from(stored)?.definition;
+        let Some(here) = self.catalog.definition(stored.id).await? else {
+            self.catalog.insert_definition(&stored).await?;
+            return Ok(BroughtBack::New);
+        };
+        let stored = StoredDefinition {
+            version: here.version,
+            ..stored
+        };
+        if stored == here {
+            return Ok(BroughtBack::Same);
+        }
+        if here.updated_at > stored.updated_at {
+            return Ok(BroughtBack::Outdated);
+        }
+        let replacing = StoredDefinition {
+            version: here.version + 1,
+            ..stored
+        };
+        if self.catalog.update_definition(&replacing, here.version).await? {
+            Ok(BroughtBack::Replaced)
         } else {
             Err(TypesError::Overtaken)
         }

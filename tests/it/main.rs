@@ -29,6 +29,7 @@ mod data_v0;
 mod data_v1;
 mod data_v1alpha1;
 mod erasure;
+mod exports;
 mod failing_backends;
 mod files;
 mod full_disk;

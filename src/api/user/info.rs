@@ -95,6 +95,8 @@ pub struct Limits {
     pub sessions: Limit,
     /// Each version counts, deleted ones too.
     pub files: Limit,
+    /// Archives of everything, made or being made.
+    pub exports: Limit,
     /// Bytes of one file.
     pub file_bytes: Most,
     /// Bytes of all files together. A file takes its room as soon as it is announced.
@@ -174,6 +176,7 @@ pub async fn info(
                 used: sessions.len() as u64,
             },
             files: of(DocumentKind::File, limits.files),
+            exports: of(DocumentKind::Export, limits.exports),
             file_bytes: Most {
                 limit: limits.file_bytes,
             },

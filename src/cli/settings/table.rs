@@ -566,6 +566,27 @@ pub const SETTINGS: &[Entry] = &[
         "Antivirus daemon that looks through files before they are handed out: host:port or unix:/path",
     ),
     entry(
+        "export_lifetime",
+        "export-lifetime",
+        "ALMANAC_EXPORT_LIFETIME",
+        "7d",
+        "How long an archive of everything that a person has can be fetched",
+    ),
+    entry(
+        "concurrent_exports",
+        "concurrent-exports",
+        "ALMANAC_CONCURRENT_EXPORTS",
+        "1",
+        "Exports of one person that are made at once; more get 429",
+    ),
+    entry(
+        "limit_exports",
+        "limit-exports",
+        "ALMANAC_LIMIT_EXPORTS",
+        "5",
+        "Exports that one person may have, until they expire or are deleted",
+    ),
+    entry(
         "limit_shares",
         "limit-shares",
         "ALMANAC_LIMIT_SHARES",
