@@ -93,6 +93,7 @@ impl HeartRate {
             source_prefix: Arc::from("com.almanac"),
             text_limit: 1 << 20,
             definition: None,
+            scales: Arc::default(),
         };
         let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();
         for (number, line) in lines.iter().enumerate() {

@@ -19,6 +19,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 pub mod answers;
 pub mod bodies;
 pub mod common;
+mod unions;
 
 pub const DOCUMENT_PATH: &str = "/openapi.json";
 pub const PAGES_PATH: &str = "/docs";
@@ -70,7 +71,9 @@ async fn guarded(mut response: Response) -> Response {
 
 /// The routes that show `document`.
 pub fn routes<S: Clone + Send + Sync + 'static>(document: &Document) -> Result<Router<S>, serde_json::Error> {
-    let text = Bytes::from(serde_json::to_vec(document)?);
+    let mut document = serde_json::to_value(document)?;
+    unions::name_variants(&mut document);
+    let text = Bytes::from(serde_json::to_vec(&document)?);
     let answer = move || {
         let text = text.clone();
         async move { ([(CONTENT_TYPE, "application/json")], text) }

@@ -6,6 +6,7 @@
 pub mod legacy;
 pub mod record;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::api::app::{App, Shared};
 use crate::api::docs::common::also_answering;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::records::SeenSource;
-use crate::ingest::accept::AcceptError;
+use crate::ingest::accept::{AcceptError, FilesRead};
 use crate::ingest::assemble::AssembleError;
 use crate::ingest::compile::{CompileError, CompiledType};
 use crate::ingest::decode::DecodeContext;
@@ -39,6 +40,8 @@ use crate::people::types::OwnType;
 use crate::store::strays::take_back;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The type whose definitions say which values their records may have.
+const SCALES: &str = "ScaleAnnotation";
 /// A longer key is refused.
 const LONGEST_KEY: usize = 255;
 
@@ -121,12 +124,18 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
         CompileError::TooCostly { .. } => invalid(["path", "data_type"], error.to_string()),
         error => ApiError::internal(error),
     })?;
+    let scales = if named.data_type.id.as_str() == SCALES {
+        app.annotations.scales(person).await?
+    } else {
+        HashMap::new()
+    };
     let context = DecodeContext {
         now: app.clock.now(),
         ids: Arc::clone(&app.ids),
         source_prefix: Arc::from(app.settings.source_prefix.as_str()),
         text_limit: app.settings.text_limit,
         definition,
+        scales: Arc::new(scales),
     };
     Ok(Recordable { compiled, context })
 }
@@ -180,6 +189,8 @@ struct Submission {
     key: Option<IdempotencyKey>,
     work: Work,
     sources: Vec<SeenSource>,
+    /// The files that records were read from.
+    files: FilesRead,
     memory: Allowance,
 }
 
@@ -196,6 +207,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         key,
         work,
         sources,
+        files,
         memory,
     } = submission;
     let written = match &work {
@@ -233,6 +245,10 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         }
     }
     let receipt = committed?;
+    if let Err(error) = app.files.note_types(person, files).await {
+        // The records are there; whoever sends them again has it noted.
+        tracing::warn!(%error, "it is not noted of a file that records were read from it");
+    }
     let uploaded = Uploaded {
         upload_id: receipt.upload.0,
     };

@@ -67,6 +67,7 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
     };
     let (open, mut open_document) = open.split_for_parts();
     docs::common::explain_refusals(&mut open_document);
+    docs::common::tell_methods_apart(&mut open_document);
     let mut document = docs::Frame::openapi();
     document.merge(interface_document);
     document.merge(open_document);

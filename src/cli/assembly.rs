@@ -148,7 +148,10 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let limits = settings.limits;
-    let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
+    let mut kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
+    if settings.sends_directly() {
+        kept_files = kept_files.directly(metrics.meters.upkeep.clone());
+    }
     let exports = Exports::new(
         UpkeepStores {
             catalog: catalog.clone(),

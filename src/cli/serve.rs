@@ -22,6 +22,7 @@ use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::people::files::Arrivals;
 use crate::people::files::scan::Scanning;
 use crate::people::purging::Purging;
 use crate::people::takeout::Building;
@@ -128,6 +129,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     ));
     let purging = purging(&settings, &assembly, &stop_upkeep);
     let building = building(&settings, &assembly, &stop_upkeep);
+    let arriving = arriving(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     let operations = operations(&assembly.app, &stop_upkeep).await?;
     if let Some(certificate) = certificate.clone() {
@@ -172,6 +174,9 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     finished("the purging of what was deleted", purging, limit).await;
     if let Some(building) = building {
         finished("the making of exports", building, limit).await;
+    }
+    if let Some(arriving) = arriving {
+        finished("the taking in of files", arriving, limit).await;
     }
     finished("upkeep", upkeep, limit).await;
     if let Some(operations) = operations {
@@ -259,6 +264,12 @@ fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -
     })
 }
 
+/// Takes in the files that their senders put into the object store, where they do that.
+fn arriving(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = || Arrivals::new(assembly.app.files.clone()).run(stop.clone());
+    settings.sends_directly().then(|| tokio::spawn(work()))
+}
+
 /// Waits for a task that was told to end, and no longer than `limit`.
 async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
     match tokio::time::timeout(limit, &mut task).await {
@@ -344,6 +355,9 @@ fn verifier(
 
 /// Says what an operator would not expect of their settings.
 fn warn_about(settings: &Settings) {
+    if settings.files.direct && !settings.sends_directly() {
+        tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory");
+    }
     if let Some(endpoint) = &settings.trace_endpoint {
         tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no effect");
     }

@@ -104,6 +104,8 @@ pub struct WriteSettings {
 pub struct FileSettings {
     pub upload_lifetime: Duration,
     pub concurrent_uploads: usize,
+    /// Whether bytes are to go into the object store without passing the service.
+    pub direct: bool,
     /// Who looks through them for harm.
     pub clamd: Option<ClamdAddress>,
 }
@@ -188,6 +190,13 @@ impl Settings {
 }
 
 impl Settings {
+    /// Whether senders put the bytes of files into the object store themselves: nobody else reaches a
+    /// directory.
+    #[must_use]
+    pub const fn sends_directly(&self) -> bool {
+        self.files.direct && matches!(self.objects, ObjectStoreSettings::S3 { .. })
+    }
+
     /// The value of a setting that follows from another one when nobody sets it, and that other one.
     fn following(&self, name: &str) -> Option<(String, &'static str)> {
         match name {
@@ -383,6 +392,7 @@ fn files(sayings: &Sayings) -> Result<FileSettings, SettingsError> {
     Ok(FileSettings {
         upload_lifetime: parse::duration(said("upload_lifetime")?)?,
         concurrent_uploads: parse::count(said("concurrent_uploads")?, 1)?,
+        direct: parse::flag(said("direct_uploads")?)?,
         clamd: clamd.value().map(address).transpose()?,
     })
 }

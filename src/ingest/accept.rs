@@ -4,9 +4,11 @@
 //! one chunk. Knows bodies, decoders and intakes; knows nothing of HTTP, of names of types that are looked
 //! up, or of the queue.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
+
+use uuid::Uuid;
 
 use crate::catalog::records::SeenSource;
 use crate::model::faults::{Fault, LocPart};
@@ -30,6 +32,8 @@ const FAULTS: usize = 100;
 const CHUNK_BYTES: usize = 32 << 20;
 /// A chunk of JSON takes so many times its size: as columns, as the batch made of them, and as what is written.
 const FACTOR: usize = 4;
+/// Files that one body may name.
+const MOST_FILES: usize = 1000;
 /// The steps in which a body asks for memory.
 const LEAST_MEMORY: usize = 8 << 10;
 /// Memory for what is known of one id that the caller chose.
@@ -60,11 +64,16 @@ pub enum Accepted {
     Rows {
         work: Work,
         sources: Vec<SeenSource>,
+        /// The files that rows were read from.
+        files: FilesRead,
         /// What the rows hold of the memory for bodies.
         memory: Allowance,
     },
     Deletions(Vec<Tombstone>, Allowance),
 }
+
+/// Files that records say they were read from, each with the type of these records.
+pub type FilesRead = BTreeSet<(Uuid, TypeId)>;
 
 /// Takes one body whose records are all of one type.
 pub struct Acceptance {
@@ -72,6 +81,7 @@ pub struct Acceptance {
     receiver: Receiver,
     intake: Intake,
     sources: HashMap<String, SeenSource>,
+    files: FilesRead,
     memory: Allowance,
     /// When the partition was looked at last.
     looked_at: Moment,
@@ -143,6 +153,7 @@ impl Acceptance {
             receiver,
             intake: Intake::new(shared, person, data_type),
             sources: HashMap::new(),
+            files: FilesRead::new(),
             memory,
             looked_at: Moment::now(),
         })
@@ -225,6 +236,7 @@ impl Acceptance {
                 Ok(Accepted::Rows {
                     work,
                     sources,
+                    files: self.files,
                     memory,
                 })
             }
@@ -245,6 +257,10 @@ impl Acceptance {
             };
             self.sources.entry(source.key.clone()).or_insert(seen);
         }
+        let data_type = &decoded.data_type.id;
+        let files = decoded.files.into_iter().map(|file| (file, data_type.clone()));
+        self.files.extend(files);
+        refuse_too_many(&self.files).map_err(AcceptError::Invalid)?;
         if !decoded.given.is_empty() {
             self.intake
                 .push(Rows {
@@ -275,6 +291,15 @@ impl Acceptance {
             }
         }
     }
+}
+
+/// Each file that is named has to be looked up.
+pub fn refuse_too_many(files: &FilesRead) -> Result<(), Vec<Fault>> {
+    if files.len() <= MOST_FILES {
+        return Ok(());
+    }
+    let message = format!("the records name more than {MOST_FILES} files in their sources; send them apart");
+    Err(vec![Fault::new(["body"], "limit_reached", message)])
 }
 
 /// Deletions as changes of the partitions that may hold the records. `partitions_of` says which those are.

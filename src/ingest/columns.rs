@@ -127,6 +127,22 @@ impl Column {
         }
     }
 
+    /// The texts in the lists that were set so far, those of each distinct list once.
+    pub fn listed_texts(&self) -> impl Iterator<Item = &str> {
+        let entries = match self {
+            Self::Composite(composite) => composite.entries.as_slice(),
+            _ => &[],
+        };
+        let items = entries.iter().flat_map(|entry| match entry {
+            Cell::List(items) => items.as_slice(),
+            _ => &[],
+        });
+        items.filter_map(|item| match item {
+            Cell::Text(text) => Some(text.as_ref()),
+            _ => None,
+        })
+    }
+
     /// The first `rows` rows as an array; the column is empty afterwards, and forgets the numbers it gave.
     pub fn finish(&mut self, rows: usize) -> Result<ArrayRef, ArrowError> {
         self.pad(rows);

@@ -5,7 +5,7 @@
 //! rows may well carry the same id.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use super::row::{Row, SourceMark};
 use super::{fast, general};
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, RecordId};
-use crate::model::registry::DataType;
+use crate::model::registry::{DataType, Scale};
 use crate::model::time::Instant;
 
 /// What decoding takes from outside.
@@ -45,6 +45,9 @@ pub struct DecodeContext {
     pub text_limit: usize,
     /// The definition that all records belong to, as a source: they were sent to its address.
     pub definition: Option<Arc<str>>,
+    /// The steps that values may have, by the definitions whose records they are. Definitions that nobody has
+    /// allow everything.
+    pub scales: Arc<HashMap<Uuid, Scale>>,
 }
 
 impl DecodeContext {
@@ -55,6 +58,21 @@ impl DecodeContext {
             .strip_prefix(&*self.source_prefix)?
             .strip_prefix(".annotation.")?;
         Uuid::try_parse(rest).ok()
+    }
+
+    /// The file that a source of the form `<prefix>.file.<uuid>` names: the record was read from it.
+    #[must_use]
+    pub fn file_of(&self, source: &str) -> Option<Uuid> {
+        let rest = source
+            .strip_prefix(&*self.source_prefix)?
+            .strip_prefix(".file.")?;
+        Uuid::try_parse(rest).ok()
+    }
+
+    /// The steps that a record may have whose source is `source`.
+    #[must_use]
+    pub fn scale_of(&self, source: &str) -> Option<Scale> {
+        self.scales.get(&self.definition_of(source)?).copied()
     }
 
     /// The source that names a definition, in its one spelling.
@@ -97,6 +115,8 @@ pub struct DecodedRows {
     pub undated: Vec<usize>,
     /// The sources that the rows name, each once.
     pub sources: Vec<DecodedSource>,
+    /// The files that the rows say they were read from, each once.
+    pub files: BTreeSet<Uuid>,
 }
 
 /// A source that records came from.
@@ -170,7 +190,13 @@ impl RecordDecoder {
             Some(source) => with_source(json, source),
             None => Cow::Borrowed(json),
         };
-        if let Some(row) = fast::decode(&self.compiled, &self.context, &mut self.memo, &named) {
+        // Values that are bound by more than their type are rare, and are looked at without haste.
+        let hasty = if self.context.scales.is_empty() {
+            fast::decode(&self.compiled, &self.context, &mut self.memo, &named)
+        } else {
+            None
+        };
+        if let Some(row) = hasty {
             self.append(row);
         } else {
             self.push_completely(place, &named)?;
@@ -205,6 +231,7 @@ impl RecordDecoder {
 
     /// The rows decoded since the last time; the decoder is empty afterwards.
     pub fn take(&mut self) -> Result<DecodedRows, DecodeError> {
+        let files = self.files();
         let rows = self.batch().map_err(|error| DecodeError::Layout {
             data_type: self.compiled.data_type.id.to_string(),
             error,
@@ -218,7 +245,19 @@ impl RecordDecoder {
             given: std::mem::take(&mut self.given),
             undated: std::mem::take(&mut self.undated),
             sources: std::mem::take(&mut self.sources),
+            files,
         })
+    }
+
+    /// The files that the waiting rows name in their sources.
+    fn files(&self) -> BTreeSet<Uuid> {
+        let [_, _, sources] = self.compiled.plan.source_columns;
+        let sources = sources.and_then(|column| self.columns.get(column));
+        sources
+            .into_iter()
+            .flat_map(Column::listed_texts)
+            .filter_map(|source| self.context.file_of(source))
+            .collect()
     }
 
     #[cfg(test)]

@@ -82,6 +82,7 @@ pub(super) fn decode<'a>(
     let (cells, repeatable) = reading.cells();
     reading.hold_sources_to_length();
     let source = reading.source(context);
+    reading.keep_to_scale(context, &source);
     let extras = reading.extras.to_text();
     let most = context.text_limit.saturating_mul(EXTRAS_FACTOR);
     if extras.as_ref().is_some_and(|extras| extras.len() > most) {
@@ -524,6 +525,29 @@ impl<'c, 'a> Reading<'c, 'a> {
                 .find_map(definition)
                 .or_else(|| sources().next().map(str::to_owned)),
         }
+    }
+
+    /// Holds the value against the scale of the definition that the record is one of.
+    fn keep_to_scale(&mut self, context: &DecodeContext, source: &FoundSource) {
+        // What the record says itself is what will be stored.
+        let said = self.document.get("source_id").and_then(Value::as_str);
+        let scale = said
+            .or(source.source_id.as_deref())
+            .and_then(|source| context.scale_of(source));
+        let value = self.document.get("value").and_then(Value::as_f64);
+        let (Some(scale), Some(value)) = (scale, value) else {
+            return;
+        };
+        let (kind, message) = if value < scale.min as f64 {
+            ("minimum", format!("the scale begins at {}", scale.min))
+        } else if value > scale.max as f64 {
+            ("maximum", format!("the scale ends at {}", scale.max))
+        } else {
+            return;
+        };
+        let mut loc = self.loc.clone();
+        loc.push("value".into());
+        self.faults.push(Fault::new(loc, kind, message).with_value(value));
     }
 
     fn given_in(&self, role: Role) -> Option<(usize, Given<'a>)> {

@@ -5,6 +5,7 @@
 //! received survives a restart and any node goes on with it; a part that no list names is garbage. A content
 //! that is whole never changes again, and several files may share it. Knows nothing of paths, states or HTTP.
 
+mod incoming;
 mod parts;
 mod reading;
 mod usage;
@@ -16,6 +17,7 @@ use sha2::digest::common::hazmat::SerializableState as _;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+pub use incoming::{INCOMING_FOLDER, IncomingName};
 pub use parts::{PartName, PartWriter};
 pub use usage::Usage;
 

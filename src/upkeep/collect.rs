@@ -17,7 +17,7 @@ use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{ContentOf, PartName};
+use crate::store::contents::{ContentOf, INCOMING_FOLDER, IncomingName, PartName};
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 use crate::store::strays::unnamed_pieces;
 
@@ -43,19 +43,23 @@ enum Kept {
     Pieces,
     /// Of files, or of exports.
     Parts(ContentOf),
+    /// What senders of files put into the store themselves.
+    Incoming,
 }
 
 impl Kept {
-    const ALL: [Self; 3] = [
+    const ALL: [Self; 4] = [
         Self::Pieces,
         Self::Parts(ContentOf::File),
         Self::Parts(ContentOf::Export),
+        Self::Incoming,
     ];
 
     const fn folder(self) -> &'static str {
         match self {
             Self::Pieces => DATA_FOLDER,
             Self::Parts(of) => of.folder(),
+            Self::Incoming => INCOMING_FOLDER,
         }
     }
 
@@ -64,6 +68,7 @@ impl Kept {
         match self {
             Self::Pieces => ObjectName::parse(path).is_some(),
             Self::Parts(of) => PartName::parse(path).is_some_and(|name| name.of == of),
+            Self::Incoming => IncomingName::parse(path).is_some(),
         }
     }
 
@@ -77,6 +82,7 @@ impl Kept {
                 sorted.sort_unstable();
                 stores.contents().unreferenced(&sorted).await
             }
+            Self::Incoming => stores.contents().unwanted(paths).await,
         }
     }
 }

@@ -353,8 +353,8 @@ async fn definitions_of(
         return Ok(None);
     }
     let mut known = BTreeMap::new();
-    for annotation in app.annotations.all(owner).await? {
-        let mut definition = serde_json::to_value(&annotation).map_err(ApiError::internal)?;
+    for annotation in app.annotations.all(owner).await?.iter() {
+        let mut definition = serde_json::to_value(annotation).map_err(ApiError::internal)?;
         if let Some(members) = definition.as_object_mut().filter(|_| !reader.owns(owner)) {
             // Whose it is may be known by another name, and tags are not shared.
             members.shift_remove("svc_userid");

@@ -559,6 +559,13 @@ pub const SETTINGS: &[Entry] = &[
         "Files that are received at once; more get 429",
     ),
     entry(
+        "direct_uploads",
+        "direct-uploads",
+        "ALMANAC_DIRECT_UPLOADS",
+        "false",
+        "Whether the bytes of files are sent to S3 itself, at addresses signed for it",
+    ),
+    entry(
         "clamd",
         "clamd",
         "ALMANAC_CLAMD",

@@ -1,5 +1,7 @@
 //! What a reader sees of another person's data (rules 9.2b to 9.2d), while shares come and go.
 
+use std::io::Read as _;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -48,6 +50,23 @@ async fn whoever_asks_for_more_than_was_granted_gets_what_was_granted() {
         (reply.rows().len(), reply.header("x-svc-effective-range")),
         (0, Some(""))
     );
+}
+
+#[tokio::test]
+async fn an_answer_about_somebody_else_may_be_compressed() {
+    let (owner, reader) = (with_rates().await, person());
+    share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    let ask = || samples(&reader, &owner, &at("08:00"), &at("14:00"));
+    let plain = ask().await.must_be(200);
+    let packed = ask().header("accept-encoding", "gzip").await.must_be(200);
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let mut unpacked = Vec::new();
+    flate2::read::MultiGzDecoder::new(&packed.body[..])
+        .read_to_end(&mut unpacked)
+        .unwrap();
+    assert_eq!(unpacked, plain.body);
+    let packed = ask().header("accept-encoding", "zstd").await.must_be(200);
+    assert_eq!(zstd::decode_all(&packed.body[..]).unwrap(), plain.body);
 }
 
 #[tokio::test]

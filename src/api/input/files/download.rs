@@ -6,6 +6,7 @@ use axum::response::Response;
 
 use super::{OwnerQuery, readable_file};
 use crate::api::app::Shared;
+use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{Called, download};
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
@@ -15,8 +16,8 @@ use crate::auth::tokens::Reader;
 #[utoipa::path(get, path = "/{input_id}/download", tag = "files",
     params(("input_id" = String, Path), Checked<OwnerQuery>, ("range" = Option<String>, Header),
         ("if-range" = Option<String>, Header)),
-    responses((status = 200, description = "The bytes", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The range of them", body = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, description = "The bytes", body = RawBytes, content_type = "*/*"),
+        (status = 206, description = "The range of them", body = RawBytes, content_type = "*/*"),
         (status = 403), (status = 404), (status = 409), (status = 416), (status = 422)))]
 pub async fn download_file(
     State(app): State<Shared>,
