@@ -26,14 +26,16 @@ use crate::api::problem::{ApiError, invalid};
 use crate::catalog::records::SeenSource;
 use crate::ingest::accept::{AcceptError, FilesRead};
 use crate::ingest::assemble::AssembleError;
-use crate::ingest::compile::CompiledType;
+use crate::ingest::compile::{CompileError, CompiledType};
 use crate::ingest::decode::DecodeContext;
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::CommitError;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
+use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
+use crate::people::source_quota::SourceQuotaError;
 use crate::people::types::OwnType;
 use crate::store::strays::take_back;
 
@@ -118,7 +120,10 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
             format!("{} cannot be recorded", named.data_type.id),
         ));
     }
-    let compiled = app.compiled.get(&named.data_type).map_err(ApiError::internal)?;
+    let compiled = app.compiled.get(&named.data_type).map_err(|error| match error {
+        CompileError::TooCostly { .. } => invalid(["path", "data_type"], error.to_string()),
+        error => ApiError::internal(error),
+    })?;
     let scales = if named.data_type.id.as_str() == SCALES {
         app.annotations.scales(person).await?
     } else {
@@ -209,6 +214,10 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         Work::Written(written) => written.pieces.clone(),
         Work::Small(_) => Vec::new(),
     };
+    if let Err(error) = app.source_quota.admit(person, &sources).await {
+        remove(&app.intake.objects, &written).await;
+        return Err(error.into());
+    }
     let upload = Upload {
         person,
         upload: UploadId(app.ids.next()),
@@ -256,6 +265,15 @@ impl From<AcceptError> for ApiError {
             AcceptError::NoRoom(error) => error.into(),
             AcceptError::Assemble(AssembleError::Store(error)) => error.into(),
             AcceptError::Assemble(error) => CommitError::from(error).into(),
+        }
+    }
+}
+
+impl From<SourceQuotaError> for ApiError {
+    fn from(error: SourceQuotaError) -> Self {
+        match error {
+            SourceQuotaError::Reached(_) => Fault::new(["body"], "limit_reached", error.to_string()).into(),
+            SourceQuotaError::Catalog(error) => error.into(),
         }
     }
 }

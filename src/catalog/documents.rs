@@ -44,10 +44,12 @@ pub enum DocumentKind {
     Share,
     Group,
     Membership,
+    /// An archive of everything that a person has, and how far it is.
+    Export,
 }
 
 impl DocumentKind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Annotation,
         Self::Tag,
         Self::Reflection,
@@ -58,6 +60,7 @@ impl DocumentKind {
         Self::Share,
         Self::Group,
         Self::Membership,
+        Self::Export,
     ];
 
     #[must_use]
@@ -73,6 +76,7 @@ impl DocumentKind {
             Self::Share => "share",
             Self::Group => "group",
             Self::Membership => "membership",
+            Self::Export => "export",
         }
     }
 
@@ -371,6 +375,27 @@ impl Catalog {
             .collect()
     }
 
+    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted
+    /// first; `limit` at most.
+    pub async fn documents_deleted_before(
+        &self,
+        kinds: &[DocumentKind],
+        moment: Instant,
+        limit: usize,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let (list, mut values) = one_of(3, kinds.iter().map(|kind| text(kind.as_str())).collect());
+        values.splice(
+            0..0,
+            [
+                Value::Int(moment.micros()),
+                Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+            ],
+        );
+        let rest = format!("WHERE deleted_at < $1 AND kind IN {list} ORDER BY deleted_at, document LIMIT $2");
+        let rows = self.database.select(&DOCUMENTS, &rest, values).await?;
+        rows.iter().map(document_of).collect()
+    }
+
     /// What is wrong with a person's documents as the catalogue has them. Empty when all is well.
     pub async fn damaged_documents(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
@@ -484,6 +509,22 @@ pub(super) async fn read_folder(
         documents: row.int(2)?,
         digest: digest(row.int(3)?)?,
     })
+}
+
+pub(super) async fn write_folder(
+    session: &mut Session,
+    person: PersonId,
+    kind: &str,
+    folder: Folder,
+) -> Result<(), CatalogError> {
+    let row = vec![
+        id(person.0),
+        text(kind),
+        Value::Int(folder.documents),
+        Value::Int(i64::from(folder.digest)),
+    ];
+    session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
+    Ok(())
 }
 
 /// The documents of a folder, when they are all that was ever put there.

@@ -17,6 +17,7 @@ use crate::model::registry::{Layout, TypeId};
 
 use super::assemble::AssembleError;
 use super::body::{BodyError, BodyReader, Place};
+use super::bounds::VALUE_BYTES;
 use super::compile::CompiledType;
 use super::decode::{DecodeContext, DecodeError, DecodedRows, RecordDecoder};
 use super::intake::{CHUNK_ROWS, Intake, IntakeStores, Rows};
@@ -205,6 +206,13 @@ impl Acceptance {
 
     /// The body is over.
     pub async fn finish(mut self, reader: BodyReader) -> Result<Accepted, AcceptError> {
+        // What a whole record comes to while it is decoded is known before it is.
+        let decoded = reader.waiting_values().saturating_mul(VALUE_BYTES);
+        let wanted = self.memory.bytes().saturating_add(decoded);
+        if let Err(error) = self.memory.resize(wanted).await {
+            self.intake.abandon().await;
+            return Err(error.into());
+        }
         let receiver = &mut self.receiver;
         let fed = reader.finish(|place, json| receiver.receive(place, json));
         let judged = self.judge(fed);
@@ -299,10 +307,21 @@ pub fn deletions<'a>(
     tombstones: &[Tombstone],
     mut partitions_of: impl FnMut(&str) -> Vec<(TypeId, Arc<Layout>)> + 'a,
 ) -> Vec<PartitionChanges> {
-    let mut changes: Vec<PartitionChanges> = Vec::new();
+    // By what they name first: few types are named by many tombstones, and a type may have many partitions.
+    let mut named: Vec<(&str, Vec<RecordId>)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for tombstone in tombstones {
-        for (data_type, layout) in partitions_of(&tombstone.data_type) {
-            delete_from(&mut changes, data_type, layout, tombstone.record);
+        let name = tombstone.data_type.as_str();
+        let place = *places.entry(name).or_insert(named.len());
+        match named.get_mut(place) {
+            Some((_, records)) => records.push(tombstone.record),
+            None => named.push((name, vec![tombstone.record])),
+        }
+    }
+    let mut changes: Vec<PartitionChanges> = Vec::new();
+    for (name, records) in named {
+        for (data_type, layout) in partitions_of(name) {
+            delete_from(&mut changes, data_type, layout, &records);
         }
     }
     changes
@@ -312,14 +331,14 @@ fn delete_from(
     changes: &mut Vec<PartitionChanges>,
     data_type: TypeId,
     layout: Arc<Layout>,
-    record: RecordId,
+    deleted: &[RecordId],
 ) {
     if let Some(partition) = changes
         .iter_mut()
         .find(|partition| partition.data_type == data_type)
     {
         if let Some(Change::Delete { records }) = partition.changes.last_mut() {
-            records.push(record);
+            records.extend_from_slice(deleted);
         }
         return;
     }
@@ -327,7 +346,7 @@ fn delete_from(
         data_type,
         layout,
         changes: vec![Change::Delete {
-            records: vec![record],
+            records: deleted.to_vec(),
         }],
     });
 }

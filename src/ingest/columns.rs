@@ -336,7 +336,19 @@ fn validity(cells: &[&Cell<'_>]) -> Option<NullBuffer> {
 }
 
 fn mismatch(cell: &Cell<'_>, column: &str) -> ArrowError {
-    ArrowError::InvalidArgumentError(format!("{cell:?} does not fit into {column}"))
+    // It ends in the log, where no values belong.
+    let kind = match cell {
+        Cell::Null => "null",
+        Cell::Float(_) => "a number",
+        Cell::Int(_) => "an integer",
+        Cell::Bool(_) => "a truth value",
+        Cell::Time(_) => "a time",
+        Cell::Text(_) => "a text",
+        Cell::List(_) => "a list",
+        Cell::Struct(_) => "a struct",
+        Cell::Known(_) => "a repeated value",
+    };
+    ArrowError::InvalidArgumentError(format!("{kind} does not fit into {column}"))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use arrow::record_batch::RecordBatch;
 use uuid::Uuid;
 
 use super::body::Place;
+use super::bounds::{self, TooMuch};
 use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::memo::{Memo, NOTHING};
@@ -125,6 +126,11 @@ pub struct DecodedSource {
     pub name: Option<String>,
 }
 
+/// What is said of a record that would cost too much.
+pub(super) fn too_much(place: Place, reason: TooMuch) -> Fault {
+    Fault::new(place.loc(), "too_long", reason.to_string())
+}
+
 /// Decodes records of one type.
 pub struct RecordDecoder {
     compiled: Arc<CompiledType>,
@@ -178,6 +184,8 @@ impl RecordDecoder {
     /// Decodes one record. When it is refused nothing of it is kept, and decoding may go on, to find the
     /// faults of other records too.
     pub fn push(&mut self, place: impl Into<Place>, json: &[u8]) -> Result<(), Vec<Fault>> {
+        let place = place.into();
+        bounds::admit(json, self.compiled.checks).map_err(|reason| vec![too_much(place, reason)])?;
         let named = match &self.context.definition {
             Some(source) => with_source(json, source),
             None => Cow::Borrowed(json),
@@ -191,7 +199,7 @@ impl RecordDecoder {
         if let Some(row) = hasty {
             self.append(row);
         } else {
-            self.push_completely(place.into(), &named)?;
+            self.push_completely(place, &named)?;
         }
         self.bytes = self.bytes.saturating_add(named.len());
         Ok(())

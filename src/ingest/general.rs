@@ -28,6 +28,14 @@ use crate::model::units::Conversion;
 
 /// What a record has beyond its type may be so many times as long as one text.
 const EXTRAS_FACTOR: usize = 2;
+/// Bytes of what names a source. A mebibyte of text may be a note; it is no name.
+const LONGEST_SOURCE: usize = 1024;
+/// Members of a record that name sources, beside `sources` and `source_id`.
+const NAMES_OF_SOURCES: [(&str, &str); 3] = [
+    ("source_properties", "sourceBundleIdentifier"),
+    ("source_properties", "productType"),
+    ("source_properties", "name"),
+];
 /// What is said of U+0000.
 const NUL: &str = "U+0000 cannot be stored; leave it out";
 
@@ -72,6 +80,7 @@ pub(super) fn decode<'a>(
     let id = reading.id();
     let span = reading.times(context);
     let (cells, repeatable) = reading.cells();
+    reading.hold_sources_to_length();
     let source = reading.source(context);
     reading.keep_to_scale(context, &source);
     let extras = reading.extras.to_text();
@@ -451,6 +460,34 @@ impl<'c, 'a> Reading<'c, 'a> {
         self.source_is_plain = false;
         if !self.extras.add(name, rest) {
             self.fault([name], "duplicate", format!("{name} is given in extras too"));
+        }
+    }
+
+    /// What names a source is kept beside the rows, for as long as the person is: it is held to a length of its own.
+    fn hold_sources_to_length(&mut self) {
+        let is_too_long = |text: Option<&Value>| {
+            let text = text.and_then(Value::as_str);
+            text.is_some_and(|text| text.len() > LONGEST_SOURCE)
+        };
+        let mut found: Vec<Vec<LocPart>> = Vec::new();
+        for (object, member) in NAMES_OF_SOURCES {
+            if is_too_long(self.document.get(object).and_then(|named| named.get(member))) {
+                found.push(vec![object.into(), member.into()]);
+            }
+        }
+        let sources = self.document.get("sources").and_then(Value::as_array);
+        for (index, source) in sources.into_iter().flatten().enumerate() {
+            if is_too_long(Some(source)) {
+                found.push(vec!["sources".into(), index.into()]);
+            }
+        }
+        if is_too_long(self.document.get("source_id")) {
+            found.push(vec!["source_id".into()]);
+        }
+        for way in found {
+            let loc: Vec<LocPart> = self.loc.iter().cloned().chain(way).collect();
+            let message = format!("what names a source has at most {LONGEST_SOURCE} bytes");
+            self.faults.push(Fault::new(loc, "too_long", message));
         }
     }
 

@@ -5,6 +5,7 @@
 //! any version whose bytes once arrived can be brought back as a new one. Knows documents and contents; knows
 //! nothing of HTTP, of tickets, or of who may read what.
 
+mod bring_back;
 mod direct;
 mod file;
 mod listing;
@@ -20,13 +21,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+pub use bring_back::BringBackError;
 pub use direct::Arrivals;
 pub use file::{Announced, File, FileState, ScanState};
 pub use listing::{Listing, ListingFilter};
 pub use upload::{Received, Sent, UploadError};
 
 use super::limits::PersonLimits;
-use crate::catalog::documents::{Change, Changed, DocumentKind};
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
@@ -235,6 +237,39 @@ impl Files {
         Err(FilesError::Overtaken)
     }
 
+    /// Removes a deleted version for good, and its bytes if no other version has them. `false`: others came
+    /// first.
+    pub async fn purge(&self, deleted: &Document) -> Result<bool, FilesError> {
+        let file = File::of(deleted)?;
+        if file.state != FileState::Deleted {
+            return Ok(false);
+        }
+        let mut is_shared = false;
+        for other in self.catalog.documents_of(file.person, DocumentKind::File).await? {
+            is_shared |= other.id != file.id && File::of(&other)?.content == file.content;
+        }
+        let mut changes = vec![Change::Remove {
+            kind: DocumentKind::File,
+            id: file.id,
+            person: file.person,
+            expected: file.version,
+        }];
+        let mut dropped = None;
+        if !is_shared && let Some(content) = self.contents.get(file.content).await? {
+            let usage = self.contents.usage(file.person).await?;
+            changes.push(content.removal());
+            changes.push(usage.without(content.length).change(&content)?);
+            dropped = Some(content);
+        }
+        if !self.attempt(changes).await? {
+            return Ok(false);
+        }
+        if let Some(content) = dropped {
+            self.contents.remove_parts(&content, &content.parts).await;
+        }
+        Ok(true)
+    }
+
     /// Makes a new version with the bytes of an earlier one. It is the one that counts from now on.
     pub async fn restore(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
         let restored = self.ids.next();
@@ -246,6 +281,10 @@ impl Files {
             let now = self.clock.now();
             let file = earlier.restored(restored, now);
             let mut changes = self.archiving(&file, now).await?;
+            if earlier.state == FileState::Deleted {
+                // Either this comes first, or its removal for good: not both.
+                changes.push(Self::update(&earlier)?);
+            }
             changes.push(self.insertion(&file)?);
             if self.attempt(changes).await? {
                 if file.scan_state == ScanState::Pending {

@@ -195,6 +195,46 @@ impl ObjectStorage {
         }
     }
 
+    /// Removes every object in a folder, and the folder itself where folders are something; returns how many
+    /// objects there were. What is put there meanwhile may stay.
+    pub async fn delete_folder(&self, folder: &str) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        let mut listed = self.list(folder)?;
+        while let Some(object) = listed.next().await {
+            match object {
+                Ok(object) => self.delete(&object.path).await?,
+                // Somebody removed it since it was listed.
+                Err(StoreError::Missing { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            removed += 1;
+        }
+        if let Some(directory) = self.directory.clone() {
+            let folder = location(folder)?;
+            blocking(move || directory.remove_empty(&folder)).await?;
+        }
+        Ok(removed)
+    }
+
+    /// Whether there is a folder with nothing in it but folders. Where folders are only names there is none.
+    pub async fn is_empty_folder(&self, folder: &str) -> Result<bool, StoreError> {
+        let Some(directory) = self.directory.clone() else {
+            return Ok(false);
+        };
+        let place = location(folder)?;
+        let is_there = blocking(move || Ok(directory.has_folder(&place))).await?;
+        Ok(is_there && self.list(folder)?.next().await.is_none())
+    }
+
+    /// The names of interrupted uploads that a directory holds, and of running ones, that nobody has written
+    /// to for `age`. Whose they are cannot be told. S3 keeps such things to itself.
+    pub async fn interrupted_uploads(&self, age: Duration) -> Result<Vec<String>, StoreError> {
+        let Some(directory) = self.directory.clone() else {
+            return Ok(Vec::new());
+        };
+        blocking(move || directory.staged(age)).await
+    }
+
     /// Every object whose path begins with the folders of `prefix`, in no order.
     pub fn list(
         &self,
@@ -230,16 +270,7 @@ impl ObjectStorage {
         let Some(directory) = self.directory.clone() else {
             return Ok(0);
         };
-        let cleared = tokio::task::spawn_blocking(move || directory.clear_staging(age)).await;
-        match cleared {
-            Ok(Ok(count)) => Ok(count),
-            Ok(Err(error)) => Err(StoreError::Unavailable {
-                detail: error.to_string(),
-            }),
-            Err(error) => Err(StoreError::Unavailable {
-                detail: error.to_string(),
-            }),
-        }
+        blocking(move || directory.clear_staging(age)).await
     }
 
     async fn create(&self, location: &Path, payload: PutPayload) -> Result<(), StoreError> {
@@ -302,6 +333,19 @@ impl Upload {
             parts.abort().await?;
         }
         Ok(())
+    }
+}
+
+/// Does work on a disk on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let unavailable = |error: &dyn std::error::Error| StoreError::Unavailable {
+        detail: error.to_string(),
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| unavailable(&error)),
+        Err(error) => Err(unavailable(&error)),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Files that people keep: `/input/v1/file`, and the same under the older name `/input/v1/file_upload`.
 
 mod download;
-mod media_type;
-mod ranges;
 pub mod shapes;
 pub mod upload;
 

@@ -132,6 +132,15 @@ pub async fn create(
             format!("expected a whole number from 1 to {MOST_DAYS}"),
         ));
     }
+    let longest = minter.longest().as_secs() / SECONDS_PER_DAY;
+    if days > longest {
+        return Err(invalid(
+            ["body", "days"],
+            format!(
+                "tokens are good for {longest} days at most; this is the operator's setting ALMANAC_TOKEN_LIFETIME_LIMIT"
+            ),
+        ));
+    }
     let order = TokenOrder {
         person: reader.person(),
         name: reader.name().map(str::to_owned),

@@ -319,7 +319,7 @@ impl File {
         })
     }
 
-    pub(super) fn of(document: &Document) -> Result<Self, FilesError> {
+    pub fn of(document: &Document) -> Result<Self, FilesError> {
         let body: Body = serde_json::from_str(&document.body).map_err(|error| FilesError::Damaged {
             id: document.id,
             reason: error.to_string(),

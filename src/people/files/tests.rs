@@ -2,6 +2,7 @@
 
 mod direct;
 mod machine;
+mod purged;
 
 use std::sync::Arc;
 use std::time::Duration;

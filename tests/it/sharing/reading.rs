@@ -111,6 +111,32 @@ async fn a_reader_never_writes_changes_or_shares_on() {
 }
 
 #[tokio::test]
+async fn a_tag_tells_a_reader_nothing_of_what_happens_outside_the_windows() {
+    // Nobody moves pieces here.
+    let server = Setup::default().no_upkeep().start();
+    let (owner, reader, other) = (server.person(), server.person(), server.person());
+    let rate = |number, moment: &str| heart_rate(id(number), moment, 61);
+    owner.records("HeartRate", &[rate(1, &at("11:00"))]).await;
+    for grantee in [&reader, &other] {
+        share(&owner, &window(grantee, "10:00", "12:00")).await;
+    }
+    let ask = |who: &Person| samples(who, &owner, &at("08:00"), &at("14:00"));
+    let tag = async |who: &Person| ask(who).await.must_be(200).header("etag").unwrap().to_owned();
+    let (before, of_other, of_owner) = (tag(&reader).await, tag(&other).await, tag(&owner).await);
+    assert_ne!(before, of_other, "a tag is one reader's own");
+    owner
+        .records("HeartRate", &[rate(2, "2023-01-01T12:00:00Z")])
+        .await;
+    owner.delete("HeartRate", id(2)).await;
+    ask(&reader).header("if-none-match", &before).await.must_be(304);
+    ask(&reader).header("if-none-match", &of_other).await.must_be(200);
+    ask(&owner).header("if-none-match", &of_owner).await.must_be(200);
+    owner.records("HeartRate", &[rate(3, &at("11:30"))]).await;
+    let reply = ask(&reader).header("if-none-match", &before).await.must_be(200);
+    assert_eq!(reply.rows().len(), 2);
+}
+
+#[tokio::test]
 async fn a_known_answer_is_not_known_any_more_when_the_share_changes() {
     let (owner, reader) = (with_rates().await, person());
     let given = share(&owner, &window(&reader, "10:00", "12:00")).await;

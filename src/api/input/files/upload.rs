@@ -11,11 +11,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument as _;
 
-use super::{ranges, shown};
+use super::shown;
 use crate::api::answer::header_value;
 use crate::api::app::Shared;
 use crate::api::body::{broke_off, text};
 use crate::api::docs::bodies::RawBytes;
+use crate::api::download::ranges;
 use crate::api::extract::Path;
 use crate::api::problem::ApiError;
 use crate::auth::tickets::Refused;
