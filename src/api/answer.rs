@@ -93,7 +93,12 @@ pub async fn answer(
         counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
         batch.map_err(Broken::from)
     });
-    let encoded = encode(packing, prepared.schema, app.engine.spill_files().clone(), counted);
+    let encoded = encode(
+        packing,
+        prepared.schema,
+        app.engine.spill_files().clone(),
+        counted,
+    );
     let encoded = if packing.whole {
         compressed(encoded).left_stream()
     } else {

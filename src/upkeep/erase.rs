@@ -24,7 +24,7 @@ use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::FILES_FOLDER;
+use crate::store::contents::{FILES_FOLDER, INCOMING_FOLDER};
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::DATA_FOLDER;
 
@@ -33,7 +33,13 @@ pub const ERASED_FOLDER: &str = "erased";
 /// Archives that people asked for are in this one.
 pub const EXPORTS_FOLDER: &str = "exports";
 /// In each of these, whatever is in the folder named by a person is theirs.
-pub const FOLDERS_OF_PEOPLE: [&str; 4] = [PEOPLE_FOLDER, DATA_FOLDER, FILES_FOLDER, EXPORTS_FOLDER];
+pub const FOLDERS_OF_PEOPLE: [&str; 5] = [
+    PEOPLE_FOLDER,
+    DATA_FOLDER,
+    FILES_FOLDER,
+    INCOMING_FOLDER,
+    EXPORTS_FOLDER,
+];
 /// How long an erasure lasts at least: longer than any write that was under way when it began.
 pub const LENGTH: Duration = ORPHAN_AGE;
 

@@ -3,7 +3,10 @@ use super::*;
 fn read(query: &str) -> (Option<AnswerForm>, Vec<String>) {
     let mut params = Params::parse(query);
     let form = AnswerForm::of_records(&mut params);
-    let places = params.into_faults().into_iter().map(|fault| format!("{:?}", fault.loc));
+    let places = params
+        .into_faults()
+        .into_iter()
+        .map(|fault| format!("{:?}", fault.loc));
     (form, places.collect())
 }
 

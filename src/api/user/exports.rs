@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::api::answer::{header_value, listing};
 use crate::api::app::Shared;
+use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{Called, download};
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
@@ -175,8 +176,8 @@ pub async fn remove(
     tag = "people",
     params(("export_id" = Uuid, Path), Checked<NoParams>, ("range" = Option<String>, Header),
         ("if-range" = Option<String>, Header)),
-    responses((status = 200, description = "The archive", body = Vec<u8>, content_type = "application/zip"),
-        (status = 206, description = "The range of it", body = Vec<u8>, content_type = "application/zip"),
+    responses((status = 200, description = "The archive", body = RawBytes, content_type = "application/zip"),
+        (status = 206, description = "The range of it", body = RawBytes, content_type = "application/zip"),
         (status = 404), (status = 409), (status = 416)))]
 pub async fn content(
     State(app): State<Shared>,
