@@ -61,7 +61,13 @@ async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, 
     let (commits, committing) = commit_queue(settings, &catalog, &intake, Meters::default().commits);
     let importer = Importer {
         documents: Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
-        types: Types::new(registry, catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
+        types: Types::new(
+            registry,
+            catalog.clone(),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            settings.limits.definitions,
+        ),
         files: kept_files(settings, &catalog, &objects, &clock, &ids),
         catalog: catalog.clone(),
         intake,

@@ -164,12 +164,12 @@ impl Files {
         let holder = self.ids.next().to_string();
         let leases = Leases::new(self.catalog.clone(), holder, meters.clone());
         let never = CancellationToken::new();
-        let work = self.take_in(name, content, came);
+        let work = self.take_from_store(name, content, came);
         let taken = Box::pin(leases.alone(&lease_of(name.file), &never, work)).await?;
         Ok(taken.unwrap_or(Arrival::Busy))
     }
 
-    async fn take_in(
+    async fn take_from_store(
         &self,
         name: IncomingName,
         content: Content,
