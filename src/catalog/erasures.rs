@@ -56,7 +56,7 @@ pub struct Erasure {
     /// Who it is, as long as there may be something to look for.
     pub person: Option<PersonId>,
     pub begun_at: Instant,
-    /// When nothing was left for the first time.
+    /// When somebody began to look for the last time and then left nothing.
     pub purged_at: Option<Instant>,
     /// When it was over.
     pub ended_at: Option<Instant>,
@@ -272,8 +272,7 @@ impl Catalog {
         };
         let sql = format!("DELETE FROM {} WHERE {}", table.name, some(limit));
         let removed = session.execute(sql, vec![id(person.0)]).await?;
-        self.conclude(session).await?;
-        Ok(removed)
+        self.conclude_if(session, removed).await
     }
 
     /// What names objects of the person.
@@ -290,8 +289,7 @@ impl Catalog {
             META.name
         );
         removed += session.execute(sql, vec![text(&format!("%{person}%"))]).await?;
-        self.conclude(session).await?;
-        Ok(removed)
+        self.conclude_if(session, removed).await
     }
 
     /// Links of other people's documents that lead to the person: shares with them, invitations.
@@ -430,7 +428,16 @@ impl Catalog {
             rows.push(row);
         }
         session.insert(&ACCESS_LOG, rows, Existing::Replace).await?;
-        self.conclude(session).await?;
+        self.conclude_if(session, changed).await
+    }
+
+    /// Commits what changed so many rows, if any; returns how many.
+    async fn conclude_if(&self, session: Session, changed: u64) -> Result<u64, CatalogError> {
+        if changed == 0 {
+            session.rollback().await?;
+        } else {
+            self.conclude(session).await?;
+        }
         Ok(changed)
     }
 

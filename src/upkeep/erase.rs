@@ -4,9 +4,9 @@
 //! of theirs. This job does the rest, and can be stopped anywhere: it looks for what is left, removes it, and
 //! looks again until there is nothing. First a note goes into the store that says since when whose data is to
 //! be gone, by a mark from which nobody learns who it was; a catalogue that is made anew from the store heeds
-//! it. What was on its way into the store when the erasure began may still arrive, so the job looks a last
-//! time when no write can be under way any more; only then is the erasure over, and the person may begin
-//! anew.
+//! it. What was on its way when the erasure began may still arrive, so the job looks again after pauses that
+//! double, and a last time when no write can be under way any more; only then is the erasure over, and the
+//! person may begin anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,6 +43,9 @@ pub const FOLDERS_OF_PEOPLE: [&str; 5] = [
 /// How long an erasure lasts at least: longer than any write that was under way when it began.
 pub const LENGTH: Duration = ORPHAN_AGE;
 
+/// Between the first two looks, in microseconds.
+const FIRST_PAUSE: i64 = 15_000_000;
+
 /// What a note says.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
@@ -60,10 +63,16 @@ pub fn ends_at(begun_at: Instant) -> Instant {
     Instant::from_micros(begun_at.micros().saturating_add(length))
 }
 
-/// Whether there is something to do for an erasure.
+/// Whether there is something to do for an erasure: to begin, to look again, after pauses that double, for
+/// what was on its way, and to end it.
 #[must_use]
 pub fn is_due(erasure: &Erasure, now: Instant) -> bool {
-    !erasure.is_over() && (erasure.purged_at.is_none() || now >= ends_at(erasure.begun_at))
+    let looks_again = |looked: Instant| {
+        let since_begun = looked.micros().saturating_sub(erasure.begun_at.micros());
+        let pause = since_begun.max(FIRST_PAUSE);
+        now.micros().saturating_sub(looked.micros()) >= pause
+    };
+    !erasure.is_over() && (now >= ends_at(erasure.begun_at) || erasure.purged_at.is_none_or(looks_again))
 }
 
 /// Does what is to be done for an erasure now; how far it has come then.
@@ -74,13 +83,16 @@ pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, 
         return Ok(erasure);
     }
     remember(stores.objects(), &erasure).await?;
-    if let Some(person) = erasure.person {
-        Box::pin(purge(stores, person)).await?;
-        stores.catalog.scour().await?;
-    }
-    erasure.purged_at = Some(erasure.purged_at.unwrap_or(begun));
     // What was looked for before that moment does not count.
-    if begun >= ends_at(erasure.begun_at) {
+    let is_last = begun >= ends_at(erasure.begun_at);
+    if let Some(person) = erasure.person {
+        let found = Box::pin(purge(stores, person)).await?;
+        if found || is_last || erasure.purged_at.is_none() {
+            stores.catalog.scour().await?;
+        }
+    }
+    erasure.purged_at = Some(begun);
+    if is_last {
         erasure.ended_at = Some(begun);
         erasure.person = None;
     }
@@ -161,15 +173,20 @@ fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
     Some((mark, Instant::from_micros(begun_at)))
 }
 
-/// Removes everything of a person from catalogue and store, until nothing more is found.
-async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
+/// Removes everything of a person from catalogue and store, until nothing more is found; whether there was
+/// anything.
+async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+    let mut found = false;
     loop {
-        while stores.catalog.purge_some(person).await? {}
+        while stores.catalog.purge_some(person).await? {
+            found = true;
+        }
         // What others said of the person is not said any more; what it was said in before goes.
         forget_older_manifests(stores, None).await?;
         if purge_store(stores.objects(), person).await? == 0 {
-            return Ok(());
+            return Ok(found);
         }
+        found = true;
     }
 }
 

@@ -120,7 +120,7 @@ async fn an_account_is_erased_in_two_steps_and_no_byte_is_left() {
             begun["begun_at"].is_string() && begun["ends_at"].is_string(),
             "{begun}"
         );
-        person.get("/user/v1alpha1/user_info").await.problem(401);
+        person.get("/user/v1alpha1/info").await.problem(401);
         person.ingest("HeartRate").await.problem(401);
         reads(&friend).await.problem(403);
         let text = until_nothing_is_left(&server, person.id).await;
@@ -220,12 +220,12 @@ async fn a_token_of_an_outside_provider_is_refused_on_every_node() {
     let word = confirmation(&here).await;
     confirmed(&there, &word).await;
     for who in [&here, &there] {
-        who.get("/user/v1alpha1/user_info").await.problem(401);
+        who.get("/user/v1alpha1/info").await.problem(401);
         who.record("HeartRate", &heart_rate(id(2), &at("10:00"), 60))
             .await
             .problem(401);
     }
     let younger = here.showing(sign("one", &claims(person)));
-    younger.get("/user/v1alpha1/user_info").await.problem(401);
+    younger.get("/user/v1alpha1/info").await.problem(401);
     until_nothing_is_left(&first, person).await;
 }

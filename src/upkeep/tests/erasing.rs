@@ -310,6 +310,10 @@ async fn what_was_under_way_is_refused_and_what_arrives_late_goes_too() {
         .await
         .unwrap();
     assert_eq!(left(&bench).await.len(), 2, "{:?}", left(&bench).await);
+    bench.pass(Duration::from_secs(15));
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0], "somebody looks again soon");
+    bench.stores.objects().put(&late, Bytes::new()).await.unwrap();
     bench.pass(LENGTH);
     assert!(go_on(&bench, usize::MAX).await);
     assert_eq!(left(&bench).await, [""; 0]);
