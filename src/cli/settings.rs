@@ -227,7 +227,7 @@ fn interface(sayings: &Sayings) -> Result<InterfaceSettings, SettingsError> {
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let concurrent_queries = parse::count(said("concurrent_queries")?, 1)?;
     let person_queries = match parse::count(said("person_queries")?, 0)? {
-        0 => concurrent_queries.div_ceil(2),
+        0 => (concurrent_queries * 3).div_ceil(4),
         some => some,
     };
     Ok(InterfaceSettings {

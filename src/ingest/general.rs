@@ -29,7 +29,7 @@ use crate::model::units::Conversion;
 /// What a record has beyond its type may be so many times as long as one text.
 const EXTRAS_FACTOR: usize = 2;
 /// Bytes of what names a source. A mebibyte of text may be a note; it is no name.
-const LONGEST_SOURCE: usize = 1024;
+const LONGEST_SOURCE: usize = 2048;
 /// Members of a record that name sources, beside `sources` and `source_id`.
 const NAMES_OF_SOURCES: [(&str, &str); 3] = [
     ("source_properties", "sourceBundleIdentifier"),

@@ -331,7 +331,7 @@ async fn tls_is_spoken_and_another_certificate_is_shown_without_a_restart() {
     let shown = Arc::clone(&certificate);
     tokio::spawn(async move {
         serve(listener, router, &settings, Some(shown), async {
-            drop(stopped.await)
+            drop(stopped.await);
         })
         .await
     });
@@ -345,7 +345,7 @@ async fn tls_is_spoken_and_another_certificate_is_shown_without_a_restart() {
     let following = tokio::spawn(async move {
         certificate
             .follow_files(std::time::Duration::from_millis(10))
-            .await
+            .await;
     });
     certificate_in(directory.path(), second, second_key);
     let answer = loop {

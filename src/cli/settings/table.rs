@@ -353,7 +353,7 @@ pub const SETTINGS: &[Entry] = &[
         "person-queries",
         "ALMANAC_PERSON_QUERIES",
         "0",
-        "Questions of one person that are answered at once; 0: half of all",
+        "Questions of one person that are answered at once; 0: three quarters of all",
     ),
     entry(
         "waiting_queries",

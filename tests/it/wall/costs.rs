@@ -235,7 +235,7 @@ async fn what_names_a_source_is_short_and_without_nul() {
             [place]
         );
     }
-    let usual = with("sources", json!(["x".repeat(1024)]));
+    let usual = with("sources", json!(["x".repeat(2048)]));
     person.record("HeartRate", &usual).await.upload();
 }
 

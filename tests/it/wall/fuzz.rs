@@ -244,11 +244,7 @@ async fn ask(dice: &mut Dice, document: &Value, route: &Route, person: &Person) 
             Some("header") if dice.one_in(4) => {
                 headers.push((
                     name,
-                    value
-                        .chars()
-                        .filter(|sign| sign.is_ascii_graphic())
-                        .take(300)
-                        .collect(),
+                    value.chars().filter(char::is_ascii_graphic).take(300).collect(),
                 ));
             }
             _ => {}
