@@ -12,6 +12,7 @@ use crate::api::app::{App, Shared};
 use crate::api::health::Readiness;
 use crate::api::layers::rates::Rates;
 use crate::api::metrics::Metrics;
+use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
 use crate::auth::tickets::Tickets;
@@ -124,18 +125,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     };
     let (commits, committing) = commit_queue(settings, &catalog, &intake, metrics.meters.commits.clone());
     let interface = settings.interface.clone();
-    let queries = Admission::new(
-        Room {
-            places: interface.concurrent_queries,
-            seats: interface.waiting_queries,
-        },
-        Room {
-            places: interface.person_queries,
-            seats: interface.waiting_queries.div_ceil(2),
-        },
-        interface.queue_patience,
-        metrics.meters.reads.clone(),
-    );
+    let queries = admission(&interface, &metrics);
     let geocoder = geocoder(settings, &metrics)?;
     let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let sharing = Sharing::new(
@@ -225,6 +215,24 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         computing,
         spill,
     })
+}
+
+/// Where questions wait for a place.
+fn admission(interface: &InterfaceSettings, metrics: &Metrics) -> Admission {
+    let all = Room {
+        places: interface.concurrent_queries,
+        seats: interface.waiting_queries,
+    };
+    let of_one_person = Room {
+        places: interface.person_queries,
+        seats: interface.waiting_queries.div_ceil(2),
+    };
+    Admission::new(
+        all,
+        of_one_person,
+        interface.queue_patience,
+        metrics.meters.reads.clone(),
+    )
 }
 
 /// Where writes wait, and the task that commits them.

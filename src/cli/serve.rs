@@ -120,16 +120,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         stop_upkeep.clone(),
         assembly.computing.handle(),
     );
-    let scanning = scanning(&settings, &assembly, &stop_upkeep);
-    let forgetting = tokio::spawn(forgetting::run(
-        Arc::clone(&assembly.app),
-        assembly.files.clone(),
-        settings.upkeep.interval,
-        stop_upkeep.clone(),
-    ));
-    let purging = purging(&settings, &assembly, &stop_upkeep);
-    let building = building(&settings, &assembly, &stop_upkeep);
-    let arriving = arriving(&settings, &assembly, &stop_upkeep);
+    let beside = beside(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
     let operations = operations(&assembly.app, &stop_upkeep).await?;
     if let Some(certificate) = certificate.clone() {
@@ -167,16 +158,8 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
             "{part} broke: {reason}; start the service again"
         )));
     }
-    if let Some(scanning) = scanning {
-        finished("the scanning of files", scanning, limit).await;
-    }
-    finished("the forgetting of who was erased", forgetting, limit).await;
-    finished("the purging of what was deleted", purging, limit).await;
-    if let Some(building) = building {
-        finished("the making of exports", building, limit).await;
-    }
-    if let Some(arriving) = arriving {
-        finished("the taking in of files", arriving, limit).await;
+    for (what, task) in beside {
+        finished(what, task, limit).await;
     }
     finished("upkeep", upkeep, limit).await;
     if let Some(operations) = operations {
@@ -190,6 +173,30 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         }
     }
     Ok(())
+}
+
+/// The background work beside upkeep, each with what to call it.
+fn beside(
+    settings: &Settings,
+    assembly: &Assembly,
+    stop: &CancellationToken,
+) -> Vec<(&'static str, JoinHandle<()>)> {
+    let forgetting = tokio::spawn(forgetting::run(
+        Arc::clone(&assembly.app),
+        assembly.files.clone(),
+        settings.upkeep.interval,
+        stop.clone(),
+    ));
+    let purging = purging(settings, assembly, stop);
+    let scanning = scanning(settings, assembly, stop).map(|task| ("the scanning of files", task));
+    let building = building(settings, assembly, stop).map(|task| ("the making of exports", task));
+    let arriving = arriving(settings, assembly, stop).map(|task| ("the taking in of files", task));
+    let always = [
+        ("the forgetting of who was erased", forgetting),
+        ("the purging of what was deleted", purging),
+    ];
+    let sometimes = [scanning, building, arriving].into_iter().flatten();
+    sometimes.chain(always).collect()
 }
 
 /// What is spoken TLS with, where it is.

@@ -24,14 +24,12 @@ use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{FILES_FOLDER, INCOMING_FOLDER};
+use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, INCOMING_FOLDER};
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::DATA_FOLDER;
 
 /// What is remembered of erasures is in this folder.
 pub const ERASED_FOLDER: &str = "erased";
-/// Archives that people asked for are in this one.
-pub const EXPORTS_FOLDER: &str = "exports";
 /// In each of these, whatever is in the folder named by a person is theirs.
 pub const FOLDERS_OF_PEOPLE: [&str; 5] = [
     PEOPLE_FOLDER,
