@@ -80,7 +80,7 @@ impl Columns {
 
     /// Whether something of the column `name` is asked for.
     pub(super) fn touch(&self, name: &str) -> bool {
-        self.0.iter().any(|path| path.column() == name)
+        self.0.iter().any(|path| path.0 == name || path.column() == name)
     }
 
     /// Whether each of them lies in one of the columns `known`.
@@ -89,7 +89,7 @@ impl Columns {
         known: impl Iterator<Item = &'a str> + Clone,
     ) -> Result<(), ColumnError> {
         for path in &self.0 {
-            if !known.clone().any(|name| name == path.column()) {
+            if !known.clone().any(|name| name == path.0 || name == path.column()) {
                 return Err(unknown(path, path.column(), known));
             }
         }
@@ -133,6 +133,10 @@ fn reached(
     held: &SchemaRef,
     shown: &Schema,
 ) -> Result<(Arc<dyn PhysicalExpr>, Field), QueryError> {
+    // A name may have dots of its own.
+    if let Some((place, _)) = held.column_with_name(&path.0) {
+        return Ok((Arc::new(Column::new(&path.0, place)), shown.field(place).clone()));
+    }
     let names = || held.fields().iter().map(|field| field.name().as_str());
     let Some((place, _)) = held.column_with_name(path.column()) else {
         return Err(unknown(path, path.column(), names()).into());

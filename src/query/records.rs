@@ -102,7 +102,7 @@ pub struct RecordsSpec {
     pub ids: IdForm,
     /// At most so many rows.
     pub limit: Option<usize>,
-    /// The columns that are wanted; all of them if none are named.
+    /// The columns that are wanted: what is not among them need not be read. All of them if none are named. [`Prepared::only`] brings the answer into their order.
     pub columns: Option<ShownColumns>,
 }
 
@@ -324,13 +324,12 @@ impl<Authority> Archive<Authority> {
         } else {
             plan.schema()
         };
-        let prepared = Prepared {
+        Ok(Prepared {
             plan,
             schema,
             states,
             scope: Scope::of([permit]),
-        };
-        prepared.only(spec.columns.as_ref())
+        })
     }
 
     /// How many records there are, and between which moments.
