@@ -10,7 +10,7 @@ use std::time::Instant as Moment;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -27,7 +27,7 @@ use crate::auth::tickets::Tickets;
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::faults::Fault;
-use crate::output::{EncodeError, Packing, compressed, encode};
+use crate::output::{EncodeError, Packing, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
@@ -69,7 +69,7 @@ pub async fn answer(
     prepared: Prepared,
     form: &AnswerForm,
 ) -> Result<Response, ApiError> {
-    let packing = form.packing(request.headers);
+    let packing = form.packing();
     let tag = entity_tag(
         &prepared.states,
         &prepared.scope,
@@ -99,11 +99,6 @@ pub async fn answer(
         app.engine.spill_files().clone(),
         counted,
     );
-    let encoded = if packing.whole {
-        compressed(encoded).left_stream()
-    } else {
-        encoded.right_stream()
-    };
     let mut chunks = Box::pin(app.engine.drive_answer(encoded, || Err(Broken::Late)));
     let first: Option<Bytes> = chunks
         .next()
@@ -137,15 +132,7 @@ pub async fn answer(
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
-    let mut response = (Extension(count), headers, body).into_response();
-    let more = response.headers_mut();
-    if method.is_arrow() {
-        more.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    }
-    if packing.whole {
-        more.insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
-    }
-    Ok(response)
+    Ok((Extension(count), headers, body).into_response())
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are

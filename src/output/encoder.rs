@@ -27,8 +27,6 @@ pub enum EncodeError {
     BrokenJson { column: String },
     #[error("the temporary file of an answer failed")]
     Spool(#[from] std::io::Error),
-    #[error("the answer could not be compressed")]
-    Compression(#[source] std::io::Error),
     #[error("the answer could not be written as Arrow")]
     Arrow(#[from] ArrowError),
     #[error("the answer could not be written as Parquet")]
@@ -68,7 +66,7 @@ pub fn encoder(
     schema: &SchemaRef,
     spill: &SpillFiles,
 ) -> Result<Box<dyn Encoder>, EncodeError> {
-    let Packing { method, frame, .. } = packing.into();
+    let Packing { method, frame } = packing.into();
     Ok(match method {
         OutputMethod::Ndjson => Box::new(RowObjects::new(schema, Framing::Lines)?),
         OutputMethod::Jstable => Box::new(RowObjects::new(schema, Framing::Array)?),

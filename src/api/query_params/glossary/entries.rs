@@ -97,7 +97,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "compression",
         aliases: &[],
         description: "How the buffers inside an Arrow frame are compressed; other forms pass it over",
-        absent: "not inside; on the way with zstd, where Accept-Encoding allows it",
+        absent: "not at all",
         example: Text("zstd"),
     },
     Entry {
@@ -165,6 +165,13 @@ pub(super) const ENTRIES: &[Entry] = &[
                       UTC, a date alone is its midnight",
         absent: "the range has no end",
         example: Text("2024-06-02T00:00:00Z"),
+    },
+    Entry {
+        name: "export_id",
+        aliases: &[],
+        description: "The id of an export",
+        absent: "",
+        example: Text(ID),
     },
     Entry {
         name: "filter",
