@@ -30,7 +30,7 @@ mod spill;
 mod status;
 mod token;
 
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 
 use settings::said::{Sayings, Sources};
 use settings::{Settings, SettingsError};
@@ -155,8 +155,7 @@ fn tell_of_misspelt_variables() {
         if known().any(|known| known == name) {
             continue;
         }
-        let hint =
-            nearest(&name, known()).map_or_else(String::new, |nearest| format!("; is {nearest} meant?"));
+        let hint = hint(nearest(&name, known()));
         // Nobody is left to hear about a standard error that is closed.
         let _written = writeln!(
             std::io::stderr().lock(),

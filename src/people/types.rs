@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 
 use super::documents::BroughtBack;
@@ -26,7 +26,7 @@ const KEPT: u64 = 16 << 20;
 /// Why a type cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum TypesError {
-    #[error("{name} is not a data type{}", hint(.nearest.as_ref()))]
+    #[error("{name} is not a data type{}", hint(.nearest.as_deref()))]
     Unknown {
         name: String,
         /// What it may have been meant to be.
@@ -45,10 +45,6 @@ pub enum TypesError {
     Damaged { id: Uuid, reason: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-}
-
-fn hint(nearest: Option<&String>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"))
 }
 
 /// All types that somebody can name.

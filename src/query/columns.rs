@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 
 use super::records::{Prepared, QueryError};
 
@@ -36,14 +36,10 @@ pub enum ColumnError {
     None,
     #[error("column {0} is named twice")]
     Twice(String),
-    #[error("there is no column {name}{}", hint(.nearest.as_ref()))]
+    #[error("there is no column {name}{}", hint(.nearest.as_deref()))]
     Unknown { name: String, nearest: Option<String> },
     #[error("column {0} has no members")]
     NoMembers(String),
-}
-
-fn hint(nearest: Option<&String>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"))
 }
 
 impl ColumnPath {
