@@ -42,6 +42,9 @@ const USUAL_FILE: &str = "almanac.toml";
 
 const FILE_VARIABLE: &str = "ALMANAC_CONFIG";
 
+/// Commands that do not open the catalogue.
+const WITHOUT_CATALOGUE: [&str; 2] = ["config", "key"];
+
 /// What the variables of all settings begin with.
 const PREFIX: &str = "ALMANAC_";
 /// Variables of those who test the service.
@@ -94,6 +97,9 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let sayings = sayings(given).map_err(Problem::Usage)?;
     tell_of_misspelt_variables();
     let settings = Settings::from_sayings(&sayings).map_err(Problem::Usage)?;
+    if !WITHOUT_CATALOGUE.contains(&name) {
+        plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
+    }
     let done = match name {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "init" => init::run(&settings),
