@@ -277,7 +277,7 @@ impl Snapshots {
             .await?;
         let read = changed.iter().flatten().flat_map(|partition| &partition.pieces);
         let blobs = read.filter_map(|piece| match &piece.place {
-            Place::Tail { blob: Some(blob) } => Some(blob.as_slice()),
+            Place::Tail { blob: Some(blob) } => Some(&blob[..]),
             _ => None,
         });
         let key = self.opener(person, blobs).await?;

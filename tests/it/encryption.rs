@@ -1,6 +1,6 @@
 //! `ALMANAC_MASTER_KEY_FILE`: what is stored of people says nothing to whoever has the disks, the bucket or a backup.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Method;

@@ -138,8 +138,8 @@ async fn what_is_nobodys_and_what_is_older_stays_as_it_is() {
 #[tokio::test]
 async fn a_changed_bit_and_a_block_or_an_object_in_anothers_place_are_damage() {
     let bench = Bench::new();
-    let (path, folder) = (path(OWNER, "one"), format!("data/{OWNER}"));
-    bench.above.put(&path, content(200_000)).await.unwrap();
+    let (one, folder) = (path(OWNER, "one"), format!("data/{OWNER}"));
+    bench.above.put(&one, content(200_000)).await.unwrap();
     let file = bench.file_in(&folder);
     let sealed = std::fs::read(&file).unwrap();
     let block = 65_536 + 16;
@@ -154,13 +154,13 @@ async fn a_changed_bit_and_a_block_or_an_object_in_anothers_place_are_damage() {
         std::fs::write(&file, damaged).unwrap();
         // Nothing of it is remembered.
         let above = over(bench.beneath.clone(), &bench.keys);
-        let read = above.get(&path).await;
+        let read = above.get(&one).await;
         assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
     }
     std::fs::write(&file, &sealed).unwrap();
     let elsewhere = file.with_file_name("two.sealed");
     std::fs::rename(&file, elsewhere).unwrap();
-    let moved = bench.above.get(&super::tests::path(OWNER, "two")).await;
+    let moved = bench.above.get(&path(OWNER, "two")).await;
     assert!(matches!(moved, Err(StoreError::Corrupt { .. })), "{moved:?}");
 }
 
