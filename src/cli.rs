@@ -29,6 +29,7 @@ pub mod serve;
 pub mod settings;
 mod spill;
 mod status;
+mod stores;
 mod token;
 
 use crate::model::nearest::{hint, nearest};

@@ -49,6 +49,7 @@ use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
+use crate::store::sealing::PersonKeys;
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::UpkeepStores;
 
@@ -90,6 +91,8 @@ pub struct Foundations {
     pub clock: Arc<dyn Clock>,
     pub catalog: Catalog,
     pub objects: ObjectStorage,
+    /// With which what is stored is encrypted, if it is.
+    pub keys: Option<Arc<PersonKeys>>,
     pub verifier: Verifier,
     pub minter: Option<Minter>,
     pub tickets: Tickets,
@@ -101,6 +104,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         clock,
         catalog,
         objects,
+        keys,
         verifier,
         minter,
         tickets,
@@ -110,7 +114,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
     let metrics = Metrics::new();
     let files = PieceFiles::new(objects.clone(), FOOTER_MEMORY);
-    let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY);
+    let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY).opening(keys);
     let stores = Stores {
         snapshots: snapshots.clone(),
         finder: Finder::new(files.clone(), FILTER_MEMORY),

@@ -53,6 +53,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     pub database_url: String,
     pub objects: ObjectStoreSettings,
+    /// What is stored of people is encrypted, if the operator wants it.
+    pub encryption: Option<EncryptionSettings>,
     /// Whether catalogue and object store belong together even where they do not look so.
     pub adopt_store: bool,
     /// Whether others on the network may be spoken to so that everybody on the way can read it.
@@ -137,6 +139,7 @@ impl Settings {
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,
+            encryption: encryption(sayings, &data_dir)?,
             adopt_store: parse::flag(said("adopt_store")?)?,
             allow_plaintext: parse::flag(said("allow_plaintext")?)?,
             data_dir,
@@ -355,6 +358,37 @@ fn algorithms(said: &Said) -> Result<Vec<PublicAlgorithm>, SettingsError> {
     found
         .filter(|found| !found.is_empty())
         .ok_or_else(|| said.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
+}
+
+/// Where the keys are.
+#[derive(Clone, Debug)]
+pub struct EncryptionSettings {
+    /// The file of the master keys.
+    pub master: PathBuf,
+    /// Where the keys of people are, wrapped.
+    pub keys: ObjectStoreSettings,
+}
+
+fn encryption(sayings: &Sayings, data_dir: &Path) -> Result<Option<EncryptionSettings>, SettingsError> {
+    let Some(master) = sayings.said("master_key_file")?.value() else {
+        return Ok(None);
+    };
+    let place = sayings.said("person_keys")?;
+    let keys = match place.value() {
+        None if sayings.said("object_store")?.value().is_some() => {
+            return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
+        }
+        None => ObjectStoreSettings::Local(data_dir.join("person-keys")),
+        Some(url) if url.starts_with("s3://") => ObjectStoreSettings::S3 {
+            url: url.to_owned(),
+            options: s3_options(sayings)?,
+        },
+        Some(path) => ObjectStoreSettings::Local(PathBuf::from(path)),
+    };
+    Ok(Some(EncryptionSettings {
+        master: PathBuf::from(master),
+        keys,
+    }))
 }
 
 fn objects(sayings: &Sayings, data_dir: &Path) -> Result<ObjectStoreSettings, SettingsError> {

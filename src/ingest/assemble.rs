@@ -15,6 +15,7 @@ use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
 use crate::store::arrange::{sort_rows, without_null_columns};
 use crate::store::find::{Finder, Predecessor};
+use crate::store::sealing;
 use crate::store::snapshot::{Snapshot, Snapshots};
 use crate::store::tail;
 
@@ -92,18 +93,31 @@ pub async fn small(
             .await
             .map_err(|error| AssembleError::Broken(error.to_string()))??
     };
-    Ok(packed.map(|Packed { add, rows, outcome }| {
-        let change = PartitionChange {
-            person,
-            data_type,
-            expected_version,
-            add,
-            dead: outcome.dead,
-            records_delta: outcome.records_delta,
-            updates: outcome.updates,
-        };
-        Assembled { change, rows }
-    }))
+    let Some(Packed {
+        mut add,
+        rows,
+        outcome,
+    }) = packed
+    else {
+        return Ok(None);
+    };
+    if let Some(keys) = stores.snapshots.keys() {
+        let mut sealed = Vec::with_capacity(add.len());
+        for piece in add {
+            sealed.push(sealing::sealed(keys, person, piece).await?);
+        }
+        add = sealed;
+    }
+    let change = PartitionChange {
+        person,
+        data_type,
+        expected_version,
+        add,
+        dead: outcome.dead,
+        records_delta: outcome.records_delta,
+        updates: outcome.updates,
+    };
+    Ok(Some(Assembled { change, rows }))
 }
 
 /// What changes come to, with the rows as a piece.

@@ -118,6 +118,20 @@ pub const SETTINGS: &[Entry] = &[
         "Objects: s3://bucket/prefix or a directory; the data directory if not given",
     ),
     entry(
+        "master_key_file",
+        "master-key-file",
+        "ALMANAC_MASTER_KEY_FILE",
+        "",
+        "File of master keys, one to a line in hexadecimal digits; with it, what is stored of people is encrypted",
+    ),
+    entry(
+        "person_keys",
+        "person-keys",
+        "ALMANAC_PERSON_KEYS",
+        "",
+        "Directory or s3://BUCKET/PREFIX of people's keys, wrapped; person-keys in the data directory if not given",
+    ),
+    entry(
         "adopt_store",
         "adopt-store",
         "ALMANAC_ADOPT_STORE",
