@@ -11,6 +11,7 @@ mod checking;
 mod committing;
 mod database;
 mod definitions;
+pub mod disturbance;
 pub mod documents;
 mod errors;
 pub mod estates;

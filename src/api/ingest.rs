@@ -27,14 +27,13 @@ use crate::ingest::accept::AcceptError;
 use crate::ingest::assemble::AssembleError;
 use crate::ingest::compile::CompiledType;
 use crate::ingest::decode::DecodeContext;
-use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::CommitError;
+use crate::ingest::submit::submit;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
 use crate::people::types::OwnType;
-use crate::store::strays::take_back;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// A longer key is refused.
@@ -193,10 +192,6 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         sources,
         memory,
     } = submission;
-    let written = match &work {
-        Work::Written(written) => written.pieces.clone(),
-        Work::Small(_) => Vec::new(),
-    };
     let upload = Upload {
         person,
         upload: UploadId(app.ids.next()),
@@ -205,25 +200,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         sources,
         memory: Some(memory),
     };
-    let committed = app.commits.commit(upload).await;
-    match &committed {
-        Ok(receipt) if !receipt.repeated => {}
-        // Certainly nothing names them.
-        Ok(_)
-        | Err(CommitError::Busy | CommitError::Backlog | CommitError::KeyReused | CommitError::Full) => {
-            remove(&app.intake.objects, &written).await;
-        }
-        Err(_) => {
-            // Whatever is out of reach now may stay so for long, and the answer is not to wait for it.
-            let (catalog, objects) = (app.catalog.clone(), app.intake.objects.clone());
-            tokio::spawn(async move {
-                if let Err(error) = take_back(&catalog, &objects, &written).await {
-                    tracing::warn!(%error, "objects of a body that was not committed stay until they are collected");
-                }
-            });
-        }
-    }
-    let receipt = committed?;
+    let receipt = submit(&app.commits, &app.catalog, &app.intake.objects, upload).await?;
     let uploaded = Uploaded {
         upload_id: receipt.upload.0,
     };
