@@ -36,6 +36,7 @@ use almanac::query::engine::{Engine, EngineSettings};
 use almanac::query::records::{Archive, Order, RecordsSpec, Source};
 use almanac::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
 use almanac::query::shape::IdForm;
+use almanac::query::spill_files::SpillFiles;
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -92,6 +93,7 @@ impl HeartRate {
             source_prefix: Arc::from("com.almanac"),
             text_limit: 1 << 20,
             definition: None,
+            scales: Arc::default(),
         };
         let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();
         for (number, line) in lines.iter().enumerate() {
@@ -206,12 +208,10 @@ impl Installation {
 
     async fn read(
         &self,
-        person: PersonId,
+        permit: &ReadPermit<()>,
         data_type: &Arc<DataType>,
-        range: TimeRange,
         ids: IdForm,
     ) -> Vec<RecordBatch> {
-        let permit = ReadPermit::given(&(), person, data_type.id.clone(), Windows::new([range]));
         let source = Source {
             data_type: Arc::clone(data_type),
             partition: data_type.id.clone(),
@@ -222,8 +222,9 @@ impl Installation {
             order: Order::Ascending,
             ids,
             limit: None,
+            columns: None,
         };
-        let prepared = self.archive.records(&permit, &[source], &spec).await.unwrap();
+        let prepared = self.archive.records(permit, &[source], &spec).await.unwrap();
         let rows = self.engine.start(prepared.plan).unwrap();
         rows.map(Result::unwrap).collect().await
     }
@@ -231,8 +232,7 @@ impl Installation {
 
 impl Installation {
     /// How many minutes `range` has, after all of them were computed.
-    async fn series(&self, person: PersonId, data_type: &Arc<DataType>, range: TimeRange) -> usize {
-        let permit = ReadPermit::given(&(), person, data_type.id.clone(), Windows::new([range]));
+    async fn series(&self, permit: &ReadPermit<()>, data_type: &Arc<DataType>, range: TimeRange) -> usize {
         let source = Source {
             data_type: Arc::clone(data_type),
             partition: data_type.id.clone(),
@@ -249,7 +249,7 @@ impl Installation {
             chosen_sources: Vec::new(),
         };
         let asked = SeriesSource {
-            permit: &permit,
+            permit,
             source: &source,
             conditions: &[],
             spec,
@@ -317,6 +317,15 @@ fn write(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The permits of the owner and of somebody with whom all of `range` is shared, each with what to call it.
+fn permits(owner: PersonId, data_type: &DataType, range: TimeRange) -> [(&'static str, ReadPermit<()>); 2] {
+    let windows = Windows::new([range]);
+    let own = ReadPermit::given(&(), owner, data_type.id.clone(), windows.clone());
+    let reader = PersonId(Uuid::now_v7());
+    let shared = ReadPermit::shared(&(), reader, owner, data_type.id.clone(), windows);
+    [("", own), (", shared", shared)]
+}
+
 fn scan(criterion: &mut Criterion) {
     let runtime = Runtime::new().unwrap();
     let heart = HeartRate::new();
@@ -336,17 +345,15 @@ fn scan(criterion: &mut Criterion) {
     group.sample_size(20);
     for (name, seconds, rows) in [("an hour", 3_600, 450), ("everything", 8 * MANY as i64, MANY)] {
         group.throughput(Throughput::Elements(rows as u64));
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| {
-                let batches = runtime.block_on(installation.read(
-                    person,
-                    &heart.data_type,
-                    range(seconds),
-                    IdForm::Bytes,
-                ));
-                assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+        for (whose, permit) in permits(person, &heart.data_type, range(seconds)) {
+            group.bench_function(format!("{name}{whose}"), |bencher| {
+                bencher.iter(|| {
+                    let read = installation.read(&permit, &heart.data_type, IdForm::Bytes);
+                    let batches = runtime.block_on(read);
+                    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+                });
             });
-        });
+        }
     }
     group.finish();
 }
@@ -366,7 +373,8 @@ fn encode(criterion: &mut Criterion) {
             OutputMethod::Arrow | OutputMethod::Arrowraw | OutputMethod::Parquet
         );
         let ids = if frame { IdForm::Text } else { IdForm::Bytes };
-        let batches = runtime.block_on(installation.read(person, &heart.data_type, range, ids));
+        let [(_, own), _] = permits(person, &heart.data_type, range);
+        let batches = runtime.block_on(installation.read(&own, &heart.data_type, ids));
         group.throughput(Throughput::Elements(20_000));
         group.bench_function(method.to_string(), |bencher| {
             bencher.iter(|| bytes_of(method, black_box(&batches)));
@@ -391,12 +399,14 @@ fn series(criterion: &mut Criterion) {
         let end = Instant::from_micros(NEW_YEAR + days * 86_400_000_000);
         let range = TimeRange::new(Instant::from_micros(NEW_YEAR), end).unwrap();
         group.throughput(Throughput::Elements(days as u64 * 10_800));
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| {
-                let bins = runtime.block_on(installation.series(person, &heart.data_type, range));
-                assert_eq!(bins, days as usize * 1440);
+        for (whose, permit) in permits(person, &heart.data_type, range) {
+            group.bench_function(format!("{name}{whose}"), |bencher| {
+                bencher.iter(|| {
+                    let bins = runtime.block_on(installation.series(&permit, &heart.data_type, range));
+                    assert_eq!(bins, days as usize * 1440);
+                });
             });
-        });
+        }
     }
     group.finish();
 }
@@ -466,6 +476,8 @@ async fn verified(directory: &TempDir, people: [PersonId; 2]) -> Vec<Reader> {
         issuer: None,
         audience: None,
         user_claim: "sub".to_owned(),
+        subject_as_person: false,
+        longest: Duration::MAX,
         leeway: Duration::ZERO,
     };
     let verifier = Verifier::embedded(&key, settings.clone(), Arc::new(SystemClock));
@@ -490,7 +502,7 @@ async fn verified(directory: &TempDir, people: [PersonId; 2]) -> Vec<Reader> {
 
 /// The length of the answer with `batches`.
 fn bytes_of(method: OutputMethod, batches: &[RecordBatch]) -> usize {
-    let mut form = encoder(method, &batches[0].schema()).unwrap();
+    let mut form = encoder(method, &batches[0].schema(), &SpillFiles::default()).unwrap();
     let (mut out, mut length) = (Chunks::default(), 0);
     let mut send = |out: &mut Chunks, all| {
         while let Some(chunk) = out.take(all) {

@@ -5,10 +5,12 @@
 
 pub mod admission;
 pub mod answer;
+pub mod answer_form;
 pub mod app;
 pub mod body;
 pub mod data;
 pub mod docs;
+pub mod download;
 pub mod extract;
 pub mod health;
 pub mod ingest;

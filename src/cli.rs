@@ -16,12 +16,21 @@ pub mod backup;
 pub mod check;
 mod data_directory;
 mod demo;
+mod descriptors;
+mod forgetting;
+pub mod import;
+mod init;
+mod key;
 mod logging;
+mod plaintext;
 mod progress;
 pub mod serve;
 pub mod settings;
 mod spill;
+mod status;
 mod token;
+
+use crate::model::nearest::{hint, nearest};
 
 use settings::said::{Sayings, Sources};
 use settings::{Settings, SettingsError};
@@ -30,6 +39,11 @@ use settings::{Settings, SettingsError};
 const USUAL_FILE: &str = "almanac.toml";
 
 const FILE_VARIABLE: &str = "ALMANAC_CONFIG";
+
+/// What the variables of all settings begin with.
+const PREFIX: &str = "ALMANAC_";
+/// Variables of those who test the service.
+const TEST_PREFIX: &str = "ALMANAC_TEST_";
 
 /// Why a command failed, for the person who gave it.
 #[derive(Debug, thiserror::Error)]
@@ -75,12 +89,21 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         return Err(Problem::Failed(Failed::because("no command given")));
     };
     let sayings = sayings(given).map_err(Problem::Usage)?;
+    tell_of_misspelt_variables();
     let settings = Settings::from_sayings(&sayings).map_err(Problem::Usage)?;
     let done = match name {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
+        "init" => init::run(&settings),
+        "users" => status::users(&settings),
+        "status" => status::status(&settings),
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
-        "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        "check" => match arguments::erased(given) {
+            Some(person) => check::run_erased(&settings, person),
+            None => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        },
+        "key" => key::run(&settings, &arguments::key(given)),
+        "import" => import::run(&settings, &arguments::archive(given)),
         "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };
@@ -117,6 +140,28 @@ fn sayings(given: &ArgMatches) -> Result<Sayings, SettingsError> {
         variable: &variable,
         file: file(named)?,
     })
+}
+
+/// A variable that nobody reads is a setting that somebody believes in.
+fn tell_of_misspelt_variables() {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
+        let known = || {
+            settings::table::SETTINGS
+                .iter()
+                .map(|entry| entry.variable)
+                .chain([FILE_VARIABLE])
+        };
+        if known().any(|known| known == name) {
+            continue;
+        }
+        let hint = hint(nearest(&name, known()));
+        // Nobody is left to hear about a standard error that is closed.
+        let _written = writeln!(
+            std::io::stderr().lock(),
+            "almanac: there is no setting {name}{hint}"
+        );
+    }
 }
 
 /// The settings file: the named one, which must exist, or the usual one, which need not.

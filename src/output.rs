@@ -18,6 +18,7 @@ mod encoder;
 mod ipc;
 mod method;
 mod numbers;
+mod packing;
 mod parquet_file;
 mod portable;
 mod rows;
@@ -33,6 +34,7 @@ mod zones;
 pub use chunks::Chunks;
 pub use encoder::{EncodeError, Encoder, Progress, encoder};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
+pub use packing::{FrameCompression, Packing};
 pub use stream::encode;
 
 /// Field metadata, `true` on a JSON-text column: the members of its object are printed as members of the row.

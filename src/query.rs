@@ -8,6 +8,7 @@
 pub mod aggregate;
 pub mod available;
 mod backwards;
+pub mod columns;
 pub mod definitions;
 pub mod engine;
 pub mod files;
@@ -25,6 +26,7 @@ pub mod series;
 pub mod shape;
 mod shared;
 pub mod sleep;
+pub mod spill_files;
 mod stored;
 pub mod sweep;
 mod together;

@@ -64,7 +64,8 @@ class Almanac:
             connection.close()
 
     def create(self, person):
-        """Through the command line, which also makes the signing key."""
+        """Through the command line, which also makes the installation and its signing key."""
+        subprocess.run([self.binary, "init"], env=self.environment, check=True, capture_output=True)
         subprocess.run([self.binary, "token", "--user", person], env=self.environment, check=True, capture_output=True)
 
     def token(self, person):

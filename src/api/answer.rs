@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::time::Instant as Moment;
 
 use axum::Extension;
@@ -18,12 +19,15 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::api::admission::Ticket;
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
 use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
+use crate::auth::tickets::Tickets;
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
-use crate::output::{EncodeError, OutputMethod, encode};
+use crate::model::faults::Fault;
+use crate::output::{EncodeError, Packing, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
@@ -63,12 +67,20 @@ pub struct Request<'a> {
 pub async fn answer(
     request: Request<'_>,
     prepared: Prepared,
-    method: OutputMethod,
+    form: &AnswerForm,
 ) -> Result<Response, ApiError> {
-    let tag = entity_tag(&prepared.states, &prepared.scope, request.question, method);
+    let packing = form.packing();
+    let tag = entity_tag(
+        &prepared.states,
+        &prepared.scope,
+        request.question,
+        packing,
+        &request.app.tickets,
+    );
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
+    let prepared = prepared.only(form.columns.as_ref())?;
     let planned = request.begun.elapsed();
     let app = request.app;
     let rows = app
@@ -81,7 +93,12 @@ pub async fn answer(
         counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
         batch.map_err(Broken::from)
     });
-    let encoded = encode(method, prepared.schema, counted);
+    let encoded = encode(
+        packing,
+        prepared.schema,
+        app.engine.spill_files().clone(),
+        counted,
+    );
     let mut chunks = Box::pin(app.engine.drive_answer(encoded, || Err(Broken::Late)));
     let first: Option<Bytes> = chunks
         .next()
@@ -107,6 +124,7 @@ pub async fn answer(
         planned.as_secs_f64() * 1e3,
         executed.as_secs_f64() * 1e3
     );
+    let method = form.method;
     let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),
@@ -136,12 +154,20 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
 
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was read has
 /// changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in the last digit of a
-/// sum.
+/// sum. For others than the owner it is sealed, so that no state can be told from it by trying.
 #[must_use]
-pub fn entity_tag(states: &[ReadState], scope: &Scope, question: &str, method: OutputMethod) -> String {
+pub fn entity_tag(
+    states: &[ReadState],
+    scope: &Scope,
+    question: &str,
+    packing: Packing,
+    tickets: &Tickets,
+) -> String {
     let mut hasher = DefaultHasher::new();
-    (RELEASE, states, scope, question, method).hash(&mut hasher);
-    format!("W/\"{:016x}\"", hasher.finish())
+    (RELEASE, states, scope, question, packing).hash(&mut hasher);
+    let tag = hasher.finish();
+    let tag = if scope.is_own() { tag } else { tickets.sealed(tag) };
+    format!("W/\"{tag:016x}\"")
 }
 
 /// Whether the caller has what `tag` stands for already.
@@ -175,7 +201,7 @@ fn failed(app: &App, error: Broken) -> ApiError {
             app.metrics.meters.queries.deadlines_passed.inc();
             ApiError::deadline(error)
         }
-        Broken::Plan(error) if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
+        error if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
         other => ApiError::internal(other),
     }
 }
@@ -221,12 +247,16 @@ fn is_scarce(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|error| {
         matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
             || matches!(error.downcast_ref(), Some(StoreError::Unavailable { .. }))
+            || error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == ErrorKind::StorageFull)
     })
 }
 
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         match error {
+            QueryError::Columns(error) => invalid(["query", "columns"], error.to_string()),
             QueryError::Filter(error) => invalid(["query", "filter"], error.to_string()),
             QueryError::Aggregate(error @ AggregateError::NoValue(_)) => {
                 invalid(["path", "data_type"], error.to_string())
@@ -241,8 +271,11 @@ impl From<QueryError> for ApiError {
 impl From<TypesError> for ApiError {
     fn from(error: TypesError) -> Self {
         match error {
-            TypesError::Unknown(_) => Self::not_found(error.to_string()),
+            TypesError::Unknown { .. } => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
+            TypesError::LimitReached(_) => {
+                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
+            }
             TypesError::Invalid(faults) => Self::invalid_all(faults),
             TypesError::Damaged { .. } => Self::damaged(error),
             TypesError::Catalog(error) => error.into(),
@@ -262,6 +295,7 @@ impl From<CommitError> for ApiError {
             CommitError::Corrupt(_) => Self::damaged(error),
             CommitError::Unknown(_) => Self::outcome_unknown(error),
             CommitError::Broken(_) => Self::internal(error),
+            CommitError::Erased => Self::unauthorized(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Asked, FromParams, Params, described};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
+use crate::model::time::TimeRange;
 
 pub const PREFER: HeaderName = HeaderName::from_static("prefer");
 
@@ -37,6 +38,9 @@ impl<S: Send + Sync, Q: FromParams> FromRequestParts<S> for Checked<Q> {
         } else if let (Some(notes), false) = (parts.extensions.get::<Notes>(), ignored.is_empty()) {
             let names: Vec<String> = ignored.iter().map(ToString::to_string).collect();
             notes.ignored_parameters(names.join(", "));
+        }
+        if let (Some(notes), Some(range)) = (parts.extensions.get::<Notes>(), params.understood()) {
+            notes.understood_range(range);
         }
         let faults = params.into_faults();
         match read {
@@ -150,17 +154,45 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
 
 /// What is learnt while a request is read and belongs on its answer, whatever that will be.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(Arc<OnceLock<String>>);
+pub struct Notes(Arc<Noted>);
+
+// A request has one query; a second extractor would note the same.
+#[derive(Debug, Default)]
+struct Noted {
+    ignored: OnceLock<String>,
+    range: OnceLock<TimeRange>,
+    asked_by: OnceLock<(PersonId, Option<Arc<str>>)>,
+}
 
 impl Notes {
     fn ignored_parameters(&self, names: String) {
-        // A request has one query; a second extractor would say the same.
-        let _already_noted = self.0.set(names);
+        let _already_noted = self.0.ignored.set(names);
+    }
+
+    fn understood_range(&self, range: TimeRange) {
+        let _already_noted = self.0.range.set(range);
+    }
+
+    /// The range that was asked for, as it was understood.
+    #[must_use]
+    pub fn range(&self) -> Option<TimeRange> {
+        self.0.range.get().copied()
     }
 
     /// The parameters that the route does not know.
     #[must_use]
     pub fn ignored(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        self.0.ignored.get().map(String::as_str)
+    }
+
+    /// Who asks, once that is known.
+    pub fn is_asked_by(&self, reader: &Reader) {
+        let _already_noted = self.0.asked_by.set((reader.person(), reader.token().cloned()));
+    }
+
+    /// Who asks, and what their token calls itself.
+    #[must_use]
+    pub fn asked_by(&self) -> Option<&(PersonId, Option<Arc<str>>)> {
+        self.0.asked_by.get()
     }
 }

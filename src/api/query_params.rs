@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::model::faults::Fault;
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
+use crate::model::time::TimeRange;
 
 mod asked;
 mod choices;
@@ -56,6 +57,8 @@ pub struct Params<'a> {
     pairs: Vec<Pair<'a>>,
     faults: Vec<Fault>,
     asked: Vec<Asked>,
+    /// The range that was asked for.
+    understood: Option<TimeRange>,
 }
 
 #[derive(Debug)]
@@ -93,6 +96,7 @@ impl<'a> Params<'a> {
             pairs: Vec::new(),
             faults: Vec::new(),
             asked: Vec::new(),
+            understood: None,
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -158,6 +162,12 @@ impl<'a> Params<'a> {
         self.flag_or(STRICT, false).unwrap_or_default()
     }
 
+    /// The range that was asked for, as it was understood.
+    #[must_use]
+    pub const fn understood(&self) -> Option<TimeRange> {
+        self.understood
+    }
+
     /// What was sent and never asked for, each once.
     #[must_use]
     pub fn ignored(&self) -> Vec<Ignored> {
@@ -182,7 +192,7 @@ impl<'a> Params<'a> {
     /// Notes that each of `ignored` is wrong.
     pub fn refuse(&mut self, ignored: &[Ignored]) {
         for Ignored { name, nearest } in ignored {
-            let hint = nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"));
+            let hint = hint(*nearest);
             self.fault(
                 name,
                 "extra_forbidden",

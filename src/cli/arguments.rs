@@ -9,15 +9,24 @@ use uuid::Uuid;
 use crate::auth::mint::TokenOrder;
 use crate::model::ids::PersonId;
 
+use super::key::KeyOrder;
 use super::settings::table::SETTINGS;
 
+const SERVE: &str = "serve";
 pub const CONFIG: &str = "config";
 pub const DEMO: &str = "demo";
 pub const REPAIR: &str = "repair";
+const ERASED: &str = "erased";
 const USER: &str = "user";
 const NAME: &str = "name";
 const DAYS: &str = "days";
 const DIRECTORY: &str = "directory";
+const DONE: &str = "done";
+const ROTATE: &str = "rotate";
+const LIST: &str = "list";
+const RETIRE: &str = "retire";
+const KEY: &str = "key";
+const ARCHIVE: &str = "archive";
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -28,13 +37,19 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
-            configured("serve", "Start the service").arg(
+            configured(SERVE, "Start the service").arg(
                 Arg::new(DEMO)
                     .long(DEMO)
                     .action(ArgAction::SetTrue)
                     .help("Also load the sample person, once, and print a token and requests to try"),
             ),
         )
+        .subcommand(configured("init", "Make an installation, if there is none"))
+        .subcommand(configured("users", "List everybody who is stored here"))
+        .subcommand(configured(
+            "status",
+            "Tell what is stored and what is wrong with it",
+        ))
         .subcommand(
             configured(
                 "token",
@@ -68,11 +83,34 @@ pub fn command() -> Command {
             "Print every setting, its value and where it came from",
         ))
         .subcommand(
-            configured("check", "Verify the catalogue and every object").arg(
-                Arg::new(REPAIR)
-                    .long(REPAIR)
-                    .action(ArgAction::SetTrue)
-                    .help("Rebuild what can be rebuilt"),
+            configured("check", "Verify the catalogue and every object")
+                .arg(
+                    Arg::new(REPAIR)
+                        .long(REPAIR)
+                        .action(ArgAction::SetTrue)
+                        .help("Rebuild what can be rebuilt"),
+                )
+                .arg(
+                    Arg::new(ERASED)
+                        .long(ERASED)
+                        .conflicts_with(REPAIR)
+                        .value_name("UUID")
+                        .value_parser(value_parser!(Uuid))
+                        .help("Only look for what is left of a person who was erased, everywhere"),
+                ),
+        )
+        .subcommand(
+            configured("key", "Show or change the keys that tokens are signed and checked with").arg(
+                Arg::new(DONE)
+                    .required(true)
+                    .value_name("rotate|list|retire")
+                    .value_parser([ROTATE, LIST, RETIRE])
+                    .help("rotate: sign with a new key, and go on checking with those before; retire: stop that"),
+            ).arg(
+                Arg::new(KEY)
+                    .value_name("ID")
+                    .required_if_eq(DONE, RETIRE)
+                    .help("The key to retire"),
             ),
         )
         .subcommand(
@@ -86,6 +124,26 @@ pub fn command() -> Command {
                     .value_name("DIR")
                     .value_parser(value_parser!(PathBuf))
                     .help("A new or empty directory"),
+            ),
+        )
+        .subcommand(
+            configured(
+                "import",
+                "Bring back an archive of everything that a person has, while the service runs or not",
+            )
+            .arg(
+                Arg::new(ARCHIVE)
+                    .required(true)
+                    .value_name("ARCHIVE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("The archive, as it was fetched from /user/v1alpha1/export/{id}/content"),
+            )
+            .arg(
+                Arg::new(USER)
+                    .long(USER)
+                    .value_name("UUID")
+                    .value_parser(value_parser!(Uuid))
+                    .help("The person as whom it is brought back, if not the one whose archive it is"),
             ),
         )
 }
@@ -102,14 +160,21 @@ fn configured(name: &'static str, about: &'static str) -> Command {
         } else {
             format!(" [{}]", entry.default)
         };
+        // The help of a command is about the command; `serve` is about its settings.
         Arg::new(entry.name)
+            .hide(name != SERVE)
             .long(entry.flag)
             .value_name("VALUE")
             .allow_hyphen_values(true)
             .help(format!("{}{default} ({})", entry.help, entry.variable))
             .help_heading("Settings")
     });
-    Command::new(name).about(about).arg(file).args(settings)
+    let command = Command::new(name).about(about).arg(file).args(settings);
+    if name == SERVE {
+        command
+    } else {
+        command.after_help("Every setting can be given as a flag; `almanac serve --help` lists them.")
+    }
 }
 
 /// What `token` was asked for.
@@ -122,9 +187,39 @@ pub fn token(given: &ArgMatches) -> TokenOrder {
     }
 }
 
+/// What `key` was asked for.
+pub fn key(given: &ArgMatches) -> KeyOrder {
+    let key = || given.get_one::<String>(KEY).cloned().unwrap_or_default();
+    match given.get_one::<String>(DONE).map(String::as_str) {
+        Some(ROTATE) => KeyOrder::Rotate,
+        Some(RETIRE) => KeyOrder::Retire(key()),
+        _ => KeyOrder::List,
+    }
+}
+
+/// Of whom `check` is to find nothing.
+pub fn erased(given: &ArgMatches) -> Option<PersonId> {
+    given.get_one::<Uuid>(ERASED).copied().map(PersonId)
+}
+
 /// Where `backup` is to go.
 pub fn directory(given: &ArgMatches) -> PathBuf {
     given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default()
+}
+
+/// What `import` was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportOrder {
+    pub archive: PathBuf,
+    pub user: Option<PersonId>,
+}
+
+/// Which archive `import` is to read, and for whom.
+pub fn archive(given: &ArgMatches) -> ImportOrder {
+    ImportOrder {
+        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
+        user: given.get_one::<Uuid>(USER).copied().map(PersonId),
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +249,8 @@ mod tests {
             vec!["almanac", "fly"],
             vec!["almanac", "token"],
             vec!["almanac", "token", "--user", "me"],
+            vec!["almanac", "import"],
+            vec!["almanac", "import", "a.zip", "--user", "me"],
         ] {
             assert_eq!(
                 command()

@@ -36,6 +36,12 @@ pub fn open(path: &Path) -> Result<(), Failed> {
     std::fs::set_permissions(path, Permissions::from_mode(PRIVATE)).map_err(failed)
 }
 
+/// A directory as an operator can find it, wherever they stand.
+pub fn shown(path: &Path) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    whole.display().to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! `almanac token`: an access token on standard output and nothing else. Works beside a running service with
-//! the same settings.
+//! the same settings, and only where there is an installation: a token of a new one, made by mistake somewhere
+//! else, would open nothing.
 
 use std::sync::Arc;
 
@@ -12,8 +13,11 @@ use crate::model::ids::SystemIds;
 use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
 
+use super::check::refuse_nothing;
 use super::settings::Settings;
 use super::{Failed, data_directory, print};
+
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 /// What the session of a token is called for which no name was given.
 const NAMELESS: &str = "almanac token";
@@ -25,11 +29,24 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
             provider.jwks_url
         )));
     }
+    let longest = settings.identity.longest;
+    if order.lifetime > longest {
+        return Err(Failed::because(format!(
+            "tokens are good for {} days at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for fewer with --days",
+            longest.as_secs() / SECONDS_PER_DAY
+        )));
+    }
     let name = order.name.clone().unwrap_or_else(|| NAMELESS.to_owned());
     let name =
         Name::try_from(name).map_err(|error| Failed::because(format!("the name cannot be kept: {error}")))?;
-    data_directory::open(&settings.data_dir)?;
-    let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+    let Some(key) = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)? else {
+        return Err(Failed::because(format!(
+            "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and --data-dir or \
+             ALMANAC_DATA_DIR names another place",
+            data_directory::shown(&settings.data_dir)
+        )));
+    };
+    refuse_nothing(&settings.database_url)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -10,6 +10,8 @@ mod tests;
 
 use super::time::{Instant, TimeRange};
 
+pub use calendar::start_of_day;
+
 /// Bins, numbered from 0 on. Edge `i` begins bin `i`; edge `len` ends the last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {

@@ -1,9 +1,9 @@
 //! Arrow IPC: the file (Feather v2, `arrow`) and the stream (`arrowraw`).
 //!
-//! Bodies are not compressed: on one machine and in one data centre copying is cheaper than compressing, and
-//! readers can map a file as it is. The buffers of a batch go out as they are, without being copied. The form
+//! Bodies are compressed only for whoever asks for it: on one machine and in one data centre copying is cheaper
+//! than compressing, and readers can map a file as it is. The buffers of a batch go out as they are, without being copied. The form
 //! of a file around them, and its footer, come from Arrow's own writer, which sees the same batches but whose
-//! bytes are only counted.
+//! bytes are only counted. What is compressed is new bytes anyhow, and comes from that writer as a whole.
 
 use std::io::{self, Write};
 
@@ -19,6 +19,7 @@ use bytes::Bytes;
 
 use super::chunks::Chunks;
 use super::encoder::{EncodeError, Encoder, Progress};
+use super::packing::FrameCompression;
 use super::portable::{Dictionaries, Portable};
 
 /// Encodes record batches, and nothing else, with dictionary columns as their keys.
@@ -32,9 +33,9 @@ struct Batches {
 }
 
 impl Batches {
-    fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
+    fn new(schema: &SchemaRef, options: &IpcWriteOptions) -> Result<Self, ArrowError> {
         let portable = Portable::new(schema, Dictionaries::AsKeys);
-        let mut encoder = StreamEncoder::try_new(portable.applied())?;
+        let mut encoder = StreamEncoder::try_new_with_options(portable.applied(), options.clone())?;
         // The first call brings the schema along, which here is not the one that readers get.
         encoder.encode(&RecordBatch::new_empty(portable.applied().clone()))?;
         Ok(Self {
@@ -86,12 +87,13 @@ pub(super) struct IpcStream {
 }
 
 impl IpcStream {
-    pub(super) fn new(schema: &SchemaRef) -> Result<Self, EncodeError> {
-        let batches = Batches::new(schema)?;
+    pub(super) fn new(schema: &SchemaRef, compression: FrameCompression) -> Result<Self, EncodeError> {
+        let options = compression.options()?;
+        let batches = Batches::new(schema, &options)?;
         Ok(Self {
             batches,
             tracker: DictionaryTracker::new(false),
-            options: IpcWriteOptions::default(),
+            options,
             sent_values: None,
         })
     }
@@ -151,20 +153,28 @@ impl Encoder for IpcStream {
 pub(super) struct IpcFile {
     batches: Batches,
     writer: FileWriter<Ledger>,
+    compressed: bool,
 }
 
 impl IpcFile {
-    pub(super) fn new(schema: &SchemaRef) -> Result<Self, EncodeError> {
-        let batches = Batches::new(schema)?;
-        let writer = FileWriter::try_new(
+    pub(super) fn new(schema: &SchemaRef, compression: FrameCompression) -> Result<Self, EncodeError> {
+        let options = compression.options()?;
+        let batches = Batches::new(schema, &options)?;
+        let writer = FileWriter::try_new_with_options(
             Ledger {
                 kept: Vec::new(),
                 keep: true,
                 counted: 0,
             },
             batches.portable.schema(),
+            options,
         )?;
-        Ok(Self { batches, writer })
+        let compressed = compression != FrameCompression::None;
+        Ok(Self {
+            batches,
+            writer,
+            compressed,
+        })
     }
 
     fn flush(&mut self, out: &mut Chunks) {
@@ -186,6 +196,11 @@ impl Encoder for IpcFile {
         let Some(batch) = self.batches.waiting.take() else {
             return Ok(Progress::Done);
         };
+        if self.compressed {
+            self.writer.write(&batch)?;
+            self.flush(out);
+            return Ok(Progress::Done);
+        }
         let written = self.batches.write(&batch, out)?;
         let ledger = self.writer.get_mut();
         (ledger.keep, ledger.counted) = (false, 0);

@@ -10,7 +10,8 @@ use futures::stream::{self, Stream};
 
 use super::chunks::Chunks;
 use super::encoder::{EncodeError, Encoder, Progress, encoder};
-use super::method::OutputMethod;
+use super::packing::Packing;
+use crate::query::spill_files::SpillFiles;
 
 /// Forms that gather rows before they write some let other tasks run after so many steps.
 const PATIENCE: u32 = 8;
@@ -23,10 +24,11 @@ const PATIENCE: u32 = 8;
 /// over, without the bytes that would complete the form.
 ///
 /// The encoding is done where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row
-/// group of Parquet. `jscolumns` writes to a temporary file once an answer exceeds a mebibyte.
+/// group of Parquet. `jscolumns` writes to a file of `spill` once an answer exceeds a mebibyte.
 pub fn encode<S, E>(
-    method: OutputMethod,
+    packing: impl Into<Packing>,
     schema: SchemaRef,
+    spill: SpillFiles,
     batches: S,
 ) -> impl Stream<Item = Result<Bytes, E>> + Send
 where
@@ -36,7 +38,11 @@ where
     let mut encoding = Encoding {
         batches: Box::pin(batches),
         chunks: Chunks::default(),
-        phase: Phase::New { method, schema },
+        phase: Phase::New {
+            packing: packing.into(),
+            schema,
+            spill,
+        },
         silent: 0,
     };
     stream::poll_fn(move |context| {
@@ -60,8 +66,9 @@ struct Encoding<S> {
 
 enum Phase {
     New {
-        method: OutputMethod,
+        packing: Packing,
         schema: SchemaRef,
+        spill: SpillFiles,
     },
     /// Nothing of a batch is left to write.
     Waiting {
@@ -86,8 +93,12 @@ where
             }
             self.silent += 1;
             match std::mem::replace(&mut self.phase, Phase::Over) {
-                Phase::New { method, schema } => {
-                    let mut encoder = encoder(method, &schema)?;
+                Phase::New {
+                    packing,
+                    schema,
+                    spill,
+                } => {
+                    let mut encoder = encoder(packing, &schema, &spill)?;
                     encoder.start(&mut self.chunks)?;
                     self.phase = Phase::Waiting {
                         encoder,

@@ -203,8 +203,8 @@ async fn type_named(
 ) -> Result<Result<(TypeId, RecordClass), Fault>, PreferencesError> {
     match types.find(person, name).await {
         Ok(named) => Ok(Ok((named.data_type.id.clone(), named.data_type.class))),
-        Err(TypesError::Unknown(name)) => {
-            let message = format!("{name:?} is no data type; /data/v1/catalog lists those that there are");
+        Err(error @ TypesError::Unknown { .. }) => {
+            let message = format!("{error}; /data/v1/catalog lists those that there are");
             Ok(Err(Fault::new(loc, "value_error", message)))
         }
         Err(other) => Err(other.into()),

@@ -21,6 +21,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::spill_files::SpillFiles;
+
 /// What is ready crosses to the reader's runtime together, up to so many items: crossing costs more than
 /// encoding a small item.
 const BURST: usize = 8;
@@ -61,6 +63,7 @@ pub struct Engine {
     state: SessionState,
     task: Arc<TaskContext>,
     pool: Arc<dyn MemoryPool>,
+    spill: SpillFiles,
     runtime: Handle,
     deadline: Duration,
     longest: Duration,
@@ -92,6 +95,7 @@ impl Engine {
             // The library makes its directories for everybody to look into.
             make_private(&directory).map_err(DataFusionError::IoError)?;
         }
+        let spill = SpillFiles::within(Arc::clone(&environment.disk_manager));
         let mut config = SessionConfig::new()
             .with_target_partitions(1)
             .with_information_schema(false);
@@ -109,6 +113,7 @@ impl Engine {
             state,
             task,
             pool,
+            spill,
             runtime,
             deadline: settings.deadline,
             longest: settings.longest.max(settings.deadline),
@@ -119,6 +124,12 @@ impl Engine {
     #[must_use]
     pub const fn state(&self) -> &SessionState {
         &self.state
+    }
+
+    /// Where answers put what they have no memory for.
+    #[must_use]
+    pub const fn spill_files(&self) -> &SpillFiles {
+        &self.spill
     }
 
     /// Bytes that running questions hold now.

@@ -30,10 +30,11 @@ use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
-use crate::store::snapshot::{Snapshot, Snapshots};
+use crate::store::snapshot::{Snapshot, SnapshotPiece, Snapshots};
 
 use super::aggregate::AggregateError;
 use super::backwards;
+use super::columns::{ColumnError, Columns as ShownColumns};
 use super::definitions::{self, Definitions};
 use super::engine::{Engine, late};
 use super::files::PieceReaders;
@@ -54,6 +55,9 @@ const SPREAD: &str = "almanac.spread";
 /// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
 /// MB.
 const CELLS: u64 = 48 << 20;
+
+/// The columns by which rows of several partitions are brought into one order.
+const ORDER_COLUMNS: [&str; 3] = ["start_time", "end_time", "id"];
 
 /// Which way time runs in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -98,11 +102,15 @@ pub struct RecordsSpec {
     pub ids: IdForm,
     /// At most so many rows.
     pub limit: Option<usize>,
+    /// The columns that are wanted: what is not among them need not be read. All of them if none are named. [`Prepared::only`] brings the answer into their order.
+    pub columns: Option<ShownColumns>,
 }
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
+    #[error(transparent)]
+    Columns(#[from] ColumnError),
     #[error(transparent)]
     Filter(#[from] FilterError),
     #[error(transparent)]
@@ -139,6 +147,12 @@ impl Scope {
         Self(permits.into_iter().filter_map(shared).collect())
     }
 
+    /// Whether nobody but the owner reads.
+    #[must_use]
+    pub const fn is_own(&self) -> bool {
+        self.0.is_empty()
+    }
+
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
@@ -150,8 +164,41 @@ impl Scope {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadState {
     partition: TypeId,
-    stamp: Stamp,
+    held: Held,
     layout: u64,
+}
+
+/// What tells a state of the rows that an answer is made from apart from others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Held {
+    /// Of all of a partition.
+    Partition(Stamp),
+    /// Of the pieces that may have rows inside the windows of a reader who is not the owner, and of no
+    /// others: what happens elsewhere changes nothing here.
+    Pieces(u64),
+}
+
+/// How far out of its windows a row may be that says something inside: days of whole-day events begin and end
+/// where the clocks of their zones say, and who wins is decided among all that touch.
+const NEIGHBOURHOOD: i64 = 2 * 86_400_000_000;
+
+impl Held {
+    fn of<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Self {
+        let Some(shared) = permit.shared_with() else {
+            return Self::Partition(snapshot.stamp());
+        };
+        let is_near = |piece: &&SnapshotPiece| {
+            shared.edges.as_slice().iter().any(|window| {
+                piece.bounds.min_start.micros() < window.end().micros().saturating_add(NEIGHBOURHOOD)
+                    && window.start().micros().saturating_sub(NEIGHBOURHOOD) <= piece.bounds.max_end.micros()
+            })
+        };
+        let mut hasher = DefaultHasher::new();
+        for piece in snapshot.pieces.iter().filter(is_near) {
+            (piece.id, piece.checksum, &piece.dead).hash(&mut hasher);
+        }
+        Self::Pieces(hasher.finish())
+    }
 }
 
 impl ReadState {
@@ -159,19 +206,19 @@ impl ReadState {
     pub(super) fn beside_rows(name: TypeId, state: u64) -> Self {
         Self {
             partition: name,
-            stamp: Stamp::default(),
+            held: Held::Partition(Stamp::default()),
             layout: state,
         }
     }
 
     #[must_use]
-    pub fn of(source: &Source, snapshot: &Snapshot) -> Self {
+    pub fn of<Authority>(permit: &ReadPermit<Authority>, source: &Source, snapshot: &Snapshot) -> Self {
         let layout = &source.data_type.layout;
         let mut columns = DefaultHasher::new();
         (layout.version, layout.storage.fields()).hash(&mut columns);
         Self {
             partition: source.partition.clone(),
-            stamp: snapshot.stamp(),
+            held: Held::of(permit, snapshot),
             layout: columns.finish(),
         }
     }
@@ -223,6 +270,12 @@ impl<Authority> Archive<Authority> {
         }
     }
 
+    /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.
+    pub async fn forget_all(&self) {
+        self.snapshots.forget_all();
+        self.partials.forget_all().await;
+    }
+
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a
     /// base.
     pub async fn records(
@@ -233,9 +286,10 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
         let sees = Sees::through(permit);
+        let wanted = Wanted::of(sources, spec)?;
         let states = selected
             .iter()
-            .map(|one| ReadState::of(one.source, &one.snapshot))
+            .map(|one| ReadState::of(permit, one.source, &one.snapshot))
             .chain(definitions::states(sources))
             .collect();
         let mut selected = selected.into_iter().peekable();
@@ -246,8 +300,10 @@ impl<Authority> Archive<Authority> {
                 selected.next_if(|one| std::ptr::eq(one.source, source)),
                 spec.order,
             ) {
-                (Some(one), Order::Ascending) => self.rows_of_source(permit, &one, Columns::Shown, None)?,
-                (Some(one), Order::Descending) => self.rows_backwards(permit, &one)?,
+                (Some(one), Order::Ascending) => {
+                    self.rows_of_source(permit, &one, Columns::Shown(wanted), None)?
+                }
+                (Some(one), Order::Descending) => self.rows_backwards(permit, &one, wanted)?,
                 // Its columns stay: which columns there are, and what they hold, depends on the types and not
                 // on the conditions.
                 (None, _) => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
@@ -256,7 +312,8 @@ impl<Authority> Archive<Authority> {
                 Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, spec.limit)),
                 None => plan,
             };
-            plans.push(shape::project(plan, layout, spec.ids, sees)?);
+            let needs = |name: &str| wanted.includes(name);
+            plans.push(shape::project(plan, layout, spec.ids, sees, needs)?);
         }
         let plan = together(plans, spec)?;
         let spread = sources
@@ -296,7 +353,7 @@ impl<Authority> Archive<Authority> {
         permit: &ReadPermit<Authority>,
         sources: &[Source],
         conditions: &[Condition],
-        columns: Columns,
+        columns: Columns<'_>,
     ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
         let selected = self.select(permit, sources, conditions).await?;
         selected
@@ -329,13 +386,15 @@ impl<Authority> Archive<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         selected: &Selected<'_>,
+        wanted: Wanted<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let shown = Columns::Shown(wanted);
         let stretches = backwards::stretches(&selected.snapshot, permit.windows().as_slice())
             .into_iter()
-            .map(|stretch| self.rows_of_source(permit, selected, Columns::Shown, Some(stretch)))
+            .map(|stretch| self.rows_of_source(permit, selected, shown, Some(stretch)))
             .collect::<Result<Vec<_>, _>>()?;
         let Some(stretch) = stretches.first() else {
-            return self.rows_of_source(permit, selected, Columns::Shown, None);
+            return self.rows_of_source(permit, selected, shown, None);
         };
         let order = key_order(&stretch.schema(), Order::Descending)?;
         Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
@@ -346,7 +405,7 @@ impl<Authority> Archive<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         selected: &Selected<'_>,
-        wanted: Columns,
+        wanted: Columns<'_>,
         begins: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Selected {
@@ -356,7 +415,9 @@ impl<Authority> Archive<Authority> {
         } = selected;
         let layout = &source.data_type.layout;
         let mut columns = match wanted {
-            Columns::Shown => shape::stored_columns(layout, Sees::through(permit)),
+            Columns::Shown(shown) => {
+                shape::stored_columns(layout, Sees::through(permit), |name| shown.includes(name))
+            }
             Columns::Key => Vec::new(),
         };
         columns.extend(
@@ -400,9 +461,36 @@ impl<Authority> Archive<Authority> {
 
 /// Which stored columns are read, beside those of the key and of the conditions.
 #[derive(Clone, Copy)]
-pub(super) enum Columns {
-    Shown,
+pub(super) enum Columns<'a> {
+    Shown(Wanted<'a>),
     Key,
+}
+
+/// Which columns of an answer are made.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    columns: Option<&'a ShownColumns>,
+    /// Whether rows of several partitions are brought into one order, which takes the columns of the key.
+    in_order: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(sources: &[Source], spec: &'a RecordsSpec) -> Result<Self, ColumnError> {
+        if let Some(columns) = &spec.columns {
+            let layouts = sources.iter().map(|source| &source.data_type.layout);
+            let names = layouts.flat_map(|layout| layout.read.iter().map(|column| column.name.as_str()));
+            columns.are_among(names)?;
+        }
+        Ok(Self {
+            columns: spec.columns.as_ref(),
+            in_order: sources.len() > 1,
+        })
+    }
+
+    fn includes(self, name: &str) -> bool {
+        self.columns.is_none_or(|columns| columns.touch(name))
+            || (self.in_order && ORDER_COLUMNS.contains(&name))
+    }
 }
 
 struct Selected<'a> {
@@ -529,7 +617,7 @@ fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionErr
         descending: order == Order::Descending,
         nulls_first: false,
     };
-    let keys = ["start_time", "end_time", "id"]
+    let keys = ORDER_COLUMNS
         .into_iter()
         .map(|name| {
             Ok(PhysicalSortExpr::new(

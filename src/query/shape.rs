@@ -53,12 +53,13 @@ impl Sees {
     }
 }
 
-/// The stored columns that an answer of this layout is made from.
+/// The stored columns that the columns of an answer that are `wanted` are made from.
 #[must_use]
-pub fn stored_columns(layout: &Layout, sees: Sees) -> Vec<usize> {
+pub fn stored_columns(layout: &Layout, sees: Sees, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
     let mut needed: Vec<usize> = layout
         .read
         .iter()
+        .filter(|column| wanted(&column.name))
         .flat_map(|column| names_of(&column.from))
         .filter(|name| sees == Sees::Everything || private::is_needed(layout, name))
         .filter_map(|name| layout.storage.index_of(name).ok())
@@ -82,17 +83,25 @@ fn names_of(from: &ReadFrom) -> Vec<&str> {
     }
 }
 
-/// Projects rows with (some of) the stored columns of `layout` to the columns of an answer.
+/// For [`project`] and [`stored_columns`]: every column of an answer.
+#[must_use]
+pub const fn everything(_name: &str) -> bool {
+    true
+}
+
+/// Projects rows with (some of) the stored columns of `layout` to the columns of an answer that are `wanted`.
 pub fn project(
     input: Arc<dyn ExecutionPlan>,
     layout: &Layout,
     ids: IdForm,
     sees: Sees,
+    wanted: impl Fn(&str) -> bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = input.schema();
     let expressions = layout
         .read
         .iter()
+        .filter(|column| wanted(&column.name))
         .map(|column| {
             let expr = match &column.from {
                 from if sees == Sees::Public => public(from, layout, &schema, ids)?,

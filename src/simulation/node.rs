@@ -38,6 +38,8 @@ use crate::upkeep::{Upkeep, UpkeepStores};
 const MEMORY: u64 = 64 << 20;
 /// How long replaced objects stay.
 pub const GRACE: Duration = Duration::from_mins(10);
+/// How long what was deleted may still be on disk.
+const PURGE: Duration = Duration::from_hours(1);
 
 /// A clock that differs from the time.
 pub struct Skewed {
@@ -171,6 +173,8 @@ impl Node {
             flush_age: Duration::from_mins(1),
             flush_size: 1 << 20,
             grace_period: GRACE,
+            search_interval: GRACE,
+            purge_deleted_after: PURGE,
             collect_anyway: false,
         };
         Self {
@@ -186,6 +190,7 @@ impl Node {
                 catalog.clone(),
                 clock.clone(),
                 Arc::clone(&ids),
+                u64::MAX,
             ),
             sharing: Sharing::new(catalog.clone(), clock.clone(), ids, log, PersonLimits::GENEROUS),
             grants: Grants::new(catalog, Arc::clone(&shared.registry)),

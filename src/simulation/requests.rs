@@ -79,6 +79,7 @@ pub enum Job {
     Collect,
     Orphans,
     Manifests,
+    Purge,
     Scrub,
     Check,
 }
@@ -122,6 +123,7 @@ fn context(node: &Node) -> DecodeContext {
         source_prefix: "com.almanac".into(),
         text_limit: 1 << 20,
         definition: None,
+        scales: Arc::default(),
     }
 }
 
@@ -148,13 +150,13 @@ pub async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, effect: 
             }
         }
     }
-    let (changes, sources) = several.finish().unwrap();
+    let (changes, seen) = several.finish().unwrap();
     let upload = Upload {
         person: person(owner),
         upload: UploadId(node.intake.ids.next()),
         key: effect.key.map(key_of),
         work: Work::Small(changes),
-        sources,
+        sources: seen.sources.into_values().collect(),
         memory: None,
     };
     commit(&node, upload).await
@@ -211,6 +213,7 @@ pub async fn write_large(
             work,
             sources,
             memory,
+            files: _,
         }) => (work, sources, memory),
         Ok(Accepted::Deletions(..)) => panic!("a body of records is no body of deletions"),
         Err(error) => return Answer::Refused(error.to_string()),
@@ -343,6 +346,7 @@ pub async fn work(node: Arc<Node>, job: Job) -> Answer {
         Job::Collect => upkeep.collect_due().await,
         Job::Orphans => upkeep.search_orphans().await,
         Job::Manifests => upkeep.write_manifests().await,
+        Job::Purge => upkeep.purge_due().await,
         Job::Scrub => Scrub::default().step(&node.stores, &Counter::default()).await,
         Job::Check => return complaints(&node).await,
     };

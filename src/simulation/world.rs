@@ -409,6 +409,7 @@ impl World {
                     Job::Collect,
                     Job::Orphans,
                     Job::Manifests,
+                    Job::Purge,
                     Job::Scrub,
                     Job::Check,
                 ]);
@@ -806,6 +807,7 @@ impl World {
                 Job::Flush,
                 Job::Compact,
                 Job::Manifests,
+                Job::Purge,
                 Job::Orphans,
                 Job::Collect,
                 Job::Scrub,

@@ -14,6 +14,10 @@ pub struct UpkeepSettings {
     pub flush_size: usize,
     /// How long replaced objects stay for readers that began before.
     pub grace_period: Duration,
+    /// The pause between two searches of the whole store for what nothing names.
+    pub search_interval: Duration,
+    /// How long what was deleted may still be on disk.
+    pub purge_deleted_after: Duration,
     /// Whether objects that nothing names are removed even where they are an improbable part of the store.
     pub collect_anyway: bool,
 }

@@ -23,9 +23,18 @@ fn help_and_version_end_with_0() {
     let almanac = Setup::default().prepare();
     let help = almanac.run(&["--help"]);
     assert_eq!(help.status.code(), Some(0));
-    for command in ["serve", "token", "check", "backup", "config"] {
+    for command in [
+        "serve", "init", "token", "check", "backup", "config", "users", "status",
+    ] {
         assert!(output(&help).0.contains(command), "{command} is not in the help");
     }
+    let (token, _) = output(&almanac.run(&["token", "--help"]));
+    assert!(
+        token.contains("--days") && !token.contains("--flush-age"),
+        "{token}"
+    );
+    let (serve, _) = output(&almanac.run(&["serve", "--help"]));
+    assert!(serve.contains("--flush-age"), "{serve}");
     assert_eq!(almanac.run(&["--version"]).status.code(), Some(0));
 }
 
@@ -57,6 +66,7 @@ fn wrong_usage_ends_with_2() {
 #[test]
 fn a_token_is_all_that_token_prints() {
     let almanac = Setup::default().prepare();
+    assert!(almanac.run(&["init"]).status.success());
     let user = Uuid::new_v4().to_string();
     for arguments in [
         &["token", "--user", &user][..],
@@ -69,6 +79,59 @@ fn a_token_is_all_that_token_prints() {
         assert_eq!(token.split('.').count(), 3, "{text}");
         assert!(!token.contains(char::is_whitespace), "{text}");
     }
+}
+
+#[test]
+fn no_command_makes_an_installation_by_mistake() {
+    let almanac = Setup::default().prepare();
+    let user = Uuid::new_v4().to_string();
+    for arguments in [
+        &["token", "--user", &user][..],
+        &["users"],
+        &["status"],
+        &["check"],
+    ] {
+        let ended = almanac.run(arguments);
+        assert_eq!(
+            ended.status.code(),
+            Some(1),
+            "{arguments:?}: {:?}",
+            output(&ended)
+        );
+        let (_, told) = output(&ended);
+        assert!(
+            told.contains(&almanac.data_dir().display().to_string()),
+            "{arguments:?}: {told}"
+        );
+        assert!(!almanac.data_dir().exists(), "{arguments:?} made a directory");
+    }
+}
+
+#[tokio::test]
+async fn users_and_status_tell_what_is_stored() {
+    let server = Almanac::start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    let (users, _) = output(&server.run(&["users"]));
+    assert_eq!(users, format!("{}\t1 types\t1 records\n", person.id));
+    let (status, _) = output(&server.run(&["status"]));
+    assert!(status.contains("people            1\n"), "{status}");
+    assert!(
+        status.contains(&server.data_dir().display().to_string()),
+        "{status}"
+    );
+}
+
+#[test]
+fn a_variable_that_is_no_setting_is_told() {
+    let almanac = Setup::default().with("ALMANAC_FLUSH_AEG", "1s").prepare();
+    let (_, told) = output(&almanac.run(&["config"]));
+    assert!(
+        told.contains("there is no setting ALMANAC_FLUSH_AEG; is ALMANAC_FLUSH_AGE meant?"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

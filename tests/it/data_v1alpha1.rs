@@ -2,6 +2,7 @@
 
 mod bases;
 mod filters;
+mod light;
 mod own_names;
 mod records;
 mod sources;

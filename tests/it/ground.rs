@@ -2,7 +2,9 @@
 
 mod backup;
 mod bounds;
+mod clocks;
 mod commits;
+mod containers;
 mod fairness;
 mod lost_catalogue;
 mod refused_bodies;
@@ -14,7 +16,7 @@ use std::path::Path;
 
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
-use crate::harness::{Almanac, Person, Setup};
+use crate::harness::{Almanac, Backends, Person, Setup};
 
 /// Changes an embedded catalogue behind its back.
 async fn tamper(server: &Almanac, sql: &str) {
@@ -28,6 +30,12 @@ async fn tamper(server: &Almanac, sql: &str) {
         .unwrap();
     assert!(changed.rows_affected() > 0, "{sql}");
     connection.close().await.unwrap();
+}
+
+/// A catalogue in PostgreSQL and objects in a directory where a test can look, for several servers.
+fn shared_directory(directory: &Path) -> Option<Backends> {
+    let objects = directory.join("objects").display().to_string();
+    Some(Backends::networked()?.with("ALMANAC_OBJECT_STORE", &objects))
 }
 
 /// Removes a catalogue of a server that does not run, as an accident would.

@@ -6,6 +6,7 @@ mod files;
 mod groups;
 mod matrix;
 mod reading;
+mod strangers;
 
 use serde_json::{Value, json};
 

@@ -12,6 +12,7 @@ install_packages() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3 python3-venv)
     if [ "$with_servers" = yes ] && [ -z "$(postgres_programs)" ]; then wanted+=(postgresql); fi
     if [ "$with_servers" = yes ] && [ ! -x /usr/sbin/clamd ]; then wanted+=(clamav-daemon); fi
+    if [ "$with_servers" = yes ] && ! ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1; then wanted+=(libfaketime); fi
     if [ ${#wanted[@]} -eq 0 ]; then
         echo "nothing to install"
         return

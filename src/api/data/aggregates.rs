@@ -220,7 +220,7 @@ async fn aggregate(
             "groups of fields are told of one participant, not of all of them",
         ));
     }
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let question = Question {
         app,
         reader,
@@ -267,7 +267,7 @@ async fn aggregate(
         begun,
         ticket,
     };
-    let mut response = answer(request, prepared, query.selection.format.method()).await?;
+    let mut response = answer(request, prepared, &query.selection.form).await?;
     if let Some(left_out) = left_out {
         response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());
     }

@@ -10,16 +10,15 @@ use axum::response::Response;
 
 use crate::api::admission::Ticket;
 use crate::api::answer::{Request, answer};
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
-use crate::api::query_params::Params;
 use crate::auth::grants::{Denied, Refused, Warden};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
-use crate::output::OutputMethod;
 use crate::query::places::Granted;
 use crate::query::records::{Prepared, Source};
 
@@ -93,7 +92,7 @@ impl Asking {
         app: &Shared,
         ticket: Ticket,
         prepared: Prepared,
-        output: OutputMethod,
+        form: &AnswerForm,
         besides: &str,
     ) -> Result<Response, ApiError> {
         let question = format!("{} {} {besides}", self.owner, self.question);
@@ -104,11 +103,6 @@ impl Asking {
             begun: self.begun,
             ticket,
         };
-        answer(request, prepared, output).await
+        answer(request, prepared, form).await
     }
-}
-
-/// The form of the answer where the caller names none: an array of rows.
-pub fn output(params: &mut Params<'_>) -> Option<OutputMethod> {
-    params.choice_or("output", OutputMethod::Jstable)
 }

@@ -4,33 +4,32 @@ use axum::extract::State;
 use axum::response::Response;
 use uuid::Uuid;
 
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::time::{Instant, TimeRange};
-use crate::output::OutputMethod;
 use crate::query::places::calendar::{CALENDAR_COLUMNS, CALENDAR_DEFAULTS, DAY_MARGIN, EVENT_COLUMNS};
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::{CALENDAR_EVENTS, CALENDARS, widened};
 
-use super::asking::{Asking, output};
-use super::records::id_form;
+use super::asking::Asking;
 
 /// Which calendars.
 #[derive(Debug)]
 pub struct CalendarsQuery {
     identifiers: Vec<String>,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for CalendarsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (identifiers, output) = (params.list_and_whole("vendor_ids"), output(params));
+        let (identifiers, form) = (params.list_and_whole("vendor_ids"), AnswerForm::read(params));
         Some(Self {
             identifiers,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -47,14 +46,14 @@ pub async fn calendars(
     let always = TimeRange::new(Instant::MIN, Instant::MAX)
         .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, CALENDARS, always).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: CALENDAR_COLUMNS,
         only: one_of(&["calendar_identifier"], query.identifiers),
-        ids: id_form(query.output),
+        ids: query.form.ids(),
     };
     let prepared = app.archive.completed(&granted, &spec, CALENDAR_DEFAULTS).await?;
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    asking.answer(&app, ticket, prepared, &query.form, "").await
 }
 
 /// Which events.
@@ -62,16 +61,20 @@ pub async fn calendars(
 pub struct EventsQuery {
     range: TimeRange,
     calendars: Vec<String>,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for EventsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, calendars, output) = (params.range(), params.uuids("calendar_ids"), output(params));
+        let (range, calendars, form) = (
+            params.range(),
+            params.uuids("calendar_ids"),
+            AnswerForm::read(params),
+        );
         Some(Self {
             range: range?,
             calendars: calendars?.into_iter().flat_map(spellings).collect(),
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -90,14 +93,14 @@ pub async fn calendar_events(
     let granted = asking
         .granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin))
         .await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: EVENT_COLUMNS,
         only: one_of(&["calendar_id"], query.calendars),
-        ids: id_form(query.output),
+        ids: query.form.ids(),
     };
     let prepared = app.archive.calendar_events(&granted, &spec, query.range).await?;
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    asking.answer(&app, ticket, prepared, &query.form, "").await
 }
 
 /// Ids are kept in the first of these. What was stored before they were may stand in another.

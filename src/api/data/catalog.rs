@@ -199,9 +199,10 @@ async fn catalogued(app: &App, owner: PersonId, name: &str) -> Result<Arc<DataTy
         .await?;
     let live = Some(annotation).filter(AnnotationRow::is_live);
     let data_type = live.and_then(|annotation| annotation.data_type(app.types.registry()));
-    data_type
-        .map(Arc::new)
-        .ok_or_else(|| TypesError::Unknown(name.to_owned()).into())
+    data_type.map(Arc::new).ok_or_else(|| {
+        let (name, nearest) = (name.to_owned(), None);
+        TypesError::Unknown { name, nearest }.into()
+    })
 }
 
 async fn of_version(

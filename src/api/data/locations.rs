@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::answer::listing;
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
@@ -16,15 +17,13 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::{Denied, Refused, Warden};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
-use crate::output::OutputMethod;
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::stays;
 use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, Updates};
 use crate::query::places::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, PLATFORM_VISITS};
 use crate::query::records::Prepared;
 
-use super::asking::{Asking, output};
-use super::records::id_form;
+use super::asking::Asking;
 
 /// The columns of a visit.
 const VISIT_COLUMNS: &[&str] = &[
@@ -40,15 +39,15 @@ const VISIT_COLUMNS: &[&str] = &[
 #[derive(Debug)]
 pub struct RangeQuery {
     range: TimeRange,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for RangeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, output) = (params.range(), output(params));
+        let (range, form) = (params.range(), AnswerForm::read(params));
         Some(Self {
             range: range?,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -63,14 +62,14 @@ pub async fn platform_location_updates(
     Checked(query): Checked<RangeQuery>,
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: UPDATE_COLUMNS,
         only: None,
-        ids: id_form(query.output),
+        ids: query.form.ids(),
     };
     let prepared = app.archive.raw(&granted, &spec).await?;
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    asking.answer(&app, ticket, prepared, &query.form, "").await
 }
 
 /// Visits of a range, told or worked out.
@@ -78,16 +77,20 @@ pub async fn platform_location_updates(
 pub struct VisitsQuery {
     range: TimeRange,
     derive: bool,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for VisitsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, derive, output) = (params.range(), params.flag_or("derive", false), output(params));
+        let (range, derive, form) = (
+            params.range(),
+            params.flag_or("derive", false),
+            AnswerForm::read(params),
+        );
         Some(Self {
             range: range?,
             derive: derive?,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -112,11 +115,11 @@ pub async fn platform_location_visits(
     } else {
         None
     };
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: VISIT_COLUMNS,
         only: None,
-        ids: id_form(query.output),
+        ids: query.form.ids(),
     };
     let mut prepared = app.archive.raw(&granted, &spec).await?;
     if let Some(updates) = updates
@@ -133,7 +136,7 @@ pub async fn platform_location_visits(
             ..stays
         };
     }
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    asking.answer(&app, ticket, prepared, &query.form, "").await
 }
 
 /// A range of time of one source.
@@ -141,16 +144,20 @@ pub async fn platform_location_visits(
 pub struct MapsQuery {
     range: TimeRange,
     source: Option<String>,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for MapsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, source, output) = (params.range(), params.text("svc_source_id"), output(params));
+        let (range, source, form) = (
+            params.range(),
+            params.text("svc_source_id"),
+            AnswerForm::read(params),
+        );
         Some(Self {
             range: range?,
             source,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -165,14 +172,14 @@ pub async fn maps_location_updates(
     Checked(query): Checked<MapsQuery>,
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, MAPS_UPDATES, query.range).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: MAPS_COLUMNS,
         only: of_source(&app, asking.owner, query.source).await?,
-        ids: id_form(query.output),
+        ids: query.form.ids(),
     };
     let prepared = app.archive.raw(&granted, &spec).await?;
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    asking.answer(&app, ticket, prepared, &query.form, "").await
 }
 
 /// One source, or all.
@@ -210,7 +217,7 @@ pub async fn maps_location_bounds(
     let always = TimeRange::new(Instant::MIN, Instant::MAX)
         .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
-    let _ticket = app.queries.enter().await?;
+    let _ticket = app.queries.enter(asking.reader.person()).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
     let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
@@ -226,16 +233,16 @@ pub async fn maps_location_bounds(
 pub struct UpdatesQuery {
     range: TimeRange,
     sources: Vec<LocationSource>,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for UpdatesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, sources, output) = (params.range(), location_sources(params), output(params));
+        let (range, sources, form) = (params.range(), location_sources(params), AnswerForm::read(params));
         Some(Self {
             range: range?,
             sources: sources?,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -250,12 +257,9 @@ pub async fn location_updates(
     Checked(query): Checked<UpdatesQuery>,
 ) -> Result<Response, ApiError> {
     let updates = updates_of(&app, &asking, &query.sources, query.range).await?;
-    let ticket = app.queries.enter().await?;
-    let prepared = app
-        .archive
-        .location_updates(&updates, id_form(query.output))
-        .await?;
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    let ticket = app.queries.enter(asking.reader.person()).await?;
+    let prepared = app.archive.location_updates(&updates, query.form.ids()).await?;
+    asking.answer(&app, ticket, prepared, &query.form, "").await
 }
 
 /// `location_sources`, each once; none named means that none is preferred. `Some` unless one of them is

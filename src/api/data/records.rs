@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::answer::{Request, answer, listing};
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
@@ -21,25 +22,26 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
-use crate::output::{OutputMethod, RowFormat};
 use crate::people::types::Named;
 use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::{Order, RecordsSpec, Source};
-use crate::query::shape::IdForm;
 
 /// Which records, in which order and form.
 #[derive(Debug)]
 pub struct RecordsQuery {
     range: TimeRange,
+    limit: Option<usize>,
     selection: Selection,
 }
 
 impl FromParams for RecordsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, selection) = (params.range(), Selection::read(params));
+        let (range, limit) = (params.range(), row_limit(params));
+        let selection = Selection::read(params);
         Some(Self {
             range: range?,
+            limit,
             selection: selection?,
         })
     }
@@ -49,7 +51,7 @@ impl FromParams for RecordsQuery {
 #[derive(Debug)]
 pub(super) struct Selection {
     pub(super) which: Which,
-    pub(super) format: RowFormat,
+    pub(super) form: AnswerForm,
     pub(super) order: Order,
 }
 
@@ -57,10 +59,10 @@ impl Selection {
     pub(super) fn read(params: &mut Params<'_>) -> Option<Self> {
         let which = Which::read(params);
         let order = params.choice_or("sort", Order::Ascending);
-        let format = params.choice_or("format", RowFormat::Json);
+        let form = AnswerForm::of_records(params);
         Some(Self {
             which,
-            format: format?,
+            form: form?,
             order: order?,
         })
     }
@@ -142,21 +144,21 @@ async fn records(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let Selection { which, format, order } = query.selection;
+    let Selection { which, form, order } = query.selection;
     let owner = which.person(reader)?;
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(data_type), query.range)
         .await?;
     let named = readable(app, owner, data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(app, reader, owner, &named, which.conditions).await?;
-    let method = format.method();
     let spec = RecordsSpec {
         conditions,
         order,
-        ids: id_form(method),
-        limit: None,
+        ids: form.ids(),
+        limit: query.limit,
+        columns: form.columns.clone(),
     };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
     let question = format!("{owner} {data_type} {}", question.unwrap_or_default());
@@ -169,7 +171,7 @@ async fn records(
             ticket,
         },
         prepared,
-        method,
+        &form,
     )
     .await
 }
@@ -192,16 +194,16 @@ impl FromParams for AnyTimeQuery {
 #[derive(Debug)]
 pub struct LatestQuery {
     within: AnyTimeQuery,
-    format: RowFormat,
+    form: AnswerForm,
 }
 
 impl FromParams for LatestQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let within = AnyTimeQuery::from_params(params);
-        let format = params.choice_or("format", RowFormat::Json);
+        let form = AnswerForm::of_records(params);
         Some(Self {
             within: within?,
-            format: format?,
+            form: form?,
         })
     }
 }
@@ -227,14 +229,14 @@ pub async fn latest_event(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
-    let method = query.format.method();
     let spec = RecordsSpec {
         conditions,
         order: Order::Descending,
-        ids: id_form(method),
+        ids: query.form.ids(),
         limit: Some(1),
+        columns: query.form.columns.clone(),
     };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
     let question = format!("{owner} {data_type} latest {}", question.unwrap_or_default());
@@ -247,7 +249,7 @@ pub async fn latest_event(
             ticket,
         },
         prepared,
-        method,
+        &query.form,
     )
     .await
 }
@@ -282,7 +284,7 @@ pub async fn event_summary(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let _ticket = app.queries.enter().await?;
+    let _ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let summary = app.archive.summary(&permit, &sources, &conditions).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
@@ -351,8 +353,8 @@ async fn definitions_of(
         return Ok(None);
     }
     let mut known = BTreeMap::new();
-    for annotation in app.annotations.all(owner).await? {
-        let mut definition = serde_json::to_value(&annotation).map_err(ApiError::internal)?;
+    for annotation in app.annotations.all(owner).await?.iter() {
+        let mut definition = serde_json::to_value(annotation).map_err(ApiError::internal)?;
         if let Some(members) = definition.as_object_mut().filter(|_| !reader.owns(owner)) {
             // Whose it is may be known by another name, and tags are not shared.
             members.shift_remove("svc_userid");
@@ -368,12 +370,16 @@ async fn definitions_of(
     Ok(Some(Arc::new(Definitions::new(prefix, known))))
 }
 
-/// Frames carry ids as text; encoders of text print the bytes themselves.
-#[must_use]
-pub const fn id_form(method: OutputMethod) -> IdForm {
-    if method.is_text() {
-        IdForm::Bytes
-    } else {
-        IdForm::Text
+/// `limit`: at most so many rows.
+pub(super) fn row_limit(params: &mut Params<'_>) -> Option<usize> {
+    let limit = params.integer("limit")?;
+    let rows = usize::try_from(limit).ok().filter(|rows| *rows > 0);
+    if rows.is_none() {
+        params.fault(
+            "limit",
+            "greater_than_equal",
+            "expected a whole number of at least 1",
+        );
     }
+    rows
 }

@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::api::answer::{Request, answer};
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
@@ -15,27 +16,29 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
-use crate::output::OutputMethod;
 use crate::query::records::{Order, RecordsSpec};
 
-use super::records::{id_form, sources_of};
+use super::records::{row_limit, sources_of};
 
 /// Which samples, and in which form.
 #[derive(Debug)]
 pub struct SamplesQuery {
     range: TimeRange,
     metric: String,
-    output: OutputMethod,
+    limit: Option<usize>,
+    form: AnswerForm,
 }
 
 impl FromParams for SamplesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, metric) = (params.range(), params.required_text("metric"));
-        let output = params.choice_or("output", OutputMethod::Jstable);
+        let limit = row_limit(params);
+        let form = AnswerForm::read(params);
         Some(Self {
             range: range?,
             metric: metric?,
-            output: output?,
+            limit,
+            form: form?,
         })
     }
 }
@@ -67,13 +70,14 @@ pub async fn metric_samples(
             ),
         ));
     }
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
     let spec = RecordsSpec {
         conditions,
         order: Order::Ascending,
-        ids: id_form(query.output),
-        limit: None,
+        ids: query.form.ids(),
+        limit: query.limit,
+        columns: query.form.columns.clone(),
     };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
     let question = format!("{owner} samples {}", question.unwrap_or_default());
@@ -86,7 +90,7 @@ pub async fn metric_samples(
             ticket,
         },
         prepared,
-        query.output,
+        &query.form,
     )
     .await
 }

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::api::answer::{Request, answer};
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
@@ -21,13 +22,13 @@ use crate::output::OutputMethod;
 use crate::query::records::{Order, QueryError, RecordsSpec};
 use crate::query::selector::{Extent, Selector};
 
-use super::records::{id_form, readable, sources_of};
+use super::records::{readable, sources_of};
 
 /// Which records, of whom, in which form.
 #[derive(Debug)]
 pub struct SelectorQuery {
     selector: Selector,
-    output: OutputMethod,
+    form: AnswerForm,
     owner: Option<PersonId>,
 }
 
@@ -69,20 +70,19 @@ struct UnknownFormat(String);
 
 impl FromParams for SelectorQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let format = params.choice_or("format", LineFormat::Json);
-        let output: Option<OutputMethod> = params.choice("output");
+        let lines = params.choice("format").map(|format| match format {
+            LineFormat::Csv => OutputMethod::Csv,
+            LineFormat::Json => OutputMethod::Ndjson,
+        });
+        let form = AnswerForm::in_place_of(params, lines, OutputMethod::Ndjson);
         let owner = params.owner();
         let text = params.required_text("q")?;
         let selector = Selector::parse(&text)
             .map_err(|error| params.fault("q", "value_error", error.to_string()))
             .ok()?;
-        let lines = match format? {
-            LineFormat::Csv => OutputMethod::Csv,
-            LineFormat::Json => OutputMethod::Ndjson,
-        };
         Some(Self {
             selector,
-            output: output.unwrap_or(lines),
+            form: form?,
             owner,
         })
     }
@@ -116,13 +116,14 @@ pub async fn selected_records(
         .windows(&reader, owner, &TypeId::new(name), range)
         .await?;
     let named = readable(&app, owner, name).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, conditions.clone()).await?;
     let mut spec = RecordsSpec {
         conditions,
         order: Order::Ascending,
-        ids: id_form(query.output),
+        ids: query.form.ids(),
         limit: None,
+        columns: query.form.columns.clone(),
     };
     let prepared = match extent {
         Extent::Back(_) => app.archive.records(&permit, &sources, &spec).await,
@@ -152,7 +153,7 @@ pub async fn selected_records(
         begun,
         ticket,
     };
-    answer(request, prepared.map_err(refused)?, query.output).await
+    answer(request, prepared.map_err(refused)?, &query.form).await
 }
 
 /// A label that cannot be compared stands in the selector, not in a filter.

@@ -10,6 +10,7 @@ use axum::response::Response;
 use uuid::Uuid;
 
 use crate::api::answer::{Request, answer};
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
@@ -23,7 +24,6 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, MergePolicy, MetricKind, MetricTraits, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
-use crate::output::OutputMethod;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
 use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
@@ -58,7 +58,7 @@ struct WindowsQuery {
     range: TimeRange,
     rate: SampleRate,
     zone: Zone,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for SeriesQuery {
@@ -100,14 +100,14 @@ impl FromParams for GroupedQuery {
 
 impl WindowsQuery {
     fn read(params: &mut Params<'_>) -> Option<Self> {
-        let (range, output) = (params.range(), params.required_choice("output"));
+        let (range, form) = (params.range(), AnswerForm::required(params));
         let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
         Some(Self {
             range: range?,
             rate: rate?,
             zone: zone?,
-            output: output?,
+            form: form?,
         })
     }
 
@@ -156,7 +156,7 @@ pub async fn metric_time_series(
         chosen_sources: Vec::new(),
     };
     refuse_too_many(&app, spec.cells())?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     if spec.measure.counting() == Counting::BestSource {
         spec.chosen_sources = Preferences::of(&app.catalog, owner)
             .await?
@@ -186,7 +186,7 @@ pub async fn metric_time_series(
         begun,
         ticket,
     };
-    answer(request, prepared, query.windows.output).await
+    answer(request, prepared, &query.windows.form).await
 }
 
 /// Several metrics on one regular grid, a column for each.
@@ -214,7 +214,7 @@ pub async fn time_series_grouped(
     let metrics = named_metrics(&app, owner, &query.metrics).await?;
     let grid = windows.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut meant = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {
@@ -254,7 +254,7 @@ pub async fn time_series_grouped(
         begun,
         ticket,
     };
-    answer(request, prepared, windows.output).await
+    answer(request, prepared, &windows.form).await
 }
 
 /// The metrics of a request with the columns that they get: each metric once, no two columns of one name.
@@ -269,8 +269,8 @@ pub(super) async fn named_metrics(
     for name in names {
         let named = match app.types.find(owner, name).await {
             Ok(named) => named,
-            Err(TypesError::Unknown(_)) => {
-                faults.push(wrong_metric(name, format!("{name} is not a data type")));
+            Err(error @ TypesError::Unknown { .. }) => {
+                faults.push(wrong_metric(name, error.to_string()));
                 continue;
             }
             Err(error) => return Err(error.into()),

@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::api::answer::{Request, answer, listing};
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
@@ -22,7 +23,6 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
-use crate::output::OutputMethod;
 use crate::query::records::Source;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
@@ -53,7 +53,7 @@ pub async fn sleep_stages(
         merge_contiguous: query.merge_contiguous,
     };
     asked
-        .answer(Question::Stages(spec), query.cycles.output, &headers)
+        .answer(Question::Stages(spec), &query.cycles.form, &headers)
         .await
 }
 
@@ -71,7 +71,7 @@ pub async fn sleep_cycles(
 ) -> Result<Response, ApiError> {
     let asked = Asked::new(&app, &reader, owner, &query, "sleep_cycles", question).await?;
     let spec = asked.cycles(&query)?;
-    asked.answer(Question::Cycles(spec), query.output, &headers).await
+    asked.answer(Question::Cycles(spec), &query.form, &headers).await
 }
 
 /// How long each stage lasted in each period.
@@ -96,7 +96,7 @@ pub async fn sleep_agg(
     };
     asked.refuse_too_many(&spec)?;
     asked
-        .answer(Question::Aggregate(spec), query.cycles.output, &headers)
+        .answer(Question::Aggregate(spec), &query.cycles.form, &headers)
         .await
 }
 
@@ -124,6 +124,7 @@ pub async fn sleep_stage_metadata(
 /// A question about somebody's sleep that may be asked.
 struct Asked<'a> {
     app: &'a App,
+    reader: PersonId,
     owner: PersonId,
     own: bool,
     clip: bool,
@@ -159,6 +160,7 @@ impl<'a> Asked<'a> {
         );
         Ok(Self {
             app,
+            reader: reader.person(),
             owner,
             own,
             clip,
@@ -222,7 +224,7 @@ impl<'a> Asked<'a> {
     async fn answer(
         self,
         question: Question,
-        output: OutputMethod,
+        form: &AnswerForm,
         headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
         let app = self.app;
@@ -233,7 +235,7 @@ impl<'a> Asked<'a> {
             }
             _ => None,
         };
-        let ticket = app.queries.enter().await?;
+        let ticket = app.queries.enter(self.reader).await?;
         let prepared = app
             .archive
             .sleep(&self.permit, &source, &self.stages, question, names)
@@ -245,7 +247,7 @@ impl<'a> Asked<'a> {
             begun: self.begun,
             ticket,
         };
-        answer(request, prepared, output).await
+        answer(request, prepared, form).await
     }
 
     /// The ids under which `data_sources` lists the sources.

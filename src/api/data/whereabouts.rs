@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
@@ -12,7 +13,6 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Form, FromParams, Literal, Need, Params};
 use crate::auth::grants::Warden;
 use crate::model::time::{Instant, TimeRange};
-use crate::output::OutputMethod;
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::named::with_names;
 use crate::query::places::series::SeriesSpec;
@@ -20,9 +20,8 @@ use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
 use crate::query::records::Prepared;
 
-use super::asking::{Asking, output};
+use super::asking::Asking;
 use super::locations::{location_sources, updates_of};
-use super::records::id_form;
 
 const MICROS: i64 = 1_000_000;
 /// Seconds for which a place stays known where the caller does not say.
@@ -37,7 +36,7 @@ pub struct AtTimeQuery {
     window: i64,
     include_after: bool,
     names: bool,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for AtTimeQuery {
@@ -47,13 +46,13 @@ impl FromParams for AtTimeQuery {
             seconds(params, "window_size", LOOK_BACK, 0),
         );
         let include_after = params.flag_or("include_after", false);
-        let (names, output) = (wants_names(params), output(params));
+        let (names, form) = (wants_names(params), AnswerForm::read(params));
         Some(Self {
             time: time?,
             window: window?,
             include_after: include_after?,
             names: names?,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -68,16 +67,11 @@ pub async fn location_at_time(
     asking: Asking,
     Checked(query): Checked<AtTimeQuery>,
 ) -> Result<Response, ApiError> {
-    let spec = AtTimeSpec::new(
-        query.time,
-        query.window,
-        query.include_after,
-        id_form(query.output),
-    )
-    .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
+    let spec = AtTimeSpec::new(query.time, query.window, query.include_after, query.form.ids())
+        .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
         &app,
@@ -85,9 +79,7 @@ pub async fn location_at_time(
         query.names,
         ("latitude_degrees", "longitude_degrees"),
     );
-    asking
-        .answer(&app, ticket, prepared, query.output, &edition)
-        .await
+    asking.answer(&app, ticket, prepared, &query.form, &edition).await
 }
 
 /// A series of places.
@@ -96,7 +88,7 @@ pub struct SeriesQuery {
     spec: SeriesSpec,
     sources: Vec<LocationSource>,
     names: bool,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for SeriesQuery {
@@ -114,7 +106,11 @@ impl FromParams for SeriesQuery {
                 "expected a distance of at least 0 metres",
             );
         }
-        let (sources, names, output) = (location_sources(params), wants_names(params), output(params));
+        let (sources, names, form) = (
+            location_sources(params),
+            wants_names(params),
+            AnswerForm::read(params),
+        );
         Some(Self {
             spec: SeriesSpec {
                 range: range?,
@@ -124,7 +120,7 @@ impl FromParams for SeriesQuery {
             },
             sources: sources?,
             names: names?,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -143,7 +139,7 @@ pub async fn location_time_series(
         spec,
         sources,
         names,
-        output,
+        form,
     } = query;
     let limit = app.settings.cell_limit;
     if spec.slots() > limit {
@@ -155,13 +151,13 @@ pub async fn location_time_series(
     }
     let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let prepared = app
         .archive
         .location_series(&updates, visits.as_ref(), &spec)
         .await?;
     let (prepared, edition) = named(&app, prepared, names, ("lat", "long"));
-    asking.answer(&app, ticket, prepared, output, &edition).await
+    asking.answer(&app, ticket, prepared, &form, &edition).await
 }
 
 /// `reverse_geocode`.

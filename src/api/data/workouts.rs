@@ -3,33 +3,32 @@
 use axum::extract::State;
 use axum::response::Response;
 
+use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::time::TimeRange;
-use crate::output::OutputMethod;
 use crate::query::places::WORKOUTS;
 use crate::query::places::raw::RawSpec;
 use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_DEFAULTS};
 
-use super::asking::{Asking, output};
-use super::records::id_form;
+use super::asking::Asking;
 
 /// Which workouts.
 #[derive(Debug)]
 pub struct WorkoutsQuery {
     range: TimeRange,
-    output: OutputMethod,
+    form: AnswerForm,
 }
 
 impl FromParams for WorkoutsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, output) = (params.range(), output(params));
+        let (range, form) = (params.range(), AnswerForm::read(params));
         Some(Self {
             range: range?,
-            output: output?,
+            form: form?,
         })
     }
 }
@@ -44,12 +43,12 @@ pub async fn platform_workouts(
     Checked(query): Checked<WorkoutsQuery>,
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, WORKOUTS, query.range).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: WORKOUT_COLUMNS,
         only: None,
-        ids: id_form(query.output),
+        ids: query.form.ids(),
     };
     let prepared = app.archive.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
-    asking.answer(&app, ticket, prepared, query.output, "").await
+    asking.answer(&app, ticket, prepared, &query.form, "").await
 }

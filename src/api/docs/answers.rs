@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
 
-use crate::output::{OutputMethod, RowFormat};
+use crate::output::OutputMethod;
 
 const OK: &str = "200";
 
@@ -16,7 +16,7 @@ const OK: &str = "200";
 #[derive(Clone, Copy, Debug)]
 pub struct Rows;
 
-/// Rows in one of the forms that `format` names.
+/// Rows in one of the forms that `format` names, or any that `output` does.
 #[derive(Clone, Copy, Debug)]
 pub struct Records;
 
@@ -28,8 +28,10 @@ impl IntoResponses for Rows {
 
 impl IntoResponses for Records {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let methods = RowFormat::ALL.map(RowFormat::method);
-        answer("Rows, in the form that `format` names", &methods)
+        answer(
+            "Rows, in the form that `format` or `output` names",
+            &OutputMethod::ALL,
+        )
     }
 }
 
@@ -62,7 +64,7 @@ fn schema(method: OutputMethod) -> Option<Schema> {
         .description(Some("Column names to values"))
         .additional_properties(Some(anything()));
     let schema = match method {
-        OutputMethod::Quotecsv => return None,
+        OutputMethod::Quotecsv | OutputMethod::DefusedCsv | OutputMethod::DefusedQuotecsv => return None,
         OutputMethod::Jstable => ArrayBuilder::new().items(row).into(),
         OutputMethod::Jscolumns => ObjectBuilder::new()
             .description(Some("Column names to the values of all rows"))

@@ -1,7 +1,8 @@
 //! The outermost layer: gives a request its id, counts and logs it, catches what broke, and puts on every
 //! answer what every answer carries.
 //!
-//! The log names the route as it is declared and the id, never a query or a header of the request.
+//! The log names the route as it is declared, the id, and who asked with which token, so that access can be
+//! reconstructed; never a query or a header of the request. An operator can have it without people.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,9 +19,12 @@ use tracing::Instrument;
 use crate::api::app::Shared;
 use crate::api::extract::{Notes, RequestId};
 use crate::api::problem::{ApiError, Failure};
+use crate::model::time::{Instant, TimeRange};
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const X_IGNORED_PARAMETERS: HeaderName = HeaderName::from_static("x-ignored-parameters");
+/// Which range was asked for, once dates and zones were understood: `start/end`, an open end as two dots.
+pub const X_SVC_RANGE: HeaderName = HeaderName::from_static("x-svc-range");
 
 /// Longer ids are replaced: they are somebody's attempt at something else.
 const LONGEST_REQUEST_ID: usize = 128;
@@ -43,9 +47,10 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let answered = AssertUnwindSafe(next.run(request).instrument(span.clone()))
         .catch_unwind()
         .await;
-    let mut response = answered.unwrap_or_else(|cause| {
+    let mut response = answered.unwrap_or_else(|_cause| {
         app.metrics.panicked();
-        ApiError::internal(panic_message(cause.as_ref())).into_response()
+        // What a panic says may quote what somebody sent or stored. Where it happened was logged there and then.
+        ApiError::internal("a panic").into_response()
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
         span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
@@ -57,7 +62,13 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     dress(response.headers_mut(), &id, &notes);
     let (status, took) = (response.status(), stopwatch.elapsed());
     app.metrics.request_ended(route, &method, status, took);
-    span.in_scope(|| tracing::info!(route, %method, status = status.as_u16(), microseconds = took.as_micros() as u64, "answered"));
+    let asked_by = notes.asked_by().filter(|_| app.settings.log_people);
+    let person = asked_by.map(|(person, _)| tracing::field::display(person));
+    let token = asked_by.and_then(|(_, token)| token.as_deref());
+    let microseconds = took.as_micros() as u64;
+    span.in_scope(
+        || tracing::info!(route, %method, status = status.as_u16(), microseconds, person, token, "answered"),
+    );
     response
 }
 
@@ -76,15 +87,25 @@ fn dress(headers: &mut HeaderMap, id: &RequestId, notes: &Notes) {
     if let Ok(id) = HeaderValue::from_str(&id.0) {
         headers.insert(X_REQUEST_ID, id);
     }
+    if let Some(Ok(range)) = notes.range().map(|range| HeaderValue::from_str(&written(range))) {
+        headers.insert(X_SVC_RANGE, range);
+    }
     if let Some(Ok(ignored)) = notes.ignored().map(HeaderValue::from_str) {
         headers.insert(X_IGNORED_PARAMETERS, ignored);
     }
 }
 
-fn panic_message(cause: &(dyn std::any::Any + Send)) -> String {
-    let text = cause
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| cause.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("without a message"))
+fn written(range: TimeRange) -> String {
+    let end = |moment: Instant, open: Instant| {
+        if moment == open {
+            "..".to_owned()
+        } else {
+            moment.to_rfc3339()
+        }
+    };
+    format!(
+        "{}/{}",
+        end(range.start(), Instant::MIN),
+        end(range.end(), Instant::MAX)
+    )
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::output::{OutputMethod, RowFormat};
+use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
 use crate::query::aggregate::Function;
@@ -28,6 +28,40 @@ pub trait Choice: Copy + FromStr<Err: Display> {
             component: Self::COMPONENT,
             names: || Self::all().into_iter().map(Self::name).collect(),
         }
+    }
+}
+
+/// What a date without a time means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dates {
+    /// Its midnight in UTC.
+    Utc,
+    /// The beginning of that day in the zone that is asked for.
+    Local,
+}
+
+/// A name that is neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown dates {0:?}; use one of utc, local")]
+pub struct UnknownDates(String);
+
+impl Dates {
+    const ALL: [Self; 2] = [Self::Utc, Self::Local];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Utc => "utc",
+            Self::Local => "local",
+        }
+    }
+}
+
+impl FromStr for Dates {
+    type Err = UnknownDates;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDates> {
+        let found = Self::ALL.into_iter().find(|dates| dates.name() == name);
+        found.ok_or_else(|| UnknownDates(name.to_owned()))
     }
 }
 
@@ -57,6 +91,8 @@ macro_rules! named {
 named! {
     OutputMethod = Some("OutputMethod");
     RowFormat = Some("RowFormat");
+    FrameCompression = None;
+    Dates = None;
     Order = None;
     Function = None;
     SleepFunction = None;

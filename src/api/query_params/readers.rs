@@ -5,17 +5,20 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
+use crate::model::grid::start_of_day;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange, parse_instant_in_query};
 use crate::model::zone::Zone;
 
 use super::Params;
 use super::asked::{Asked, Form, Literal, Need};
-use super::choices::Choice;
+use super::choices::{Choice, Dates};
 
 const START: &str = "start_time";
 const END: &str = "end_time";
 const UTC: &str = "UTC";
+/// The names of a zone.
+const ZONES: [&str; 2] = ["tz", "time_zone"];
 
 impl Params<'_> {
     /// The text of a parameter whose value has this form; the last one where it was repeated. For those that
@@ -44,9 +47,13 @@ impl Params<'_> {
     fn required_one(&mut self, name: &'static str, form: Form) -> Option<String> {
         let text = self.one(name, form, Need::Required);
         if text.is_none() {
-            self.fault(name, "missing", "this parameter is required");
+            self.is_missing(name);
         }
         text
+    }
+
+    fn is_missing(&mut self, name: &'static str) {
+        self.fault(name, "missing", "this parameter is required");
     }
 
     pub fn text(&mut self, name: &'static str) -> Option<String> {
@@ -143,22 +150,75 @@ impl Params<'_> {
 
     /// `start_time` and `end_time`, both required.
     pub fn range(&mut self) -> Option<TimeRange> {
-        let (start, end) = (self.required_instant(START), self.required_instant(END));
+        let start = self.one(START, Form::Instant, Need::Required);
+        let end = self.one(END, Form::Instant, Need::Required);
+        let days = self.days();
+        let start = self.required_bound(START, start, days.as_ref());
+        let end = self.required_bound(END, end, days.as_ref());
         self.not_inverted(start?, end?)
     }
 
     /// `start_time` and `end_time`, either of which may be open. `Some` unless one of them is wrong.
     pub fn open_range(&mut self) -> Option<TimeRange> {
         let before = self.faults.len();
-        let (start, end) = (self.instant(START), self.instant(END));
+        let start = self.one(START, Form::Instant, Need::Optional);
+        let end = self.one(END, Form::Instant, Need::Optional);
+        let days = self.days();
+        let start = start.and_then(|text| self.bound(START, &text, days.as_ref()));
+        let end = end.and_then(|text| self.bound(END, &text, days.as_ref()));
         if self.faults.len() > before {
             return None;
         }
         self.not_inverted(start.unwrap_or(Instant::MIN), end.unwrap_or(Instant::MAX))
     }
 
+    /// The zone whose days dates without a time are, where it is not UTC.
+    fn days(&mut self) -> Option<Zone> {
+        match self.choice_or("dates", Dates::Utc)? {
+            Dates::Utc => None,
+            Dates::Local => self.zone_of_days(),
+        }
+    }
+
+    /// Not every route that takes a range takes a zone; here it is known all the same.
+    fn zone_of_days(&mut self) -> Option<Zone> {
+        let sent: Vec<String> = ZONES.iter().flat_map(|name| self.take(name)).collect();
+        let zone = sent.last().and_then(|text| Zone::parse_in_query(text).ok());
+        if zone.is_none() {
+            self.fault(
+                "dates",
+                "value_error",
+                "dates=local are those of a zone: name one in tz",
+            );
+        }
+        zone
+    }
+
+    fn required_bound(
+        &mut self,
+        name: &'static str,
+        text: Option<String>,
+        days: Option<&Zone>,
+    ) -> Option<Instant> {
+        if text.is_none() {
+            self.is_missing(name);
+        }
+        self.bound(name, &text?, days)
+    }
+
+    /// An end of a range.
+    fn bound(&mut self, name: &'static str, text: &str, days: Option<&Zone>) -> Option<Instant> {
+        let moment = self.moment(name, text)?;
+        let is_date = !text.contains(['T', 't', ' ']);
+        Some(
+            days.filter(|_| is_date)
+                .map_or(moment, |zone| start_of_day(zone, moment)),
+        )
+    }
+
     fn not_inverted(&mut self, start: Instant, end: Instant) -> Option<TimeRange> {
         let range = TimeRange::new(start, end);
+        self.understood = range;
         if range.is_none() {
             self.fault(
                 END,

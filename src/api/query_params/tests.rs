@@ -236,6 +236,7 @@ fn what_a_reader_asks_for_is_what_is_described() {
         [
             "start_time",
             "end_time",
+            "dates",
             "tz",
             "look_back",
             "derive",
@@ -243,18 +244,57 @@ fn what_a_reader_asks_for_is_what_is_described() {
             "strict"
         ]
     );
-    assert_eq!(part("required"), [true, true, false, false, false, false, false]);
+    assert_eq!(
+        part("required"),
+        [true, true, false, false, false, false, false, false]
+    );
     assert_eq!(
         shown[0]["schema"],
         serde_json::json!({"type": "string", "format": "date-time"})
     );
-    assert_eq!(shown[2]["schema"]["default"], "UTC");
-    assert_eq!(shown[2]["x-aliases"], serde_json::json!(["time_zone"]));
+    assert_eq!(shown[2]["schema"]["default"], "utc");
+    assert_eq!(shown[3]["schema"]["default"], "UTC");
+    assert_eq!(shown[3]["x-aliases"], serde_json::json!(["time_zone"]));
     assert_eq!(
-        shown[3]["schema"],
+        shown[4]["schema"],
         serde_json::json!({"type": "integer", "format": "int64", "default": 60})
     );
-    assert_eq!(shown[4]["schema"]["default"], true);
-    assert_eq!(shown[5]["schema"]["items"]["type"], "integer");
-    assert_eq!(shown[5]["example"], serde_json::json!([4]));
+    assert_eq!(shown[5]["schema"]["default"], true);
+    assert_eq!(shown[6]["schema"]["items"]["type"], "integer");
+    assert_eq!(shown[6]["example"], serde_json::json!([4]));
+}
+
+#[test]
+fn dates_are_those_of_utc_or_of_the_zone_that_is_asked_for() {
+    let range = |query: &str| {
+        let mut params = Params::parse(query);
+        let range = params.range();
+        assert_eq!(range, params.understood());
+        let shown = range.map(|range| (range.start().to_rfc3339(), range.end().to_rfc3339()));
+        (shown, names(params))
+    };
+    let both = |start: &str, end: &str| Some((start.to_owned(), end.to_owned()));
+    let dates = "start_time=2024-06-03&end_time=2024-06-04";
+    assert_eq!(
+        range(dates).0,
+        both("2024-06-03T00:00:00Z", "2024-06-04T00:00:00Z")
+    );
+    for query in [
+        format!("{dates}&dates=local&tz=Asia/Tokyo"),
+        format!("{dates}&dates=local&time_zone=Asia/Tokyo"),
+    ] {
+        assert_eq!(
+            range(&query).0,
+            both("2024-06-02T15:00:00Z", "2024-06-03T15:00:00Z")
+        );
+    }
+    // What has a time is that moment.
+    let mixed = "start_time=2024-06-03T00:00:00Z&end_time=2024-06-04&dates=local&tz=Asia/Tokyo";
+    assert_eq!(
+        range(mixed).0,
+        both("2024-06-03T00:00:00Z", "2024-06-03T15:00:00Z")
+    );
+    let fault = [("dates".to_owned(), "value_error")];
+    assert_eq!(range(&format!("{dates}&dates=local")).1, fault);
+    assert_eq!(range(&format!("{dates}&dates=local&tz=Mars")).1, fault);
 }

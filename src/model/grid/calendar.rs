@@ -39,6 +39,20 @@ impl Truncation {
     }
 }
 
+/// The first moment of a day in a zone. `midnight` is that of the day's date in UTC; a day that the zone skipped
+/// begins with the day after it.
+#[must_use]
+pub fn start_of_day(zone: &Zone, midnight: Instant) -> Instant {
+    let noon = midnight.micros().saturating_add(MICROS_PER_DAY / 2);
+    let around = 2 * LARGEST_JUMP;
+    let stretches = zone.stretches(noon.saturating_sub(around), noon.saturating_add(around));
+    let shown = stretches.iter().find(|stretch| stretch.local_end() > noon);
+    let moment = shown.map_or(noon, |stretch| {
+        noon.saturating_sub(stretch.offset).max(stretch.start)
+    });
+    Truncation::DAYS.trunc(zone, Instant::from_micros(moment))
+}
+
 /// Boundaries as times of the wall clock, in microseconds since its 1970-01-01T00:00.
 #[derive(Clone, Copy, Debug)]
 enum Lattice {

@@ -636,3 +636,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn rule_2_2_a_date_of_a_zone_begins_when_its_days_do() {
+    let start = |zone: &str, date: &str| {
+        let midnight = parse_instant(date).unwrap();
+        start_of_day(&Zone::parse(zone).unwrap(), midnight).to_rfc3339()
+    };
+    assert_eq!(start("UTC", "2024-06-03"), "2024-06-03T00:00:00Z");
+    assert_eq!(start("Asia/Tokyo", "2024-06-03"), "2024-06-02T15:00:00Z");
+    assert_eq!(start("America/New_York", "2024-06-03"), "2024-06-03T04:00:00Z");
+    // The clock goes forward at midnight: the day begins at one. It is set back at midnight: it begins once.
+    assert_eq!(start("America/Santiago", "2024-09-08"), "2024-09-08T04:00:00Z");
+    assert_eq!(start("America/Havana", "2024-11-03"), "2024-11-03T04:00:00Z");
+    // A day that was left out begins with the one after it.
+    assert_eq!(start("Pacific/Apia", "2011-12-30"), "2011-12-30T10:00:00Z");
+    assert_eq!(start("Pacific/Kiritimati", "2024-06-03"), "2024-06-02T10:00:00Z");
+}

@@ -404,7 +404,7 @@ async fn spelt(
                 || named.data_type.id.to_string(),
                 |annotation| format!("{}/{annotation}", named.data_type.id),
             )),
-            Err(TypesError::Unknown(_)) => {
+            Err(TypesError::Unknown { .. }) => {
                 faults.push(unknown_type(loc, text));
             }
             Err(TypesError::Catalog(error)) => return Err(error.into()),

@@ -130,7 +130,13 @@ impl<Authority> Archive<Authority> {
         };
         let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![stored]));
         let sees = Sees::through(&granted.permit);
-        let shown = shape::project(chosen, &granted.source.data_type.layout, spec.ids, sees)?;
+        let shown = shape::project(
+            chosen,
+            &granted.source.data_type.layout,
+            spec.ids,
+            sees,
+            shape::everything,
+        )?;
         let plan = columns(shown, spec.columns)?;
         Ok(Prepared {
             schema: plan.schema(),

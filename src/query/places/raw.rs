@@ -63,7 +63,13 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let rows = self.chosen(pinned, spec, &[], wanted)?;
         let layout = &pinned.granted.source.data_type.layout;
-        let rows = shape::project(rows, layout, spec.ids, Sees::through(&pinned.granted.permit))?;
+        let rows = shape::project(
+            rows,
+            layout,
+            spec.ids,
+            Sees::through(&pinned.granted.permit),
+            shape::everything,
+        )?;
         Ok(columns(rows, spec.columns)?)
     }
 
@@ -78,7 +84,7 @@ impl<Authority> Archive<Authority> {
         let layout = &pinned.granted.source.data_type.layout;
         let asked = spec.only.iter().flat_map(|only| only.columns).chain(besides);
         let asked = asked.filter_map(|name| layout.storage.index_of(name).ok());
-        let shown = shape::stored_columns(layout, Sees::through(&pinned.granted.permit));
+        let shown = shape::stored_columns(layout, Sees::through(&pinned.granted.permit), shape::everything);
         let needed: Vec<usize> = shown.into_iter().chain(asked).collect();
         let rows = self.rows_within(pinned, needed, &pinned.windows(wanted))?;
         match &spec.only {

@@ -9,20 +9,20 @@ use crate::harness::{Almanac, Backends, Forwarder, Person, Setup, heart_rate, id
 
 use super::slowly::Sending;
 
-const ROWS: u32 = 6000;
+pub(super) const ROWS: u32 = 6000;
 
 fn records(of: std::ops::Range<u32>, value: u32) -> Vec<Value> {
     of.map(|n| heart_rate(id(n), &instant(n), value)).collect()
 }
 
-async fn values(person: &Person) -> Vec<f64> {
+pub(super) async fn values(person: &Person) -> Vec<f64> {
     let samples = person.samples("HeartRate", "2024-05-01", "2024-06-01").await;
     samples.iter().map(|sample| number(sample, "value")).collect()
 }
 
 /// A person with a body stored, and the same body, longer by as many new records, half sent: the server has
 /// held it against what is stored.
-async fn half_sent(server: &Almanac) -> (Person, Sending, String) {
+pub(super) async fn half_sent(server: &Almanac) -> (Person, Sending, String) {
     let person = server.person();
     person.records("HeartRate", &records(0..ROWS, 60)).await;
     let stored = server.until_objects(1).await.len();
@@ -35,7 +35,7 @@ async fn half_sent(server: &Almanac) -> (Person, Sending, String) {
 }
 
 /// A little memory for bodies makes small chunks, so that much of a body is looked at before all of it came.
-fn in_small_chunks() -> Setup {
+pub(super) fn in_small_chunks() -> Setup {
     Setup::default().with("ALMANAC_BODY_MEMORY", "4MiB")
 }
 

@@ -26,6 +26,7 @@ pub struct Setup {
     settings: BTreeMap<String, String>,
     backends: Backends,
     data_dir: Option<PathBuf>,
+    contained: bool,
 }
 
 impl Setup {
@@ -58,6 +59,12 @@ impl Setup {
         self
     }
 
+    /// In a numbering of processes of its own, in which it is process 1, as in a container.
+    pub fn in_container(mut self) -> Self {
+        self.contained = true;
+        self
+    }
+
     pub fn start(self) -> Almanac {
         let almanac = self.prepare();
         almanac.launch();
@@ -77,6 +84,7 @@ impl Setup {
             port,
             data_dir,
             settings,
+            contained: self.contained,
             running: Mutex::new(None),
             home: Arc::new(home),
         }
@@ -89,6 +97,7 @@ pub struct Almanac {
     port: u16,
     data_dir: PathBuf,
     settings: BTreeMap<String, String>,
+    contained: bool,
     running: Mutex<Option<Running>>,
     home: Arc<TempDir>,
 }
@@ -194,7 +203,20 @@ impl Almanac {
 
     /// The binary with this server's settings and nothing of the surroundings' own.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(BINARY);
+        let mut command = if self.contained {
+            let mut command = Command::new("unshare");
+            command.args([
+                "--user",
+                "--map-root-user",
+                "--pid",
+                "--fork",
+                "--kill-child",
+                BINARY,
+            ]);
+            command
+        } else {
+            Command::new(BINARY)
+        };
         for (name, _) in std::env::vars() {
             if name.starts_with("ALMANAC_") || name.starts_with("AWS_") || name.starts_with("OTEL_") {
                 command.env_remove(name);
@@ -270,6 +292,10 @@ impl Almanac {
     }
 
     pub fn token(&self, person: Uuid) -> String {
+        if !self.data_dir.join("signing.key").exists() {
+            let made = self.run(&["init"]);
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        }
         let output = self.run(&["token", "--user", &person.to_string()]);
         assert!(
             output.status.success(),

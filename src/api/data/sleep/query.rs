@@ -1,10 +1,10 @@
 //! What a question about sleep says, once its text is read.
 
+use crate::api::answer_form::AnswerForm;
 use crate::api::query_params::{Choice as _, Form, FromParams, Literal, Need, Params};
 use crate::model::duration::{Truncation, parse_length};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
-use crate::output::OutputMethod;
 use crate::query::sleep::spec::{Function, Mode};
 
 /// Two hours part one sleep from the next.
@@ -14,7 +14,7 @@ const USUAL_GAP: &str = "PT2H";
 #[derive(Debug)]
 pub struct CyclesQuery {
     pub range: TimeRange,
-    pub output: OutputMethod,
+    pub form: AnswerForm,
     pub gap: i64,
     pub stages: Option<Vec<i64>>,
     pub gap_stages: Vec<i64>,
@@ -23,14 +23,14 @@ pub struct CyclesQuery {
 
 impl FromParams for CyclesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, output) = (params.range(), params.required_choice("output"));
+        let (range, form) = (params.range(), AnswerForm::required(params));
         let gap = params.parsed_or("cycle_gap", USUAL_GAP, parse_length);
         let stages = stage_list(params, "stages", Emptiness::Refused);
         let gap_stages = stage_list(params, "gap_stages", Emptiness::Allowed).unwrap_or_default();
         let clip = params.flag_or("clip_to_range", true);
         Some(Self {
             range: range?,
-            output: output?,
+            form: form?,
             gap: gap?,
             stages,
             gap_stages,

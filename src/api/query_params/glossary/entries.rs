@@ -87,6 +87,27 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Flag(false),
     },
     Entry {
+        name: "columns",
+        aliases: &[],
+        description: "Only these columns, in this order; a dot reaches into a struct: source_properties.name",
+        absent: "all columns",
+        example: Text("start_date"),
+    },
+    Entry {
+        name: "compression",
+        aliases: &[],
+        description: "How the buffers inside an Arrow frame are compressed; other forms pass it over",
+        absent: "not at all",
+        example: Text("zstd"),
+    },
+    Entry {
+        name: "confirm",
+        aliases: &[],
+        description: "The confirmation that the same request was answered with before",
+        absent: "nothing happens, and the answer has a confirmation",
+        example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
+    },
+    Entry {
         name: "cycle_gap",
         aliases: &[],
         description: "How long no sleep parts two cycles: seconds, or a length such as PT2H or 90m",
@@ -106,6 +127,21 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "A data share of the caller's",
         absent: "",
         example: Text(ID),
+    },
+    Entry {
+        name: "dates",
+        aliases: &[],
+        description: "What a date without a time means in a range: its midnight in UTC, or the beginning of that day in \
+                      the zone of tz",
+        absent: "",
+        example: Text("local"),
+    },
+    Entry {
+        name: "defuse_formulas",
+        aliases: &[],
+        description: "Whether csv has an apostrophe before text that a spreadsheet would run as a formula",
+        absent: "",
+        example: Flag(true),
     },
     Entry {
         name: "derive",
@@ -131,6 +167,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("2024-06-02T00:00:00Z"),
     },
     Entry {
+        name: "export_id",
+        aliases: &[],
+        description: "The id of an export",
+        absent: "",
+        example: Text(ID),
+    },
+    Entry {
         name: "filter",
         aliases: &[],
         description: "A field of the records, an operator (: = != < <= > >= ~) and a value; equalities of \
@@ -142,7 +185,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "format",
         aliases: &[],
         description: "The form of the answer",
-        absent: "",
+        absent: "json, or as output says",
         example: Text("csv"),
     },
     Entry {
@@ -254,8 +297,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "limit",
         aliases: &[],
-        description: "Entries of one page, 1000 at most",
-        absent: "",
+        description: "At most so many rows; of a listing at most so many entries, and never more than 1000",
+        absent: "all rows",
         example: Whole(100),
     },
     Entry {

@@ -175,6 +175,7 @@ fn records_spec(order: Order, limit: Option<usize>, filter: &[&str]) -> RecordsS
         order,
         ids: IdForm::Text,
         limit,
+        columns: None,
     }
 }
 

@@ -1,0 +1,40 @@
+//! `almanac init`: an installation that is ready to be served, and nothing in it. Where there is one already
+//! it stays as it is.
+
+use std::sync::Arc;
+
+use crate::auth::keys::SigningKey;
+use crate::auth::settings::Provider;
+use crate::catalog::Catalog;
+use crate::model::clock::SystemClock;
+use crate::model::ids::SystemIds;
+use crate::store::objects::ObjectStorage;
+use crate::upkeep::identity;
+
+use super::settings::Settings;
+use super::{Failed, data_directory, print};
+
+pub fn run(settings: &Settings) -> Result<(), Failed> {
+    data_directory::open(&settings.data_dir)?;
+    if settings.identity.provider == Provider::Embedded {
+        SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    runtime.block_on(made(settings))?;
+    let place = data_directory::shown(&settings.data_dir);
+    print(&format!("there is an installation in {place}\n"))
+}
+
+/// Catalogue and object store, as the pair that they are.
+async fn made(settings: &Settings) -> Result<(), Failed> {
+    let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
+        .await
+        .map_err(Failed::from_error)?;
+    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let settled = identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store).await;
+    catalog.close().await;
+    settled.map(drop).map_err(Failed::from_error)
+}

@@ -1,0 +1,80 @@
+//! `almanac users` and `almanac status`: who is stored here, and how the store is. Both only look, beside a running
+//! service or without one.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::SystemClock;
+
+use super::check::refuse_nothing;
+use super::settings::Settings;
+use super::{Failed, data_directory, print};
+
+/// Everybody, a line each: id, types, records, name.
+pub fn users(settings: &Settings) -> Result<(), Failed> {
+    print(&looked(settings, async |catalog| {
+        let mut text = String::new();
+        for person in catalog.people().await? {
+            let partitions = catalog.partitions_of(person.id).await?;
+            let records: i64 = partitions.iter().map(|partition| partition.records).sum();
+            let name = person.name.unwrap_or_default();
+            let line = format!(
+                "{}\t{} types\t{records} records\t{name}",
+                person.id,
+                partitions.len()
+            );
+            let _infallible = writeln!(text, "{}", line.trim_end());
+        }
+        Ok(text)
+    })?)
+}
+
+/// What an operator looks at first.
+pub fn status(settings: &Settings) -> Result<(), Failed> {
+    let place = data_directory::shown(&settings.data_dir);
+    print(&looked(settings, async |catalog| {
+        let people = catalog.people_ids().await?.len();
+        let objects = catalog.object_totals().await?;
+        let tail = catalog.tail_backlog().await?;
+        let waiting: i64 = tail.sound.iter().map(|tail| tail.rows).sum();
+        let strays = catalog.stray_totals().await?;
+        let damages = catalog.damages().await?;
+        let mut text = format!(
+            "data directory    {place}\n\
+             people            {people}\n\
+             objects           {} ({} bytes)\n\
+             tail              {waiting} records in {} partitions\n\
+             condemned objects {}\n\
+             known damage      {}\n",
+            objects.objects,
+            objects.bytes,
+            tail.sound.len(),
+            strays.condemned,
+            damages.len() + tail.set_aside.len(),
+        );
+        let told = damages.iter().map(|(path, what)| format!("{path}: {what}"));
+        for damage in told.chain(tail.set_aside.iter().cloned()) {
+            let _infallible = writeln!(text, "damaged: {damage}");
+        }
+        Ok(text)
+    })?)
+}
+
+fn looked(
+    settings: &Settings,
+    look: impl AsyncFnOnce(&Catalog) -> Result<String, CatalogError>,
+) -> Result<String, Failed> {
+    refuse_nothing(&settings.database_url)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    let text = runtime.block_on(async {
+        let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock)).await?;
+        let text = look(&catalog).await;
+        catalog.close().await;
+        text
+    });
+    text.map_err(Failed::from_error)
+}

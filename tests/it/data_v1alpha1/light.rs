@@ -1,0 +1,144 @@
+//! Light answers: the columns that are asked for, so many rows, and frames that are compressed.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, instant, person, steps};
+
+async fn measured() -> Person {
+    let person = person();
+    let records: Vec<Value> = (0..200)
+        .map(|n| {
+            let mut record = heart_rate(id(n), &instant(n * 60), 60 + n % 40);
+            record["source_properties"] = json!({"name": "Watch", "version": "10.5"});
+            record
+        })
+        .collect();
+    person.records("HeartRate", &records).await;
+    person
+}
+
+#[tokio::test]
+async fn columns_are_answered_by_name_and_in_order_in_every_form() {
+    let person = measured().await;
+    for output in METHODS {
+        let reply = person
+            .metric_samples("HeartRate", &at("00:00"), &at("01:00"))
+            .with("columns", "value,start_date,source_properties.name")
+            .with("output", output)
+            .await
+            .must_be(200);
+        let frame = Frame::read(output, &reply.body);
+        assert_eq!(
+            frame.columns,
+            ["value", "start_date", "source_properties.name"],
+            "{output}"
+        );
+        assert_eq!(frame.rows.len(), 60, "{output}");
+        assert_eq!(
+            frame.rows[0]["source_properties.name"],
+            json!("Watch"),
+            "{output}"
+        );
+    }
+    let faults = person
+        .metric_samples("HeartRate", &at("00:00"), &at("01:00"))
+        .with("columns", "start_dat")
+        .await;
+    assert!(faults.text().contains("is start_date meant?"), "{faults}");
+    assert_eq!(faults.faults(), ["query.columns"]);
+}
+
+#[tokio::test]
+async fn columns_are_taken_wherever_rows_are_answered() {
+    let person = measured().await;
+    person
+        .records("StepCount", &[steps(id(1), &at("10:00"), &at("10:10"), 100)])
+        .await;
+    let (start, end) = (at("00:00"), at("12:00"));
+    let of = |path: String| {
+        person
+            .get(&path)
+            .with("start_time", &start)
+            .with("end_time", &end)
+    };
+    let owner = person.id;
+    let series = || {
+        of(format!("/data/v0/{owner}/metric_time_series"))
+            .with("metric", "HeartRate")
+            .with("output", "jstable")
+    };
+    let all = series().await.must_be(200).rows();
+    let (name, value) = all[0].as_object().unwrap().iter().next_back().unwrap();
+    let one = series().with("columns", name).await.must_be(200).rows();
+    assert_eq!((one.len(), &one[0]), (all.len(), &json!({name: value})));
+    let periods = of("/data/v1alpha1/metric/StepCount/agg/day".to_owned())
+        .with("function", "sum")
+        .with("columns", "sum")
+        .await
+        .must_be(200);
+    assert_eq!(periods.rows(), [json!({"sum": 100.0})]);
+    let event = of("/data/v1alpha1/metric/HeartRate".to_owned())
+        .with("columns", "value")
+        .with("sort", "desc")
+        .with("limit", "2")
+        .await
+        .must_be(200);
+    assert_eq!(event.rows(), [json!({"value": 99.0}), json!({"value": 98.0})]);
+}
+
+#[tokio::test]
+async fn a_limit_is_of_rows_and_is_at_least_one() {
+    let person = measured().await;
+    let samples = |limit: &str| {
+        person
+            .metric_samples("HeartRate", &at("00:00"), &at("12:00"))
+            .with("limit", limit)
+    };
+    assert_eq!(samples("3").await.rows().len(), 3);
+    for limit in ["0", "-1", "many"] {
+        assert_eq!(samples(limit).await.faults(), ["query.limit"]);
+    }
+}
+
+#[tokio::test]
+async fn records_are_answered_in_every_form_too() {
+    let person = measured().await;
+    let columns = person
+        .read("metric", "HeartRate")
+        .with("output", "arrow")
+        .await
+        .must_be(200);
+    assert_eq!(Frame::read("arrow", &columns.body).rows.len(), 200);
+    let differ = person
+        .read("metric", "HeartRate")
+        .with("output", "arrow")
+        .with("format", "csv")
+        .await;
+    assert_eq!(differ.faults(), ["query.output"]);
+}
+
+#[tokio::test]
+async fn frames_are_compressed_inside_where_that_is_asked_for() {
+    let person = measured().await;
+    for output in ["arrow", "arrowraw"] {
+        let ask = || {
+            person
+                .metric_samples("HeartRate", &at("00:00"), &at("12:00"))
+                .with("output", output)
+        };
+        let plain = ask().await.must_be(200);
+        let expected = Frame::read(output, &plain.body);
+        for compression in ["lz4", "zstd"] {
+            let inside = ask().with("compression", compression).await.must_be(200);
+            assert_eq!(inside.header("content-encoding"), None);
+            assert!(inside.body.len() < plain.body.len());
+            let frame = Frame::read(output, &inside.body);
+            assert_eq!(
+                (frame.columns, frame.rows),
+                (expected.columns.clone(), expected.rows.clone())
+            );
+        }
+        let none = ask().with("compression", "none").await.must_be(200);
+        assert_eq!(none.body, plain.body);
+    }
+}
