@@ -3,7 +3,8 @@
 //! Tests only, above all rooms. Each operation on the database or the store waits until the simulation lets it go on,
 //! one at a time, so that the same seed has the same events in the same order; a checker says whether what was
 //! answered is explained by one order of what was acknowledged. On failure the seed, the step and the last steps are
-//! told. `ALMANAC_SIMULATION_SEED` names the first seed, `ALMANAC_SIMULATION_STEPS` how many steps to take.
+//! told. `ALMANAC_SIMULATION_SEED` names the first seed, `ALMANAC_SIMULATION_STEPS` how many steps to take; with
+//! `ALMANAC_SIMULATION_TELLS` every step is told at once.
 
 mod chance;
 mod disasters;
@@ -30,6 +31,13 @@ const STEPS: u64 = if cfg!(debug_assertions) { 4_000 } else { 20_000 };
 
 fn number_in(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap())
+}
+
+/// How the world of a seed comes again.
+fn command(seed: u64) -> String {
+    format!(
+        "ALMANAC_SIMULATION_SEED={seed} ALMANAC_SIMULATION_STEPS={WORLD} cargo test --lib simulation::no_order"
+    )
 }
 
 fn world(seed: u64, steps: u64) -> Told {

@@ -163,9 +163,9 @@ async fn apply(
         partitions
             .get(&(change.person, change.data_type.clone()))
             .is_some_and(|(row, _)| {
-                change
-                    .expected_version
-                    .is_none_or(|expected| row.version == expected)
+                let (version, digest) = (change.expected_version, change.expected_digest);
+                version.is_none_or(|expected| row.version == expected)
+                    && digest.is_none_or(|expected| row.digest == expected)
             })
     };
     if !commit.changes.iter().all(unchanged) {

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _, Sqlite
 
 use super::history::Rows;
 use super::node::Node;
-use super::requests::person;
+use super::requests::{TYPES, person};
 use super::world::{PEOPLE, World, address_of, catalogue_in};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::model::time::Instant;
@@ -33,9 +33,41 @@ pub struct Damage {
 }
 
 enum Damaged {
-    Object { path: String, content: Bytes },
-    Blob { piece: Vec<u8>, content: Vec<u8> },
-    Row { piece: Vec<u8> },
+    Object {
+        path: String,
+        content: Bytes,
+    },
+    Blob {
+        piece: Vec<u8>,
+        content: Vec<u8>,
+    },
+    Row {
+        piece: Vec<u8>,
+    },
+    /// A number in a row that every commit looks at.
+    Number {
+        table: Counted,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    Ledgers,
+    /// The partition of one type.
+    Partitions(usize),
+}
+
+impl Counted {
+    const fn more(self) -> &'static str {
+        match self {
+            Self::Ledgers => {
+                "UPDATE ledgers SET partitions = partitions + $2 WHERE person = $1 AND $3 IS NOT NULL"
+            }
+            Self::Partitions(_) => {
+                "UPDATE partitions SET records = records + $2 WHERE person = $1 AND data_type = $3"
+            }
+        }
+    }
 }
 
 /// The database at an earlier moment.
@@ -63,10 +95,15 @@ impl World {
         let Ok(_alone) = gates.writer.try_lock() else {
             return;
         };
-        let damage = match self.chance.below(3) {
+        let damage = match self.chance.below(5) {
             0 => self.flip_object().await,
             1 => self.flip_blob().await,
-            _ => self.falsify_row().await,
+            2 => self.falsify_row().await,
+            3 => {
+                let data_type = self.chance.below(TYPES.len());
+                self.falsify_number(Counted::Partitions(data_type)).await
+            }
+            _ => self.falsify_number(Counted::Ledgers).await,
         };
         if let Some(damage) = damage {
             self.told.disasters += 1;
@@ -128,6 +165,24 @@ impl World {
         Some(Damage { owner, what })
     }
 
+    /// Of somebody who has a write under way, if there is one.
+    async fn falsify_number(&mut self, table: Counted) -> Option<Damage> {
+        let writers: Vec<usize> = (0..PEOPLE)
+            .filter(|owner| self.histories[*owner].open() != 0)
+            .collect();
+        let owner = if writers.is_empty() {
+            self.chance.below(PEOPLE)
+        } else {
+            *self.chance.pick(&writers)
+        };
+        if change_number(&mut self.connection().await, table, owner, 1).await == 0 {
+            return None;
+        }
+        self.say(&format!("a number changes in {table:?} about person {owner}"));
+        let what = Damaged::Number { table };
+        Some(Damage { owner, what })
+    }
+
     /// Everything that was damaged is as it was, where it still is.
     pub(super) async fn mend_all(&mut self) {
         if self.damages.is_empty() {
@@ -150,6 +205,9 @@ impl World {
                 }
                 Damaged::Blob { piece, content } => put_blob(&mut connection, &piece, &content).await,
                 Damaged::Row { piece } => count(&mut connection, &piece, -1).await,
+                Damaged::Number { table } => {
+                    change_number(&mut connection, table, damage.owner, -1).await;
+                }
             }
         }
         self.say("what was damaged is put right");
@@ -182,6 +240,9 @@ impl World {
     }
 
     async fn take_down(&mut self) {
+        if !self.damages.is_empty() {
+            return;
+        }
         let file = self
             .directory
             .path()
@@ -387,6 +448,22 @@ async fn count(connection: &mut SqliteConnection, piece: &[u8], more: i64) {
         .execute(connection)
         .await
         .unwrap();
+}
+
+/// Of how many rows.
+async fn change_number(connection: &mut SqliteConnection, table: Counted, owner: usize, more: i64) -> u64 {
+    let data_type = match table {
+        Counted::Ledgers => "",
+        Counted::Partitions(data_type) => TYPES[data_type],
+    };
+    sqlx::query(table.more())
+        .bind(person(owner).0.as_bytes().to_vec())
+        .bind(more)
+        .bind(data_type)
+        .execute(connection)
+        .await
+        .unwrap()
+        .rows_affected()
 }
 
 /// All tables as they are in another file, at once.

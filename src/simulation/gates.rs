@@ -18,7 +18,7 @@ use crate::catalog::disturbance::{Disturbance, Ending, Held};
 use crate::store::faults::{Fate, Fault, Operation};
 
 /// Work on threads of its own may hand on to further such work so often before it is seen.
-const HANDOVERS: usize = 4;
+const HANDOVERS: usize = 12;
 
 /// What stands before a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Gate {
     pub life: usize,
     pub what: What,
     pub path: String,
+    /// Whose it is, in the order in which they began.
+    task: Option<tokio::task::Id>,
     opens: oneshot::Sender<Opened>,
 }
 
@@ -93,15 +95,18 @@ impl Gates {
             life,
             what,
             path: path.to_owned(),
+            task: tokio::task::try_id(),
             opens,
         });
         opened.await.unwrap_or(Opened::Fails)
     }
 
-    /// What waits now, in the order of arrival.
+    /// What waits now. Two that are on their way at the same time, on threads of their own, may arrive in either
+    /// order: so the order is that of the tasks they belong to.
     pub fn waiting<T>(&self, each: impl Fn(usize, &Gate) -> Option<T>) -> Vec<T> {
         let mut waiting = lock(&self.waiting);
         waiting.retain(|gate| !gate.opens.is_closed());
+        waiting.sort_by(|one, other| (one.task, &one.path).cmp(&(other.task, &other.path)));
         waiting
             .iter()
             .enumerate()

@@ -6,14 +6,20 @@
 //! beginning on, or never. A read may be of any moment between its beginning and its answer. An answer that none of
 //! the states explains is a defect.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+/// Above so many possibilities, ways to the same state are taken for one, and a read may be of a moment of either.
+const MANY: usize = 200;
 
 /// What a record holds; each is sent by one write first.
 pub type Token = u32;
 
 /// A record by what its writer knows of it: its type and its number, or its content where it came without an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     Given(usize, u8),
     New(usize, Token),
@@ -45,29 +51,81 @@ pub enum Did {
     KeyReused,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// Told apart by what it holds, of which there is a sum, so that many can be compared.
+#[derive(Clone, Debug, Default)]
 struct State {
-    rows: Rows,
-    accepted: BTreeMap<u32, u32>,
+    sum_of_rows: u64,
+    sum_of_keys: u64,
+    rows: Arc<Rows>,
+    accepted: Arc<BTreeMap<u32, u32>>,
 }
 
 impl State {
+    fn of(rows: Rows, accepted: BTreeMap<u32, u32>) -> Self {
+        Self {
+            sum_of_rows: sum_of(&rows),
+            sum_of_keys: accepted.iter().fold(0, |sum, entry| sum ^ sum_of_one(entry)),
+            rows: Arc::new(rows),
+            accepted: Arc::new(accepted),
+        }
+    }
+
     fn apply(&mut self, effect: &Effect) -> Did {
         if let Some((key, body)) = effect.key {
             match self.accepted.get(&key) {
                 Some(accepted) if *accepted == body => return Did::Repeated,
                 Some(_) => return Did::KeyReused,
-                None => drop(self.accepted.insert(key, body)),
+                None => {
+                    Arc::make_mut(&mut self.accepted).insert(key, body);
+                    self.sum_of_keys ^= sum_of_one((&key, &body));
+                }
             }
         }
+        let rows = Arc::make_mut(&mut self.rows);
         for line in &effect.lines {
-            match line {
-                Line::Put(key, token) => drop(self.rows.insert(*key, *token)),
-                Line::Delete(key) => drop(self.rows.remove(key)),
+            let (key, before) = match line {
+                Line::Put(key, token) => {
+                    self.sum_of_rows ^= sum_of_one((key, token));
+                    (key, rows.insert(*key, *token))
+                }
+                Line::Delete(key) => (key, rows.remove(key)),
+            };
+            if let Some(before) = before {
+                self.sum_of_rows ^= sum_of_one((key, &before));
             }
         }
         Did::Happened
     }
+}
+
+impl Ord for State {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.sum_of_rows, self.sum_of_keys).cmp(&(other.sum_of_rows, other.sum_of_keys))
+    }
+}
+
+impl PartialOrd for State {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for State {}
+
+fn sum_of(rows: &Rows) -> u64 {
+    rows.iter().fold(0, |sum, entry| sum ^ sum_of_one(entry))
+}
+
+fn sum_of_one<K: std::hash::Hash, V: std::hash::Hash>(entry: (&K, &V)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    entry.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +134,24 @@ struct Possible {
     /// Writes that are open and have happened in it.
     done: BTreeMap<u64, Did>,
     /// What was true before, and until when, as far back as a read that is open began.
-    trail: BTreeMap<Rows, u64>,
+    trail: BTreeMap<State, u64>,
+}
+
+/// If there are many, those that differ only by the way to their state become one.
+fn merged(possible: BTreeSet<Possible>) -> BTreeSet<Possible> {
+    if possible.len() <= MANY {
+        return possible;
+    }
+    let mut ways: BTreeMap<(State, BTreeMap<u64, Did>), BTreeMap<State, u64>> = BTreeMap::new();
+    for Possible { state, done, trail } in possible {
+        let all = ways.entry((state, done)).or_default();
+        for (state, until) in trail {
+            let latest = all.entry(state).or_default();
+            *latest = until.max(*latest);
+        }
+    }
+    let one = |((state, done), trail)| Possible { state, done, trail };
+    ways.into_iter().map(one).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +171,7 @@ pub struct History {
     /// What moment it is.
     now: u64,
     /// States of which one was the true one at some moment since this was last asked for.
-    passed: BTreeSet<Rows>,
+    passed: BTreeSet<u64>,
 }
 
 impl Default for History {
@@ -106,7 +181,7 @@ impl Default for History {
             open: BTreeMap::new(),
             reads: BTreeMap::new(),
             now: 0,
-            passed: BTreeSet::from([Rows::new()]),
+            passed: BTreeSet::from([0]),
         }
     }
 }
@@ -115,6 +190,26 @@ impl History {
     /// Writes whose outcome is not known yet.
     pub fn open(&self) -> usize {
         self.open.len()
+    }
+
+    /// How much is not known of what is true now.
+    pub fn possibilities(&self) -> usize {
+        self.possible.len()
+    }
+
+    /// What an open write does, in few words.
+    pub fn effect(&self, write: u64) -> Option<String> {
+        let Effect { lines, key } = &self.open.get(&write)?.effect;
+        let mut told = key.map_or_else(String::new, |(key, body)| format!("key {key} body {body}: "));
+        for line in lines {
+            let _ = match line {
+                Line::Put(Key::Given(of, id), token) => write!(told, "{of}/{id}={token} "),
+                Line::Put(Key::New(of, _), token) => write!(told, "{of}/new={token} "),
+                Line::Delete(Key::Given(of, id)) => write!(told, "{of}/{id} gone "),
+                Line::Delete(Key::New(of, token)) => write!(told, "{of}/{token} gone "),
+            };
+        }
+        Some(told)
     }
 
     pub fn moves_to(&mut self, now: u64) {
@@ -190,7 +285,7 @@ impl History {
     fn read_since(&mut self, since: u64, is_read: impl Fn(&Rows) -> bool) -> Result<(), String> {
         let possible = self.reached(|possible| {
             let mut passed = possible.trail.iter().filter(|(_, until)| **until >= since);
-            is_read(&possible.state.rows) || passed.any(|(rows, _)| is_read(rows))
+            is_read(&possible.state.rows) || passed.any(|(state, _)| is_read(&state.rows))
         });
         if possible.is_empty() {
             return Err("no order of the acknowledged writes explains what was shown".to_owned());
@@ -200,23 +295,32 @@ impl History {
         Ok(())
     }
 
-    /// Nothing is under way, and this is what there is: what has not happened by now never will.
+    /// This is what there is now.
+    pub fn is_now(&mut self, rows: &Rows, accepted: &BTreeMap<u32, u32>) -> Result<(), String> {
+        let possible =
+            self.reached(|possible| *possible.state.rows == *rows && *possible.state.accepted == *accepted);
+        if possible.is_empty() {
+            self.read(rows)?;
+            return Err(format!(
+                "no order explains which keys were accepted: {accepted:?}"
+            ));
+        }
+        self.possible = possible;
+        self.shorten();
+        Ok(())
+    }
+
+    /// The same while nothing is under way: what has not happened by now never will.
     pub fn ends_with(&mut self, rows: &Rows, accepted: &BTreeMap<u32, u32>) -> Result<(), String> {
-        self.read(rows)?;
+        self.is_now(rows, accepted)?;
         self.possible = std::mem::take(&mut self.possible)
             .into_iter()
-            .filter(|possible| possible.state.accepted == *accepted)
             .map(|possible| Possible {
                 done: BTreeMap::new(),
                 trail: BTreeMap::new(),
                 ..possible
             })
             .collect();
-        if self.possible.is_empty() {
-            return Err(format!(
-                "no order explains which keys were accepted: {accepted:?}"
-            ));
-        }
         self.open.clear();
         Ok(())
     }
@@ -226,16 +330,15 @@ impl History {
         for open in self.open.values_mut() {
             open.may_be_lost = true;
         }
-        let mut trail = BTreeMap::new();
         let mut everything = BTreeSet::new();
         self.reached(|possible| {
-            everything.insert(possible.state.rows.clone());
+            everything.insert(possible.state.clone());
             everything.extend(possible.trail.keys().cloned());
             false
         });
-        trail.extend(everything.into_iter().map(|rows| (rows, self.now)));
-        self.passed.insert(rows.clone());
-        let state = State { rows, accepted };
+        let trail = everything.into_iter().map(|state| (state, self.now)).collect();
+        let state = State::of(rows, accepted);
+        self.passed.insert(state.sum_of_rows);
         let done = BTreeMap::new();
         self.possible = BTreeSet::from([Possible { state, done, trail }]);
         self.shorten();
@@ -246,14 +349,14 @@ impl History {
         self.passed = self
             .possible
             .iter()
-            .map(|possible| possible.state.rows.clone())
+            .map(|possible| possible.state.sum_of_rows)
             .collect();
     }
 
     /// Whether these rows were the true ones at some moment since.
     pub fn has_passed(&mut self, rows: &Rows) -> bool {
         self.reached(|_| false);
-        self.passed.contains(rows)
+        self.passed.contains(&sum_of(rows))
     }
 
     fn close(&mut self, write: u64, possible: BTreeSet<Possible>) {
@@ -270,6 +373,7 @@ impl History {
 
     /// Forgets what no read that is open can have seen.
     fn shorten(&mut self) {
+        self.possible = merged(std::mem::take(&mut self.possible));
         let oldest = self.reads.values().min().copied();
         if self.possible.iter().all(|possible| possible.trail.is_empty()) {
             return;
@@ -287,27 +391,31 @@ impl History {
 
     /// The nearest possibilities that are as asked for, by open writes that happen now.
     fn reached(&mut self, mut is_asked_for: impl FnMut(&Possible) -> bool) -> BTreeSet<Possible> {
-        let mut seen: BTreeSet<Possible> = self.possible.clone();
-        let mut next: Vec<Possible> = seen.iter().cloned().collect();
         let mut reached = BTreeSet::new();
-        while let Some(possible) = next.pop() {
-            if is_asked_for(&possible) {
-                reached.insert(possible);
-                continue;
-            }
-            for (write, open) in &self.open {
-                if possible.done.contains_key(write) {
+        // By how many writes have happened in them.
+        let mut next: BTreeMap<usize, BTreeSet<Possible>> = BTreeMap::new();
+        for possible in &self.possible {
+            let level = next.entry(possible.done.len()).or_default();
+            level.insert(possible.clone());
+        }
+        while let Some((happened, level)) = next.pop_first() {
+            for possible in merged(level) {
+                if is_asked_for(&possible) {
+                    reached.insert(possible);
                     continue;
                 }
-                let mut after = possible.clone();
-                if !self.reads.is_empty() {
-                    after.trail.insert(after.state.rows.clone(), self.now);
-                }
-                let did = after.state.apply(&open.effect);
-                after.done.insert(*write, did);
-                if seen.insert(after.clone()) {
-                    self.passed.insert(after.state.rows.clone());
-                    next.push(after);
+                for (write, open) in &self.open {
+                    if possible.done.contains_key(write) {
+                        continue;
+                    }
+                    let mut after = possible.clone();
+                    if !self.reads.is_empty() {
+                        after.trail.insert(after.state.clone(), self.now);
+                    }
+                    let did = after.state.apply(&open.effect);
+                    after.done.insert(*write, did);
+                    self.passed.insert(after.state.sum_of_rows);
+                    next.entry(happened + 1).or_default().insert(after);
                 }
             }
         }

@@ -21,6 +21,10 @@ pub struct Mood {
     pub disasters: usize,
     /// Bodies take their time.
     pub slow_clients: bool,
+    /// What nothing names is looked for most of the time.
+    pub searches: bool,
+    /// Nearly all requests are small writes.
+    pub busy: bool,
     /// A node that is much faster than the others.
     pub favourite: Option<usize>,
     /// Nearly everything happens there, to one person, whom others write large bodies for at the same time.
@@ -42,6 +46,8 @@ impl Mood {
             failovers: 0,
             disasters: 0,
             slow_clients: false,
+            searches: false,
+            busy: false,
             favourite: None,
             crowd: false,
             pauses: 350,
@@ -71,10 +77,16 @@ impl Mood {
             3 => Self {
                 long_times: 25,
                 slow_clients: true,
+                searches: true,
                 clocks: 60,
                 ..calm
             },
-            4 => Self { damages: 25, ..calm },
+            4 => Self {
+                damages: 25,
+                busy: true,
+                favourite: Some(0),
+                ..calm
+            },
             5 => Self {
                 failovers: 20,
                 ..calm

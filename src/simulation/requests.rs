@@ -37,7 +37,8 @@ use crate::upkeep::runner::Settled;
 use crate::upkeep::scrub::Scrub;
 
 pub const TYPES: [&str; 2] = ["HeartRate", "RestingHeartRate"];
-/// Bytes of memory for one large body, so that a few dozen rows are a large one.
+/// Bytes of memory for one large body, so that a few dozen rows are a large one and are written
+/// while more come.
 const BODY_MEMORY: usize = 32 << 10;
 /// Records come in steps of a minute from 2023-12-31T22:00:00Z on, so that they lie in two years.
 const FIRST: i64 = 1_704_060_000_000_000;

@@ -4,6 +4,10 @@
 //! A step is one of: a request or a job begins; one of those that wait goes on to where it waits again, or suffers a
 //! fault there; time passes; a node dies or starts; something worse happens.
 
+mod answers;
+mod asking;
+mod ending;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,12 +21,11 @@ use tokio::task::JoinHandle;
 use super::chance::Chance;
 use super::disasters::{Backup, Damage, Earlier};
 use super::gates::{Gates, Opened, Stillness, What};
-use super::history::{Effect, History, Key, Line, Rows, Token};
+use super::history::{Effect, History, Key, Rows, Token};
 use super::mood::Mood;
-use super::node::{GRACE, Node, Shared};
-use super::requests::{self, Answer, Job, Seen};
-use super::sharing::{self, Shares, Sharing, Terms};
-use crate::catalog::records::Stamp;
+use super::node::{Node, Shared};
+use super::requests::{Answer, Job};
+use super::sharing::Shares;
 use crate::ingest::compile::CompiledTypes;
 use crate::model::clock::{Clock as _, ManualClock};
 use crate::model::ids::SystemIds;
@@ -38,16 +41,13 @@ const NODES: usize = 3;
 const AT_ONCE: usize = 10;
 /// Writes of one person whose outcome is open.
 const MOST_OPEN: usize = 6;
-/// A write that has not ended after its node went on so often is starved, where its node has little else to do.
-const STARVED: u64 = 200;
-/// After so many steps everything that is under way has an end, whatever comes first.
-const ENDLESS: u64 = 20_000;
-/// Steps that are told when something is wrong.
-const TOLD: usize = 80;
+/// Lines that are told of everything when something is wrong, and of requests alone.
+const TOLD: usize = 120;
+const TOLD_OF_REQUESTS: usize = 300;
+/// No hours pass at once in a world that is older.
+const AGE: Duration = Duration::from_hours(120);
 /// 2026-05-28T20:26:40Z
 const BEGINNING: i64 = 1_780_000_000_000_000;
-/// The largest number of records of one type, and of keys of one person.
-const RECORDS: usize = 40;
 
 /// Something under way.
 struct Running {
@@ -117,7 +117,12 @@ pub struct World {
     /// What was read under each stamp.
     stamped: BTreeMap<(usize, Vec<(i64, u32)>), Rows>,
     step: u64,
+    /// Everything comes to its end now.
+    drains: bool,
+    /// Every line is told at once.
+    tells: bool,
     log: VecDeque<String>,
+    requests: VecDeque<String>,
     pub(super) told: Told,
 }
 
@@ -160,7 +165,10 @@ impl World {
             sent: BTreeMap::new(),
             stamped: BTreeMap::new(),
             step: 0,
+            drains: false,
+            tells: std::env::var_os("ALMANAC_SIMULATION_TELLS").is_some(),
             log: VecDeque::new(),
+            requests: VecDeque::new(),
             told: Told::default(),
         };
         world.found().await;
@@ -199,9 +207,15 @@ impl World {
             let length = Duration::from_millis(self.chance.between(500, 90_000) as u64);
             self.pass(length);
         } else if self.chance.one_in(mood.long_times) {
+            // Within a week, after which keys are forgotten.
+            let is_young = self.now().micros() - BEGINNING < AGE.as_micros() as i64;
             let hours = Duration::from_mins(self.chance.between(7 * 60, 9 * 60) as u64);
             let minutes = Duration::from_mins(self.chance.between(10, 25) as u64);
-            let length = if self.chance.one_in(3) { hours } else { minutes };
+            let length = if is_young && self.chance.one_in(3) {
+                hours
+            } else {
+                minutes
+            };
             self.pass(length);
         } else if self.chance.one_in(mood.clocks) {
             self.skew();
@@ -239,6 +253,7 @@ impl World {
     pub(super) async fn settle(&mut self) {
         self.shared.gates.stillness.settled().await;
         self.harvest().await;
+        self.look_if_unclear().await;
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -270,7 +285,12 @@ impl World {
         }
     }
 
+    /// Does nothing while a transaction keeps the database from a node that starts.
     pub(super) async fn start(&mut self, slot: usize) {
+        let gates = Arc::clone(&self.shared.gates);
+        let Ok(_alone) = gates.writer.try_lock() else {
+            return;
+        };
         self.lives += 1;
         let node = Node::start(&self.shared, self.lives, self.chance.next()).await;
         if self.mood.clocks != 0 && self.chance.one_in(2) {
@@ -309,7 +329,8 @@ impl World {
         self.say(&told.unwrap_or_default());
     }
 
-    /// Opens one of the gates; `false` if none is closed. `faults`: one in so many leads to a fault.
+    /// Opens one of the gates; `false` if none is closed that should be opened. `faults`: one in so many leads to a
+    /// fault.
     fn open_one(&mut self, faults: usize) -> bool {
         let gates = self
             .shared
@@ -330,6 +351,11 @@ impl World {
         } else {
             &preferred
         };
+        // Those who take their time do so even where nobody else is there.
+        let may_wait = self.mood.slow_clients && !self.drains;
+        if may_wait && preferred.is_empty() && among.len() < AT_ONCE && !self.chance.one_in(8) {
+            return false;
+        }
         let (place, life, what) = *self.chance.pick(among);
         let opened = if self.chance.one_in(faults) {
             self.fault(what)
@@ -367,486 +393,6 @@ impl World {
         }
     }
 
-    /// A request or a job begins at some node.
-    async fn begin(&mut self) {
-        let alive: Vec<usize> = (0..NODES).filter(|slot| self.nodes[*slot].is_some()).collect();
-        if alive.is_empty() {
-            let slot = self.chance.below(NODES);
-            return self.start(slot).await;
-        }
-        let slot = *self.chance.pick(&alive);
-        let slot = self
-            .mood
-            .favourite
-            .filter(|_| self.chance.below(6) > 0)
-            .unwrap_or(slot);
-        let Some(node) = self.nodes[slot].clone() else {
-            return;
-        };
-        if self.mood.crowd && self.chance.below(4) > 0 {
-            return self.join_crowd(&node, self.mood.favourite == Some(slot));
-        }
-        let owner = self.chance.below(PEOPLE);
-        let may_write = self.histories[owner].open() < MOST_OPEN;
-        match self.chance.below(23) {
-            20 => self.share(&node),
-            21 | 22 => {
-                let reader = (owner + 1 + self.chance.below(PEOPLE - 1)) % PEOPLE;
-                let look = sharing::look_at(node.clone(), owner, reader);
-                self.begin_running(&node, owner, About::Look(reader), look);
-            }
-            0..9 if may_write => self.write_small(&node, owner),
-            9..11 if may_write => self.write_large(&node, owner),
-            0..15 => {
-                self.begin_running(&node, owner, About::Read, requests::read(node.clone(), owner));
-            }
-            _ => {
-                let job = *self.chance.pick(&[
-                    Job::Flush,
-                    Job::Flush,
-                    Job::Compact,
-                    Job::Compact,
-                    Job::Collect,
-                    Job::Orphans,
-                    Job::Manifests,
-                    Job::Purge,
-                    Job::Scrub,
-                    Job::Check,
-                ]);
-                self.work(&node, job);
-            }
-        }
-    }
-
-    /// One more of many who write what is one person's, or one who does so with much at once.
-    fn join_crowd(&mut self, node: &Arc<Node>, is_inside: bool) {
-        if self.histories[0].open() >= MOST_OPEN {
-            return;
-        }
-        if is_inside {
-            self.write_small(node, 0);
-        } else if self.running.values().all(|running| running.life != node.life) {
-            self.write_large(node, 0);
-        }
-    }
-
-    fn work(&mut self, node: &Arc<Node>, job: Job) {
-        self.begin_running(node, 0, About::Work(job), requests::work(node.clone(), job));
-    }
-
-    fn begin_running(
-        &mut self,
-        node: &Arc<Node>,
-        owner: usize,
-        about: About,
-        task: impl Future<Output = Answer> + Send + 'static,
-    ) {
-        self.begun += 1;
-        let may_fail = self.is_damaged(owner, about);
-        if matches!(about, About::Read | About::Look(_)) {
-            self.histories[owner].begins_to_read(self.begun);
-        }
-        self.say(&format!(
-            "life {} begins {}: {about:?} of person {owner}",
-            node.life, self.begun
-        ));
-        let running = Running {
-            about,
-            life: node.life,
-            owner,
-            began: self.step,
-            began_at: self.now(),
-            waited: 0,
-            may_fail,
-            task: tokio::spawn(Box::pin(task)),
-        };
-        self.running.insert(self.begun, running);
-    }
-
-    fn share(&mut self, node: &Arc<Node>) {
-        let known = self.shares.known();
-        let known = (!known.is_empty() && self.chance.one_in(2)).then(|| self.chance.pick(&known).clone());
-        let (owner, sharing) = match known {
-            Some((share, before)) if self.chance.one_in(2) => (before.owner, Sharing::TakesBack(share)),
-            Some((share, before)) => {
-                let terms = self.terms(before.owner, before.reader);
-                (before.owner, Sharing::Changes(share, terms))
-            }
-            None => {
-                let owner = self.chance.below(PEOPLE);
-                let reader = (owner + 1 + self.chance.below(PEOPLE - 1)) % PEOPLE;
-                (owner, Sharing::Gives(self.terms(owner, reader)))
-            }
-        };
-        self.shares.begins(self.begun + 1, &sharing, self.step);
-        self.begin_running(
-            node,
-            owner,
-            About::Share,
-            sharing::share(node.clone(), owner, sharing),
-        );
-    }
-
-    fn terms(&mut self, owner: usize, reader: usize) -> Terms {
-        let types = self.chance.pick(&[vec![0], vec![1], vec![0, 1]]).clone();
-        let first = self.chance.below(200) as Token;
-        let last = first + 1 + self.chance.below(100) as Token;
-        Terms {
-            owner,
-            reader,
-            types,
-            start: requests::start_of(0) + i64::from(first) * requests::MINUTE,
-            end: requests::start_of(0) + i64::from(last) * requests::MINUTE,
-        }
-    }
-
-    fn is_damaged(&self, owner: usize, about: About) -> bool {
-        let mut damages = self.damages.iter();
-        damages.any(|damage| damage.owner == owner || matches!(about, About::Work(_)))
-    }
-
-    /// Whatever reads what was damaged now may say so.
-    pub(super) fn damaged(&mut self) {
-        let damaged: BTreeSet<usize> = self.damages.iter().map(|damage| damage.owner).collect();
-        for running in self.running.values_mut() {
-            let is_work = matches!(running.about, About::Work(_));
-            running.may_fail |= is_work || damaged.contains(&running.owner);
-        }
-    }
-
-    fn write_small(&mut self, node: &Arc<Node>, owner: usize) {
-        let mut effect = Effect::default();
-        if self.chance.one_in(6) && !self.keyed.is_empty() {
-            // A client that heard nothing repeats what it sent, or by mistake something else under the same key.
-            let (of, repeated) = self.chance.pick(&self.keyed.clone()).clone();
-            let effect = if self.chance.one_in(5) {
-                let key = repeated.key.map(|(key, _)| (key, self.bodies + 1));
-                let lines = self.lines(of, 2);
-                Effect { lines, key }
-            } else {
-                repeated
-            };
-            if self.histories[of].open() < MOST_OPEN {
-                self.bodies += 1;
-                return self.begin_write(node, of, effect, false, false);
-            }
-        }
-        let count = 1 + self.chance.below(5);
-        effect.lines = self.lines(owner, count);
-        if self.chance.one_in(4) {
-            self.bodies += 1;
-            effect.key = Some((self.keys, self.bodies));
-            self.keys += 1;
-            self.keyed.push((owner, effect.clone()));
-            if self.keyed.len() > 8 {
-                self.keyed.remove(0);
-            }
-        }
-        self.begin_write(node, owner, effect, false, false);
-    }
-
-    fn lines(&mut self, owner: usize, count: usize) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let only = self.chance.below(requests::TYPES.len());
-        let mixed = self.chance.one_in(3);
-        for _ in 0..count {
-            let data_type = if mixed {
-                self.chance.below(requests::TYPES.len())
-            } else {
-                only
-            };
-            let key = Key::Given(data_type, self.chance.below(self.mood.records.min(RECORDS)) as u8);
-            lines.push(match self.chance.below(10) {
-                0 | 1 => Line::Delete(key),
-                2 => {
-                    self.tokens += 1;
-                    Line::Put(Key::New(data_type, self.tokens), self.tokens)
-                }
-                _ => Line::Put(key, self.token(owner, key)),
-            });
-        }
-        lines
-    }
-
-    /// A new value, or one that the record had before.
-    fn token(&mut self, owner: usize, key: Key) -> Token {
-        let sent = self.sent.entry((owner, key)).or_default();
-        if !sent.is_empty() && self.chance.one_in(3) {
-            return sent[self.chance.below(sent.len())];
-        }
-        self.tokens += 1;
-        sent.push(self.tokens);
-        self.tokens
-    }
-
-    fn write_large(&mut self, node: &Arc<Node>, owner: usize) {
-        let data_type = self.chance.below(requests::TYPES.len());
-        let mut effect = Effect::default();
-        // Much of it may be what was sent before, as when an import is repeated.
-        for _ in 0..30 + self.chance.below(20) {
-            let key = Key::Given(data_type, self.chance.below(RECORDS) as u8);
-            let sent = self.sent.get(&(owner, key)).and_then(|sent| sent.last()).copied();
-            let token = match sent {
-                Some(token) if self.chance.one_in(2) => token,
-                _ => self.token(owner, key),
-            };
-            effect.lines.push(Line::Put(key, token));
-        }
-        let breaks_off = self.chance.one_in(10);
-        self.begin_write(node, owner, effect, true, breaks_off);
-    }
-
-    fn begin_write(
-        &mut self,
-        node: &Arc<Node>,
-        owner: usize,
-        effect: Effect,
-        is_large: bool,
-        breaks_off: bool,
-    ) {
-        self.histories[owner].begins(self.begun + 1, effect.clone());
-        let shared = self.shared.clone();
-        if is_large {
-            let task = requests::write_large(shared, node.clone(), owner, effect, breaks_off);
-            self.begin_running(node, owner, About::Write, task);
-        } else {
-            let task = requests::write_small(shared, node.clone(), owner, effect);
-            self.begin_running(node, owner, About::Write, task);
-        }
-        if let Some(running) = self.running.get_mut(&self.begun) {
-            running.may_fail |= breaks_off;
-        }
-    }
-
-    /// Takes the answers that are there.
-    async fn harvest(&mut self) {
-        let over: Vec<u64> = self
-            .running
-            .iter()
-            .filter(|(_, running)| running.task.is_finished())
-            .map(|(id, _)| *id)
-            .collect();
-        for id in over {
-            if let Some(running) = self.running.remove(&id) {
-                self.answered(id, running).await;
-            }
-        }
-        let crowd = self.mood.favourite.filter(|_| self.mood.crowd);
-        let crowd = crowd
-            .and_then(|slot| self.nodes[slot].as_ref())
-            .map(|node| node.life);
-        let starved = self.running.iter().find(|(_, running)| {
-            running.about == About::Write
-                && running.waited > STARVED
-                && crowd.is_some_and(|crowd| crowd != running.life)
-        });
-        if let Some((id, running)) = starved {
-            let told = format!(
-                "{id} ({:?} of person {}) never ends",
-                running.about, running.owner
-            );
-            self.fail(&told);
-        }
-    }
-
-    async fn answered(&mut self, id: u64, running: Running) {
-        let may_fail =
-            running.may_fail || self.now().micros() - running.began_at.micros() >= GRACE.as_micros() as i64;
-        let answer = match running.task.await {
-            Ok(answer) => answer,
-            Err(error) => self.fail(&format!("{id} panicked: {error}")),
-        };
-        let (owner, about) = (running.owner, running.about);
-        let told = match &answer {
-            Answer::Read(seen) => format!("{id} read {} rows", seen.rows.len()),
-            answer => format!("{id} ends with {answer:?}"),
-        };
-        self.say(&told);
-        match about {
-            About::Write => self.told.writes += 1,
-            About::Share => self.told.writes += 1,
-            About::Read | About::Look(_) => self.told.reads += 1,
-            About::Work(_) => self.told.jobs += 1,
-        }
-        let outcome = match answer {
-            Answer::Wrote(did) => self.histories[owner].acknowledged(id, did),
-            Answer::Refused(why) | Answer::Unknown(why) | Answer::Failed(why) if !may_fail => {
-                Err(format!("it failed although nothing had happened to it: {why}"))
-            }
-            Answer::Refused(_) | Answer::Overtaken(_) if about == About::Share => {
-                self.shares.refused(id);
-                Ok(())
-            }
-            Answer::Shared(share) => {
-                self.shares.done(id, share, self.step);
-                Ok(())
-            }
-            Answer::Overtaken(why) => Err(why),
-            Answer::BrokenOff => {
-                self.histories[owner].forgets(id);
-                Ok(())
-            }
-            Answer::Shown(shown) => {
-                let reader = if let About::Look(reader) = about {
-                    reader
-                } else {
-                    owner
-                };
-                let judged = self.shares.judge(owner, reader, running.began, &shown);
-                self.histories[owner]
-                    .shown(id, |rows| shown.is_all_of(rows))
-                    .and(judged)
-            }
-            Answer::Refused(_) => self.histories[owner].refused(id),
-            Answer::Unknown(_) | Answer::Done => Ok(()),
-            Answer::Failed(_) => {
-                self.histories[owner].forgets(id);
-                Ok(())
-            }
-            Answer::Wrong(wrong) => Err(wrong),
-            Answer::Read(seen) => {
-                let stamps = self.is_known_by_stamp(owner, &seen);
-                self.histories[owner].answered(id, &seen.rows).and(stamps)
-            }
-            Answer::Complaints(complaints) if !complaints.is_empty() && !may_fail => {
-                Err(format!("a check found what is not there: {complaints:?}"))
-            }
-            Answer::Complaints(_) => Ok(()),
-        };
-        if let Err(wrong) = outcome {
-            self.fail(&format!("{id} ({about:?} of person {owner}): {wrong}"));
-        }
-    }
-
-    /// Whoever is told that nothing changed must have what there is.
-    fn is_known_by_stamp(&mut self, owner: usize, seen: &Seen) -> Result<(), String> {
-        let stamp = |stamp: &Stamp| (stamp.version, stamp.digest);
-        let stamps: Vec<(i64, u32)> = seen.stamps.iter().map(stamp).collect();
-        let before = self
-            .stamped
-            .entry((owner, stamps))
-            .or_insert_with(|| seen.rows.clone());
-        if *before == seen.rows {
-            Ok(())
-        } else {
-            Err(format!("two states have the same stamps {:?}", seen.stamps))
-        }
-    }
-
-    /// Lets everything that is under way come to its end, without further faults.
-    pub(super) async fn drain(&mut self) {
-        let until = self.step + ENDLESS;
-        loop {
-            self.begin_step();
-            if self.shared.gates.is_late() && self.chance.one_in(6) {
-                self.release_late().await;
-            } else if !self.open_one(0) {
-                if self.shared.gates.is_late() {
-                    self.release_late().await;
-                } else if self.running.is_empty() {
-                    return;
-                }
-            }
-            self.settle().await;
-            if self.step > until {
-                self.fail("something never ends");
-            }
-        }
-    }
-
-    /// Nothing is under way: what is stored is held against what was acknowledged.
-    pub(super) async fn pause(&mut self) {
-        self.drain().await;
-        self.mend_all().await;
-        self.look().await;
-        if self.mood.disasters != 0 && self.chance.one_in(self.mood.disasters) {
-            self.disaster().await;
-        }
-    }
-
-    async fn look(&mut self) {
-        let node = Node::undisturbed(&self.shared).await;
-        for owner in 0..PEOPLE {
-            let (rows, accepted) = self.truth(&node, owner).await;
-            if let Err(wrong) = self.histories[owner].ends_with(&rows, &accepted) {
-                self.fail(&format!("what is stored of person {owner}: {wrong}"));
-            }
-        }
-        node.stores.catalog.close().await;
-        node.die();
-    }
-
-    /// What is stored of a person.
-    pub(super) async fn truth(&mut self, node: &Node, owner: usize) -> (Rows, BTreeMap<u32, u32>) {
-        match requests::read_all(node, &node.stores.snapshots, owner).await {
-            Ok(Ok(seen)) => (seen.rows, requests::accepted(node, owner, self.keys).await),
-            Ok(Err(wrong)) => self.fail(&format!("what is stored of person {owner}: {wrong}")),
-            Err(error) => self.fail(&format!(
-                "what is stored of person {owner} cannot be read: {error}"
-            )),
-        }
-    }
-
-    /// Everything is put right, background work comes to its end, and then all is as it should be.
-    async fn end(&mut self) {
-        self.drain().await;
-        self.mend_all().await;
-        self.mood = Mood::calm();
-        for slot in 0..NODES {
-            self.crash(slot);
-        }
-        self.look().await;
-        self.start(0).await;
-        for round in 0..5 {
-            self.pass(if round < 3 {
-                Duration::from_mins(12)
-            } else {
-                Duration::from_hours(8)
-            });
-            for job in [
-                Job::Flush,
-                Job::Compact,
-                Job::Manifests,
-                Job::Purge,
-                Job::Orphans,
-                Job::Collect,
-                Job::Scrub,
-                Job::Check,
-            ] {
-                if let Some(node) = self.nodes[0].clone() {
-                    self.work(&node, job);
-                }
-                self.drain().await;
-            }
-        }
-        self.look().await;
-        self.pass(Duration::from_mins(12));
-        let node = Node::undisturbed(&self.shared).await;
-        let catalog = &node.stores.catalog;
-        let waiting = catalog.tail_backlog().await.unwrap();
-        if !waiting.sound.is_empty() || !waiting.set_aside.is_empty() {
-            self.fail(&format!("flush does nothing any more: {waiting:?}"));
-        }
-        let named: BTreeSet<String> = catalog
-            .object_paths(None)
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|cursor| cursor.path)
-            .collect();
-        let stored = self.stored().await;
-        if !named.is_subset(&stored) || (named != stored && !self.keeps_more) {
-            let lost: Vec<_> = named.difference(&stored).collect();
-            let left: Vec<_> = stored.difference(&named).collect();
-            self.fail(&format!(
-                "objects that are named and gone: {lost:?}; that nobody names: {left:?}"
-            ));
-        }
-        catalog.close().await;
-        node.die();
-        self.crash(0);
-    }
-
     /// The paths of all objects of pieces.
     pub(super) async fn stored(&self) -> BTreeSet<String> {
         use futures::TryStreamExt as _;
@@ -859,22 +405,46 @@ impl World {
         for byte in what.bytes() {
             self.told.digest = (self.told.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        if self.log.len() == TOLD {
-            self.log.pop_front();
+        let line = format!("{:>6}  {what}", self.step);
+        if self.tells {
+            println!("{line}");
         }
-        self.log.push_back(format!("{:>6}  {what}", self.step));
+        remember(&mut self.log, TOLD, line);
+    }
+
+    fn say_of_request(&mut self, what: &str) {
+        self.say(what);
+        remember(
+            &mut self.requests,
+            TOLD_OF_REQUESTS,
+            format!("{:>6}  {what}", self.step),
+        );
     }
 
     pub(super) fn fail(&self, what: &str) -> ! {
         let mut told = format!(
-            "seed {} step {} ({:?}):\n{what}\nthe last steps were:\n",
-            self.seed, self.step, self.mood
+            "seed {} step {} ({:?}):\n{what}\nagain: {}\nthe last requests were:\n",
+            self.seed,
+            self.step,
+            self.mood,
+            super::command(self.seed)
         );
+        for line in &self.requests {
+            let _ = writeln!(told, "{line}");
+        }
+        told.push_str("the last steps were:\n");
         for line in &self.log {
             let _ = writeln!(told, "{line}");
         }
         panic!("{told}");
     }
+}
+
+fn remember(lines: &mut VecDeque<String>, most: usize, line: String) {
+    if lines.len() == most {
+        lines.pop_front();
+    }
+    lines.push_back(line);
 }
 
 pub(super) fn catalogue_in(directory: &tempfile::TempDir, lost: usize) -> PathBuf {
