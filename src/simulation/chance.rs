@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 
-/// A sequence of numbers that its seed decides (SplitMix64).
+/// A sequence of numbers that its seed decides (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 

@@ -1,6 +1,7 @@
 //! What is worse than a crash: bits flip, the database forgets, a backup is put back, a catalogue is lost.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::upkeep::manifest::numbers;
 use crate::upkeep::rebuild::rebuild;
 
 /// A database does not lose more than that.
-const LOST_AT_MOST: Duration = Duration::from_secs(60);
+const LOST_AT_MOST: Duration = Duration::from_mins(1);
 
 /// Something that is not as it was written.
 pub struct Damage {
@@ -478,7 +479,10 @@ async fn replace_tables(connection: &mut SqliteConnection, file: &Path) {
     let mut sql = String::from("BEGIN IMMEDIATE;");
     for table in &tables {
         let name: String = table.get(0);
-        sql += &format!("DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM earlier.{name};");
+        let _ = write!(
+            sql,
+            "DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM earlier.{name};"
+        );
     }
     sql += "COMMIT; DETACH earlier;";
     sqlx::raw_sql(AssertSqlSafe(sql))

@@ -232,10 +232,11 @@ impl World {
             self.fail_over().await;
         } else if self.shared.gates.is_late() && self.chance.one_in(6) {
             self.release_late().await;
-        } else if self.running.len() < AT_ONCE && self.chance.one_in(4) {
-            self.begin().await;
-        } else if !self.open_one(mood.faults) {
-            self.begin().await;
+        } else {
+            let begins = self.running.len() < AT_ONCE && self.chance.one_in(4);
+            if begins || !self.open_one(mood.faults) {
+                self.begin().await;
+            }
         }
         self.settle().await;
     }
