@@ -18,6 +18,7 @@ mod data_directory;
 mod demo;
 mod descriptors;
 mod forgetting;
+mod huge_pages;
 pub mod import;
 mod init;
 mod key;
@@ -39,6 +40,9 @@ use settings::{Settings, SettingsError};
 const USUAL_FILE: &str = "almanac.toml";
 
 const FILE_VARIABLE: &str = "ALMANAC_CONFIG";
+
+/// Commands that do not open the catalogue.
+const WITHOUT_CATALOGUE: [&str; 2] = ["config", "key"];
 
 /// What the variables of all settings begin with.
 const PREFIX: &str = "ALMANAC_";
@@ -68,6 +72,7 @@ enum Problem {
 
 /// Does what `arguments` ask for.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    huge_pages::decline();
     let matches = match arguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
@@ -91,6 +96,9 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let sayings = sayings(given).map_err(Problem::Usage)?;
     tell_of_misspelt_variables();
     let settings = Settings::from_sayings(&sayings).map_err(Problem::Usage)?;
+    if !WITHOUT_CATALOGUE.contains(&name) {
+        plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
+    }
     let done = match name {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "init" => init::run(&settings),

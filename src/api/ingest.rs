@@ -36,6 +36,7 @@ use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
+use crate::people::key_quota::KeyQuotaError;
 use crate::people::source_quota::SourceQuotaError;
 use crate::people::types::OwnType;
 
@@ -200,6 +201,20 @@ pub struct Uploaded {
     upload_id: Uuid,
 }
 
+/// Whether the person may have as many sources and keys as they would have then.
+async fn admit(
+    app: &App,
+    person: PersonId,
+    key: Option<&IdempotencyKey>,
+    sources: &[SeenSource],
+) -> Result<(), ApiError> {
+    app.source_quota.admit(person, sources).await?;
+    if let Some(key) = key {
+        app.key_quota.admit(person, &key.key).await?;
+    }
+    Ok(())
+}
+
 /// Commits, and answers once it is durable.
 async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError> {
     let Submission {
@@ -210,11 +225,11 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         files,
         memory,
     } = submission;
-    if let Err(error) = app.source_quota.admit(person, &sources).await {
+    if let Err(error) = admit(app, person, key.as_ref(), &sources).await {
         if let Work::Written(written) = &work {
             remove(&app.intake.objects, &written.pieces).await;
         }
-        return Err(error.into());
+        return Err(error);
     }
     let upload = Upload {
         person,
@@ -254,6 +269,18 @@ impl From<SourceQuotaError> for ApiError {
         match error {
             SourceQuotaError::Reached(_) => Fault::new(["body"], "limit_reached", error.to_string()).into(),
             SourceQuotaError::Catalog(error) => error.into(),
+        }
+    }
+}
+
+impl From<KeyQuotaError> for ApiError {
+    fn from(error: KeyQuotaError) -> Self {
+        match error {
+            KeyQuotaError::Reached(_) => {
+                let loc = ["header", "idempotency-key"];
+                Fault::new(loc, "limit_reached", error.to_string()).into()
+            }
+            KeyQuotaError::Catalog(error) => error.into(),
         }
     }
 }

@@ -31,6 +31,7 @@ use crate::model::registry::Registry;
 use crate::people::annotations::Annotations;
 use crate::people::documents::Documents;
 use crate::people::files::{FileSettings, Files};
+use crate::people::key_quota::KeyQuota;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
 use crate::people::sharing::Sharing;
@@ -176,6 +177,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         rates: Rates::new(interface.rates),
         source_quota: SourceQuota::new(catalog.clone(), limits.sources),
+        key_quota: KeyQuota::new(catalog.clone(), limits.keys),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),

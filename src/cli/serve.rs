@@ -397,12 +397,6 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
             }
         }
     }
-    if !settings.allow_plaintext && !plaintext::is_safe_database(&settings.database_url) {
-        return Err(Failed::because(
-            "the database is on another machine and may be spoken to without TLS: add sslmode=verify-full (or require) \
-             to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
-        ));
-    }
     Ok(())
 }
 

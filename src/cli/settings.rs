@@ -170,6 +170,7 @@ impl Settings {
                 groups: parse::number(said("limit_groups")?, 0)?,
                 definitions: parse::number(said("limit_definitions")?, 0)?,
                 sources: parse::number(said("limit_sources")?, 0)?,
+                keys: parse::number(said("limit_keys")?, 0)?,
                 sessions: parse::number(said("limit_sessions")?, 1)?,
                 files: parse::number(said("limit_files")?, 0)?,
                 exports: parse::number(said("limit_exports")?, 1)?,
@@ -401,7 +402,13 @@ fn geocoder(sayings: &Sayings) -> Result<Option<ServiceSettings>, SettingsError>
     let url = parse::optional_url(sayings.said("geocoder_url")?)?;
     let timeout = parse::duration(sayings.said("geocoder_timeout")?)?;
     let cache = parse::number(sayings.said("geocoder_cache")?, 0)?;
-    Ok(url.map(|url| ServiceSettings { url, timeout, cache }))
+    let per_person = parse::number(sayings.said("geocoder_per_person")?, 1)?;
+    Ok(url.map(|url| ServiceSettings {
+        url,
+        timeout,
+        cache,
+        per_person,
+    }))
 }
 
 fn log(sayings: &Sayings) -> Result<LogSettings, SettingsError> {

@@ -416,7 +416,14 @@ pub const SETTINGS: &[Entry] = &[
         "geocoder-cache",
         "ALMANAC_GEOCODER_CACHE",
         "10000",
-        "Answers of that service that are kept",
+        "Answers of that service that are kept, each for the one who asked",
+    ),
+    entry(
+        "geocoder_per_person",
+        "geocoder-per-person",
+        "ALMANAC_GEOCODER_PER_PERSON",
+        "600",
+        "Positions that are sent to that service in a minute for one person who asks",
     ),
     entry(
         "waiting_writes",
@@ -620,6 +627,13 @@ pub const SETTINGS: &[Entry] = &[
         "ALMANAC_LIMIT_SOURCES",
         "10000",
         "Sources that one person's records may name",
+    ),
+    entry(
+        "limit_keys",
+        "limit-keys",
+        "ALMANAC_LIMIT_KEYS",
+        "1000000",
+        "Idempotency keys that one person may use in a week",
     ),
     entry(
         "log",
