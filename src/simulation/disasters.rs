@@ -365,6 +365,8 @@ impl World {
         self.stop_everybody();
         self.settle().await;
         self.remove_catalogue();
+        // The store does not know which keys were accepted: what is repeated now happens again.
+        self.keyed.clear();
         self.say("the catalogue is lost, and made anew from the store");
         let node = Node::undisturbed(&self.shared).await;
         let rebuilt = rebuild(&node.stores).await.unwrap();

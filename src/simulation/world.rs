@@ -111,7 +111,7 @@ pub struct World {
     keys: u32,
     bodies: u32,
     /// What was sent under keys that may be sent again.
-    keyed: Vec<(usize, Effect)>,
+    pub(super) keyed: Vec<(usize, Effect)>,
     /// Values that each record had, to be sent again.
     sent: BTreeMap<(usize, Key), Vec<Token>>,
     /// What was read under each stamp.
