@@ -31,6 +31,7 @@ use crate::ingest::decode::DecodeContext;
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::CommitError;
+use crate::ingest::submit::submit;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
@@ -38,7 +39,6 @@ use crate::model::registry::{Layout, Registry, TypeId};
 use crate::people::key_quota::KeyQuotaError;
 use crate::people::source_quota::SourceQuotaError;
 use crate::people::types::OwnType;
-use crate::store::strays::take_back;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The type whose definitions say which values their records may have.
@@ -225,12 +225,10 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         files,
         memory,
     } = submission;
-    let written = match &work {
-        Work::Written(written) => written.pieces.clone(),
-        Work::Small(_) => Vec::new(),
-    };
     if let Err(error) = admit(app, person, key.as_ref(), &sources).await {
-        remove(&app.intake.objects, &written).await;
+        if let Work::Written(written) = &work {
+            remove(&app.intake.objects, &written.pieces).await;
+        }
         return Err(error);
     }
     let upload = Upload {
@@ -241,25 +239,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         sources,
         memory: Some(memory),
     };
-    let committed = app.commits.commit(upload).await;
-    match &committed {
-        Ok(receipt) if !receipt.repeated => {}
-        // Certainly nothing names them.
-        Ok(_)
-        | Err(CommitError::Busy | CommitError::Backlog | CommitError::KeyReused | CommitError::Full) => {
-            remove(&app.intake.objects, &written).await;
-        }
-        Err(_) => {
-            // Whatever is out of reach now may stay so for long, and the answer is not to wait for it.
-            let (catalog, objects) = (app.catalog.clone(), app.intake.objects.clone());
-            tokio::spawn(async move {
-                if let Err(error) = take_back(&catalog, &objects, &written).await {
-                    tracing::warn!(%error, "objects of a body that was not committed stay until they are collected");
-                }
-            });
-        }
-    }
-    let receipt = committed?;
+    let receipt = submit(&app.commits, &app.catalog, &app.intake.objects, upload).await?;
     if let Err(error) = app.files.note_types(person, files).await {
         // The records are there; whoever sends them again has it noted.
         tracing::warn!(%error, "it is not noted of a file that records were read from it");

@@ -76,12 +76,12 @@ pub async fn small(
 ) -> Result<Option<Assembled>, AssembleError> {
     let ids = merge::ids_to_look_up(&changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
-    let (expected_version, found) = if ids.is_empty() {
+    let (expected, found) = if ids.is_empty() {
         (None, HashMap::new())
     } else {
         let snapshot = stores.snapshot(person, &data_type).await?;
         let found = stores.finder.predecessors(&snapshot, &ids).await?;
-        (Some(snapshot.version), found)
+        (Some((snapshot.version, snapshot.digest)), found)
     };
     let bytes: usize = changes.iter().map(Change::bytes).sum();
     let layout = Arc::clone(layout);
@@ -111,7 +111,8 @@ pub async fn small(
     let change = PartitionChange {
         person,
         data_type,
-        expected_version,
+        expected_version: expected.map(|(version, _)| version),
+        expected_digest: expected.map(|(_, digest)| digest),
         add,
         dead: outcome.dead,
         records_delta: outcome.records_delta,
@@ -162,6 +163,7 @@ pub async fn written(
         person,
         data_type: written.data_type.clone(),
         expected_version: Some(written.base.version),
+        expected_digest: Some(written.base.digest),
         add: written.pieces.clone(),
         dead,
         records_delta: written.live() - replaced,

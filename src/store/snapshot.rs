@@ -216,6 +216,11 @@ impl Snapshots {
             .known
             .get(&key)
             .filter(|before| Some(before.version) == change.expected_version)
+            .filter(|before| {
+                change
+                    .expected_digest
+                    .is_none_or(|digest| digest == before.digest)
+            })
             .filter(|before| before.version + 1 == stamp.version)
         else {
             return;
