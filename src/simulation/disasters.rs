@@ -292,6 +292,7 @@ impl World {
         let copied = copy(
             &node.stores.catalog,
             node.stores.objects(),
+            None,
             directory.path(),
             time,
             &|_| (),
