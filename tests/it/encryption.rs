@@ -65,7 +65,7 @@ async fn assert_there(person: &Person, file: &Value) {
     assert_eq!(person.rows("event", "MomentAnnotation").await[0]["note"], WORD);
     let beats = person.all_samples("HeartRate").await;
     assert_eq!(beats.len(), 20_000);
-    assert_eq!(beats[7]["remark"], json!(format!("{WORD} 7")));
+    assert_eq!(beats[7]["extras"]["remark"], json!(format!("{WORD} 7")));
     let path = format!("{FILES}/{}/download", file["id"].as_str().unwrap());
     let bytes = person.get(&path).await.must_be(200).body;
     assert!(bytes == WORD.repeat(1000).as_bytes());

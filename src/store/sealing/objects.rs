@@ -4,6 +4,7 @@
 //! encryption is told apart by its name and not by its bytes, and is read as it is.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -25,7 +26,7 @@ use crate::store::errors::StoreError;
 use crate::store::piece::DATA_FOLDER;
 
 use super::keys::PersonKeys;
-use super::sealed::{HEADING, Opener, SALT, Sealer, blocks_of, heading, opened_length, salt_of};
+use super::sealed::{HEADING, Opener, SALT, Sealer, blocks_of, heading, open, opened_length, salt_of};
 
 /// What is written down of people beside their data.
 pub const PEOPLE_FOLDER: &str = "people";
@@ -35,6 +36,8 @@ const SUFFIX: &str = ".sealed";
 const FOLDERS: [&str; 4] = [DATA_FOLDER, FILES_FOLDER, EXPORTS_FOLDER, PEOPLE_FOLDER];
 /// Headings that are remembered, so that parts of an object are read with one request each.
 const HEADINGS: u64 = 20_000;
+/// So much is read in one go; more of an object comes bit by bit.
+const READ_AT_ONCE: u64 = 8 << 20;
 /// Objects that are removed at once.
 const REMOVED_AT_ONCE: usize = 10;
 
@@ -107,6 +110,47 @@ impl SealedObjects {
         Ok(heading)
     }
 
+    /// What opens an object.
+    async fn key_of(
+        &self,
+        person: PersonId,
+        location: &Path,
+        sealed: &Path,
+    ) -> Result<(Heading, LessSafeKey)> {
+        let heading = self.heading(sealed).await?;
+        let person = self.keys.of(person).await.map_err(outside)?;
+        let key = person
+            .of_object(&heading.salt, location.as_ref())
+            .ok_or_else(|| refused(location, "no key can be made for it"))?;
+        Ok((heading, key))
+    }
+
+    /// Parts of an object, with one request to the store beneath.
+    async fn opened_ranges(
+        &self,
+        person: PersonId,
+        location: &Path,
+        sealed: &Path,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<Bytes>> {
+        let (heading, key) = self.key_of(person, location, sealed).await?;
+        let length = opened_length(heading.sealed);
+        if ranges.iter().any(|range| range.is_empty() || range.end > length) {
+            return Err(refused(location, "something beyond its end was asked for"));
+        }
+        let (firsts, beneath): (Vec<u64>, Vec<Range<u64>>) = ranges
+            .iter()
+            .map(|range| blocks_of(range, heading.sealed))
+            .unzip();
+        let contents = self.beneath.get_ranges(sealed, &beneath).await?;
+        let parts = ranges.iter().zip(firsts).zip(contents);
+        parts
+            .map(|((range, first), content)| {
+                open(&key, first, range, content).ok_or_else(|| damaged(location))
+            })
+            .collect()
+    }
+
     async fn opened(
         &self,
         person: PersonId,
@@ -123,7 +167,7 @@ impl SealedObjects {
                 attributes: found.attributes,
             });
         }
-        let heading = self.heading(sealed).await?;
+        let (heading, key) = self.key_of(person, location, sealed).await?;
         let length = opened_length(heading.sealed);
         let range = match &options.range {
             Some(range) => range
@@ -131,10 +175,6 @@ impl SealedObjects {
                 .map_err(|error| refused(location, &error.to_string()))?,
             None => 0..length,
         };
-        let person = self.keys.of(person).await.map_err(outside)?;
-        let key = person
-            .of_object(&heading.salt, location.as_ref())
-            .ok_or_else(|| refused(location, "no key can be made for it"))?;
         let (first, beneath) = if range.is_empty() {
             (0, 0..HEADING)
         } else {
@@ -151,6 +191,10 @@ impl SealedObjects {
         );
         let content = if range.is_empty() {
             futures::stream::empty().boxed()
+        } else if range.end - range.start <= READ_AT_ONCE {
+            let content = open(&key, first, &range, found.bytes().await?);
+            let content = content.ok_or_else(|| damaged(location))?;
+            futures::stream::once(std::future::ready(Ok(content))).boxed()
         } else {
             let opener = Opener::new(key, first, &range);
             unsealed(found.into_stream(), opener, location.clone())
@@ -210,6 +254,16 @@ impl ObjectStore for SealedObjects {
         match self.opened(person, location, &sealed, options.clone()).await {
             // From before there was encryption, or not there at all.
             Err(Error::NotFound { .. }) => self.beneath.get_opts(location, options).await,
+            opened => opened,
+        }
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let Some((person, sealed)) = sealed_name(location) else {
+            return self.beneath.get_ranges(location, ranges).await;
+        };
+        match self.opened_ranges(person, location, &sealed, ranges).await {
+            Err(Error::NotFound { .. }) => self.beneath.get_ranges(location, ranges).await,
             opened => opened,
         }
     }
@@ -317,16 +371,12 @@ fn unsealed(
     let begun = (blocks, Some(opener), location);
     futures::stream::try_unfold(begun, |(mut blocks, opener, location)| async move {
         let Some(mut opener) = opener else { return Ok(None) };
-        let damaged = || {
-            let what = format!("object {location} differs from what was sealed, or another key sealed it");
-            outside(StoreError::corrupt(what))
-        };
         let next = blocks.try_next().await?;
         let content = match &next {
             Some(block) => opener.push(block),
             None => opener.finish(),
         };
-        let content = content.ok_or_else(damaged)?;
+        let content = content.ok_or_else(|| damaged(&location))?;
         let opener = next.is_some().then_some(opener);
         Ok::<_, Error>(Some((content, (blocks, opener, location))))
     })
@@ -362,6 +412,11 @@ fn shown(found: ObjectMeta, location: Path) -> ObjectMeta {
         size: opened_length(found.size),
         ..found
     }
+}
+
+fn damaged(location: &Path) -> Error {
+    let what = format!("object {location} differs from what was sealed, or another key sealed it");
+    outside(StoreError::corrupt(what))
 }
 
 fn refused(location: &Path, reason: &str) -> Error {
