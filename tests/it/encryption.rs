@@ -28,7 +28,8 @@ fn encrypting(folder: &Path) -> Setup {
         .with("ALMANAC_PERSON_KEYS", &folder.join("keys").display().to_string())
 }
 
-/// Whether the word, as it is or as Parquet and JSON would have it, stands in a file below `folder`.
+/// The files below `folder` in which the word stands as it is: that of the parts of files, where nothing seals them.
+/// Rows are compressed besides; what is beneath them is looked at in the tests of the store.
 fn files_with_the_word(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -127,6 +128,11 @@ async fn what_was_stored_before_stays_readable() {
     let person = server.person();
     let file = live(&person).await;
     server.stop();
+    assert_ne!(
+        files_with_the_word(server.data_dir()),
+        Vec::<PathBuf>::new(),
+        "without keys it says something"
+    );
     let server = encrypting(folder.path()).in_dir(server.data_dir()).start();
     let person = server.person_called(person.id);
     assert_there(&person, &file).await;
