@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the sample person: two weeks of an invented life in Reykjavik, where the clock shows UTC all year.
+"""Makes the sample person: two weeks of an invented life in Lisbon, where the clock is put forward in summer, so that a day is not a day of UTC.
 
     data/make_sample.py           writes data/sample/<Type>.jsonl.gz, one record a line, ready to be posted to /ingest/v1/record/<Type>
     data/make_sample.py --check   compares them with what would be written, and fails when they differ
@@ -20,7 +20,9 @@ from random import Random
 
 SAMPLE = Path(__file__).parent / "sample"
 PERSON = uuid.UUID("5a3d1e00-0000-4000-8000-000000000001")
-FIRST_DAY = datetime(2024, 6, 3, tzinfo=timezone.utc)
+# What the clocks of Lisbon show in June.
+SUMMER = timezone(timedelta(hours=1))
+FIRST_DAY = datetime(2024, 6, 3, tzinfo=SUMMER)
 DAYS = 14
 
 WATCH = {
@@ -64,10 +66,10 @@ SCALE = {
 
 IN_BED, AWAKE, ASLEEP, LIGHT, DEEP, REM = range(6)
 
-HOME = (64.14660, -21.94260)
-OFFICE = (64.13548, -21.89541)
-POOL = (64.14486, -21.87946)
-TRAIL = (64.15890, -21.94530)
+HOME = (38.71140, -9.13010)
+OFFICE = (38.73340, -9.14510)
+POOL = (38.74200, -9.13200)
+TRAIL = (38.70700, -9.14560)
 
 
 class Sample:
@@ -100,7 +102,7 @@ class Sample:
 
 
 def text(at):
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Day:
@@ -344,7 +346,7 @@ def calendar(sample, days):
                 "has_recurrence_rules": True,
                 "is_all_day": False,
                 "is_detached": False,
-                "time_zone": "Atlantic/Reykjavik",
+                "time_zone": "Europe/Lisbon",
             })
 
 

@@ -16,6 +16,7 @@ pub mod health;
 pub mod ingest;
 pub mod input;
 pub mod layers;
+pub mod listed;
 pub mod metrics;
 mod paths;
 pub mod problem;

@@ -5,6 +5,7 @@
 
 pub mod disclosures;
 pub mod grants;
+pub mod grounds;
 pub mod jwks;
 pub mod keys;
 pub mod mint;

@@ -16,6 +16,7 @@ mod delimited;
 mod dictionaries;
 mod encoder;
 mod ipc;
+mod listed;
 mod method;
 mod numbers;
 mod packing;
@@ -33,6 +34,7 @@ mod zones;
 
 pub use chunks::Chunks;
 pub use encoder::{EncodeError, Encoder, Progress, encoder};
+pub use listed::{Holds, ListedColumn, listed};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
 pub use packing::{FrameCompression, Packing};
 pub use stream::encode;

@@ -1,12 +1,14 @@
 //! From a prepared question to a response: runs it, encodes it, and streams it while somebody reads.
 //!
-//! The first chunk is waited for before the status line, so an early failure still gets a status. Later
-//! failures break the connection, which no reader takes for the end of the answer.
+//! The head is known once there is a plan, and nothing more happens for who asks with HEAD. The first chunk is
+//! waited for before the status line, so an early failure still gets a status. Later failures break the
+//! connection, which no reader takes for the end of the answer.
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
-use std::time::Instant as Moment;
+use std::sync::Arc;
+use std::time::{Duration, Instant as Moment};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -22,24 +24,27 @@ use crate::api::admission::Ticket;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
 use crate::api::layers::disclosure::RowCount;
+use crate::api::layers::heads::deferred;
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
 use crate::model::faults::Fault;
+use crate::model::meters::Meters;
 use crate::output::{EncodeError, Packing, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
-use crate::query::engine::Late;
+use crate::query::engine::{Engine, Late};
 use crate::query::records::{Prepared, QueryError, ReadState, Scope};
 use crate::query::sleep::TooManyCells;
 use crate::store::StoreError;
 
 /// Another release may answer the same question in other bytes.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
-const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// What a write is told to wait when too much waits already.
-const FLUSHED_BY_THEN: std::time::Duration = std::time::Duration::from_secs(10);
+const FLUSHED_BY_THEN: Duration = Duration::from_secs(10);
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Why an answer broke off.
@@ -82,57 +87,82 @@ pub async fn answer(
     }
     let prepared = prepared.only(form.columns.as_ref())?;
     let planned = request.begun.elapsed();
-    let app = request.app;
-    let rows = app
-        .engine
-        .start(prepared.plan)
-        .map_err(|error| failed(app, Broken::Plan(error)))?;
-    let count = RowCount::default();
-    let counting = count.clone();
-    let counted = rows.map(move |batch| {
-        counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
-        batch.map_err(Broken::from)
-    });
-    let encoded = encode(
-        packing,
-        prepared.schema,
-        app.engine.spill_files().clone(),
-        counted,
-    );
-    let mut chunks = Box::pin(app.engine.drive_answer(encoded, || Err(Broken::Late)));
-    let first: Option<Bytes> = chunks
-        .next()
-        .await
-        .transpose()
-        .map_err(|error| failed(app, error))?;
-    let executed = request.begun.elapsed().saturating_sub(planned);
-
-    let ticket = request.ticket;
-    let corrupt = app.metrics.meters.store.corrupt.clone();
-    let rest = chunks.inspect(move |chunk| {
-        let _held_until_the_last_chunk = &ticket;
-        if let Err(error) = chunk {
-            if corrupt_part(error).is_some() {
-                corrupt.inc();
-            }
-            tracing::error!(%error, "an answer broke off");
-        }
-    });
-    let body = Body::from_stream(futures::stream::iter(first.map(Ok)).chain(rest));
-    let timing = format!(
-        "plan;dur={:.3}, run;dur={:.3}",
-        planned.as_secs_f64() * 1e3,
-        executed.as_secs_f64() * 1e3
-    );
-    let method = form.method;
-    let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),
+    let name = format!("inline; filename=\"answer.{}\"", form.method.file_extension());
+    let head = [
+        (CONTENT_TYPE, HeaderValue::from_static(form.method.content_type())),
         (ETAG, header_value(&tag)?),
-        (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
-    Ok((Extension(count), headers, body).into_response())
+    let run = Run {
+        engine: Arc::clone(&request.app.engine),
+        meters: request.app.metrics.meters.clone(),
+        begun: request.begun,
+        planned,
+        ticket: request.ticket,
+    };
+    Ok(deferred(head, run.body(prepared, packing)))
+}
+
+/// A question whose head was answered.
+struct Run {
+    engine: Arc<Engine>,
+    meters: Meters,
+    begun: Moment,
+    /// How long it took to know the head.
+    planned: Duration,
+    ticket: Ticket,
+}
+
+impl Run {
+    /// The rows on their way, once there is a first part of them.
+    async fn body(self, prepared: Prepared, packing: Packing) -> Result<Response, ApiError> {
+        let rows = self
+            .engine
+            .start(prepared.plan)
+            .map_err(|error| failed(&self.meters, Broken::Plan(error)))?;
+        let count = RowCount::default();
+        let counting = count.clone();
+        let counted = rows.map(move |batch| {
+            counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+            batch.map_err(Broken::from)
+        });
+        let spill_files = self.engine.spill_files().clone();
+        let encoded = encode(packing, prepared.schema, spill_files, counted);
+        let mut chunks = Box::pin(self.engine.drive_answer(encoded, || Err(Broken::Late)));
+        let first: Option<Bytes> = chunks
+            .next()
+            .await
+            .transpose()
+            .map_err(|error| failed(&self.meters, error))?;
+        let executed = self.begun.elapsed().saturating_sub(self.planned);
+
+        let (ticket, corrupt) = (self.ticket, self.meters.store.corrupt);
+        let rest = chunks.inspect(move |chunk| {
+            let _held_until_the_last_chunk = &ticket;
+            if let Err(error) = chunk {
+                if corrupt_part(error).is_some() {
+                    corrupt.inc();
+                }
+                tracing::error!(%error, "an answer broke off");
+            }
+        });
+        let timing = format!(
+            "plan;dur={:.3}, run;dur={:.3}",
+            self.planned.as_secs_f64() * 1e3,
+            executed.as_secs_f64() * 1e3
+        );
+        let timing = [(SERVER_TIMING, header_value(&timing)?)];
+        let body = Body::from_stream(futures::stream::iter(first.map(Ok)).chain(rest));
+        Ok((Extension(count), timing, body).into_response())
+    }
+}
+
+/// What has to be computed before any of it can be said: only for who wants more than its head.
+pub fn computed<F>(making: F) -> Response
+where
+    F: Future<Output = Result<Response, ApiError>> + Send + 'static,
+{
+    deferred([(CONTENT_TYPE, JSON)], making)
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
@@ -145,10 +175,7 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     if is_known(headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (ETAG, header_value(&tag)?),
-    ];
+    let headers = [(CONTENT_TYPE, JSON), (ETAG, header_value(&tag)?)];
     Ok((headers, body).into_response())
 }
 
@@ -186,7 +213,7 @@ pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text).map_err(ApiError::internal)
 }
 
-fn failed(app: &App, error: Broken) -> ApiError {
+fn failed(meters: &Meters, error: Broken) -> ApiError {
     if let Some(what) = corrupt_part(&error) {
         return ApiError::damaged(what);
     }
@@ -198,7 +225,7 @@ fn failed(app: &App, error: Broken) -> ApiError {
     }
     match error {
         Broken::Late => {
-            app.metrics.meters.queries.deadlines_passed.inc();
+            meters.queries.deadlines_passed.inc();
             ApiError::deadline(error)
         }
         error if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
@@ -271,7 +298,7 @@ impl From<QueryError> for ApiError {
 impl From<TypesError> for ApiError {
     fn from(error: TypesError) -> Self {
         match error {
-            TypesError::Unknown { .. } => Self::not_found(error.to_string()),
+            TypesError::Unknown { .. } | TypesError::Ambiguous { .. } => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
             TypesError::LimitReached(_) => {
                 Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])

@@ -22,6 +22,7 @@ use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 use crate::people::annotations::Annotations;
 use crate::people::files::Files;
+use crate::people::frames::Frames;
 use crate::people::key_quota::KeyQuota;
 use crate::people::limits::PersonLimits;
 use crate::people::reflections::Reflections;
@@ -64,6 +65,8 @@ pub struct App {
     pub files: Files,
     /// Archives of everything that a person has.
     pub exports: Exports,
+    /// Answers that are kept for a while.
+    pub frames: Frames,
     /// Addresses to which the bytes of files are sent.
     pub tickets: Tickets,
     /// Places for files that are being sent.

@@ -4,10 +4,12 @@ pub mod aggregates;
 mod asking;
 pub mod calendars;
 pub mod catalog;
+pub mod frames;
 pub mod insight;
 pub mod listings;
 pub mod locations;
 pub mod metrics_catalog;
+pub mod names;
 pub mod records;
 pub mod samples;
 pub mod selector;
@@ -30,6 +32,14 @@ use crate::api::spellings::also_of_participants;
 pub fn routes() -> OpenApiRouter<Shared> {
     let pressure = [StatusCode::TOO_MANY_REQUESTS, StatusCode::GATEWAY_TIMEOUT];
     catalogues().merge(also_answering(questions(), &pressure))
+}
+
+/// Answers that are kept.
+#[must_use]
+pub fn frame_routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(frames::list, frames::create))
+        .routes(routes!(frames::one, frames::remove))
 }
 
 /// What there is. Answered at once.

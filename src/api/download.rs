@@ -9,11 +9,13 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
+use prometheus_client::metrics::counter::Counter;
 
 use self::ranges::{Wanted, wanted};
 use crate::api::answer::{header_value, is_known};
 use crate::api::app::App;
 use crate::api::body::text;
+use crate::api::layers::heads::deferred;
 use crate::api::problem::ApiError;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
@@ -29,7 +31,7 @@ pub struct Called<'a> {
 }
 
 /// The bytes of a content that is whole, as far as `headers` want them.
-pub async fn download(
+pub fn download(
     app: &App,
     headers: &HeaderMap,
     contents: &Contents,
@@ -48,8 +50,9 @@ pub async fn download(
         Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Wanted::Nothing => return Ok(ApiError::out_of_range(length).into_response()),
     };
-    let body = body(app, contents, content, range.clone()).await?;
-    let mut response = (status, body).into_response();
+    let corrupt = app.metrics.meters.store.corrupt.clone();
+    let bytes = body(corrupt, contents.clone(), content.clone(), range.clone());
+    let mut response = deferred(status, async move { Ok((status, bytes.await?).into_response()) });
     let head = response.headers_mut();
     head.insert(
         CONTENT_TYPE,
@@ -71,14 +74,13 @@ pub async fn download(
 
 /// The first bytes are there before the head is sent, so what fails early is an honest error.
 async fn body(
-    app: &App,
-    contents: &Contents,
-    content: &Content,
+    corrupt: Counter,
+    contents: Contents,
+    content: Content,
     range: Range<u64>,
 ) -> Result<Body, ApiError> {
-    let mut bytes = contents.read(content, range);
+    let mut bytes = contents.read(&content, range);
     let first = bytes.next().await.transpose()?;
-    let corrupt = app.metrics.meters.store.corrupt.clone();
     let rest = bytes.inspect(move |bytes| {
         if let Err(error) = bytes {
             if matches!(error, StoreError::Corrupt { .. }) {

@@ -101,7 +101,8 @@ struct Recordable {
 /// The type that records named `name` are of, if `person` can record them. `MomentAnnotation/<uuid>` is the base, and
 /// all records belong to that annotation.
 async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
-    let named = app.types.find(person, name).await?;
+    let name = app.types.meant(person, name).await?;
+    let named = app.types.find(person, &name).await?;
     let mut definition = None;
     if let Some(id) = named.annotation {
         let annotation = app

@@ -1,13 +1,14 @@
 //! What every request passes on its way in and out, from the outside inwards: the frame (id, log, numbers,
-//! headers), cross-origin rules, compression, how much an address may ask for, the wall where tokens are checked, how much a person may ask for, what is
-//! told to others, and whom a participant stands for. Order matters and is
-//! fixed in [`crate::api::routes`].
+//! headers), cross-origin rules, compression, how much an address may ask for, the wall where tokens are
+//! checked, how much a person may ask for, what is told to others, whom a participant stands for, and heads
+//! without bodies. Order matters and is fixed in [`crate::api::routes`].
 
 pub mod arrival;
 pub mod compression;
 pub mod cors;
 pub mod disclosure;
 pub mod frame;
+pub mod heads;
 pub mod participants;
 pub mod rates;
 pub mod wall;

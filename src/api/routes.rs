@@ -1,7 +1,7 @@
 //! The routes, each listed once together with its documentation, and the layers around them.
 
-use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::{Extension, Router};
 use tower::ServiceBuilder;
 use tower::util::{MapRequest, option_layer};
 use utoipa::OpenApi;
@@ -10,23 +10,26 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::Shared;
-use crate::api::layers::{arrival, compression, cors, disclosure, frame, participants, rates, wall};
+use crate::api::data::frames::Reads;
+use crate::api::layers::{arrival, compression, cors, disclosure, frame, heads, participants, rates, wall};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, health, ingest, input, metrics, user};
 
 /// The routes that need no token: for the machines that run the service, and for those whose address is one.
-fn open_routes() -> OpenApiRouter<Shared> {
+pub(crate) fn open_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(input::files::upload::upload))
+        .routes(routes!(data::frames::bytes))
         .merge(user::open_routes())
 }
 
 /// The interface's own routes, one list per prefix.
 pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
     data::routes()
+        .merge(data::frame_routes())
         .merge(ingest::routes())
         .merge(input::routes())
         .merge(user::routes())
@@ -51,6 +54,18 @@ pub fn operations(app: Shared) -> Router {
         .with_state(app)
 }
 
+/// The routes that read, for those inside who ask in somebody's name: who asks is known, and what is told to
+/// others is theirs to say.
+fn reads(app: Shared) -> Reads {
+    let (routes, _) = data::routes().split_for_parts();
+    let routes = routes
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn(heads::heads))
+        .layer(from_fn_with_state(app.clone(), participants::participants));
+    Reads::new(routes.with_state(app))
+}
+
 /// The whole service as one router.
 pub fn router(app: Shared) -> Result<Router, serde_json::Error> {
     assembled(app, interface_routes())
@@ -66,7 +81,7 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
         open_routes().merge(operations_routes())
     };
     let (open, mut open_document) = open.split_for_parts();
-    docs::common::explain_refusals(&mut open_document);
+    docs::common::explain(&mut open_document);
     docs::common::tell_methods_apart(&mut open_document);
     let mut document = docs::Frame::openapi();
     document.merge(interface_document);
@@ -77,6 +92,8 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
     let interface = interface
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
+        .layer(from_fn(heads::heads))
+        .layer(Extension(reads(app.clone())))
         .layer(from_fn_with_state(app.clone(), participants::participants))
         .layer(from_fn_with_state(app.clone(), disclosure::disclosure))
         .layer(from_fn_with_state(app.clone(), rates::of_people))
@@ -84,7 +101,8 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
         .layer(from_fn_with_state(app.clone(), rates::of_addresses));
     let open = open
         .merge(docs::routes(&document)?)
-        .method_not_allowed_fallback(other_method);
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn(heads::heads));
 
     let around = ServiceBuilder::new()
         .layer(from_fn_with_state(app.clone(), frame::frame))

@@ -46,6 +46,17 @@ pub struct InterfaceSettings {
     pub source_prefix: String,
 }
 
+impl InterfaceSettings {
+    /// The path that stands before those of the routes in addresses handed out, where a proxy takes one off.
+    #[must_use]
+    pub fn path_before(&self) -> &str {
+        let (_, rest) = self.public_url.split_once("://").unwrap_or_default();
+        rest.find('/')
+            .and_then(|slash| rest.get(slash..))
+            .unwrap_or_default()
+    }
+}
+
 /// How much may be asked for in a minute. 0: as much as one likes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSettings {

@@ -23,6 +23,7 @@ use crate::people::sharing::terms::{FileAge, Terms};
 use crate::people::sharing::{Grantee, grant_id};
 
 use super::disclosures::{Disclosure, Participation, Subject};
+use super::grounds::{Grounds, KnownAs};
 use super::tokens::Reader;
 
 #[cfg(test)]
@@ -122,7 +123,7 @@ impl Grants {
             let windows = Windows::new([range]);
             return Ok(ReadPermit::given(&self.warden, owner, named, windows));
         } else {
-            let given = self.given(reader, owner).await?;
+            let given = self.given(reader.person(), owner).await?;
             windows_of(&given, &named, range)
         };
         let windows = windows.ok_or(Refused)?;
@@ -151,7 +152,7 @@ impl Grants {
             let visible = Visible::EveryType(Windows::new([range]));
             return Ok(ListPermit::given(&self.warden, owner, visible));
         } else {
-            let given = self.given(reader, owner).await?;
+            let given = self.given(reader.person(), owner).await?;
             let openings = given.iter().map(|given| given.terms.opening(range)).collect();
             (openings, given.iter().map(|given| given.id).collect())
         };
@@ -189,7 +190,7 @@ impl Grants {
         if reader.owns(owner) {
             return Ok(());
         }
-        let given = self.given(reader, owner).await?;
+        let given = self.given(reader.person(), owner).await?;
         let (path, age, moment) = version.ok_or(Refused)?;
         let grants: Vec<Uuid> = given
             .iter()
@@ -221,7 +222,7 @@ impl Grants {
         if reader.owns(owner) {
             return Ok(ReadableFiles { owner, shared: None });
         }
-        let mut given = self.given(reader, owner).await?;
+        let mut given = self.given(reader.person(), owner).await?;
         given.retain(|given| given.terms.leads_through(folder));
         if given.is_empty() {
             return Err(Refused.into());
@@ -315,11 +316,32 @@ impl Grants {
 
     /// Whether all that a request was given of others may still be read.
     pub async fn still_given(&self, reader: &Reader) -> Result<bool, CatalogError> {
-        let now = match reader.disclosures().participation() {
+        let participant = reader.disclosures().participation().map(|before| KnownAs {
+            group: before.group,
+            participant: before.participant,
+            person: before.person,
+        });
+        let given = reader.disclosures().given();
+        self.hold(reader.person(), participant, given).await
+    }
+
+    /// The same of an answer that is kept: whether what was given for it is given still.
+    pub async fn still_hold(&self, grounds: &Grounds) -> Result<bool, CatalogError> {
+        let given = grounds.given().collect();
+        self.hold(grounds.person(), grounds.participant(), given).await
+    }
+
+    async fn hold(
+        &self,
+        reader: PersonId,
+        participant: Option<KnownAs>,
+        given: Vec<Disclosure>,
+    ) -> Result<bool, CatalogError> {
+        let now = match participant {
             None => None,
             Some(before) => {
                 let found = self
-                    .participation(reader.person(), before.group, before.participant)
+                    .participation(reader, before.group, before.participant)
                     .await?;
                 match found.filter(|found| found.person == before.person) {
                     Some(found) => Some(found),
@@ -327,7 +349,7 @@ impl Grants {
                 }
             }
         };
-        for disclosure in reader.disclosures().given() {
+        for disclosure in given {
             let holds = match now.as_ref().filter(|now| now.person == disclosure.owner) {
                 Some(now) => now.holds(&disclosure),
                 None => holds(&self.given(reader, disclosure.owner).await?, &disclosure),
@@ -339,17 +361,15 @@ impl Grants {
         Ok(true)
     }
 
-    async fn given(&self, reader: &Reader, owner: PersonId) -> Result<Vec<Given>, CatalogError> {
+    async fn given(&self, reader: PersonId, owner: PersonId) -> Result<Vec<Given>, CatalogError> {
         let given = |grant: Grant| {
-            let grantee = grant
-                .group
-                .map_or(Grantee::Person(reader.person()), Grantee::Group);
+            let grantee = grant.group.map_or(Grantee::Person(reader), Grantee::Group);
             Ok(Given {
                 id: grant_id(grant.share.id, grantee),
                 terms: Terms::of(&grant.share)?,
             })
         };
-        let found = self.catalog.grants_between(owner, reader.person()).await?;
+        let found = self.catalog.grants_between(owner, reader).await?;
         found.into_iter().map(given).collect()
     }
 

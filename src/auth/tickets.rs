@@ -17,6 +17,8 @@ const SECRET: &str = "ticket_secret";
 const UPLOADS: &[u8] = b"almanac upload ticket 1";
 /// The same, for confirmations that somebody is to be erased.
 const ERASURES: &[u8] = b"almanac erasure confirmation 1";
+/// The same, for answers that are kept.
+const FRAMES: &[u8] = b"almanac frame ticket 1";
 /// The same, for tags of answers.
 const TAGS: &[u8] = b"almanac tag of an answer 1";
 const SECOND: i64 = 1_000_000;
@@ -65,6 +67,15 @@ impl Tickets {
     pub fn of_erasures(&self) -> Self {
         Self {
             purpose: ERASURES,
+            ..self.clone()
+        }
+    }
+
+    /// Tickets of the same secret for answers that are kept.
+    #[must_use]
+    pub fn of_frames(&self) -> Self {
+        Self {
+            purpose: FRAMES,
             ..self.clone()
         }
     }
@@ -193,6 +204,7 @@ mod tests {
             tickets.of_erasures().issue(ID, second(100)),
         );
         assert_eq!(tickets.of_erasures().opened_by(&erasure, second(0)), Ok(ID));
+        assert_eq!(tickets.of_frames().opened_by(&upload, second(0)), Err(Refused));
         assert_eq!(tickets.of_erasures().opened_by(&upload, second(0)), Err(Refused));
         assert_eq!(tickets.opened_by(&erasure, second(0)), Err(Refused));
     }

@@ -46,10 +46,12 @@ pub enum DocumentKind {
     Membership,
     /// An archive of everything that a person has, and how far it is.
     Export,
+    /// An answer that is kept for a while.
+    Frame,
 }
 
 impl DocumentKind {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Annotation,
         Self::Tag,
         Self::Reflection,
@@ -61,6 +63,7 @@ impl DocumentKind {
         Self::Group,
         Self::Membership,
         Self::Export,
+        Self::Frame,
     ];
 
     #[must_use]
@@ -77,6 +80,7 @@ impl DocumentKind {
             Self::Group => "group",
             Self::Membership => "membership",
             Self::Export => "export",
+            Self::Frame => "frame",
         }
     }
 

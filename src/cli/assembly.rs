@@ -31,6 +31,7 @@ use crate::model::registry::Registry;
 use crate::people::annotations::Annotations;
 use crate::people::documents::Documents;
 use crate::people::files::{FileSettings, Files};
+use crate::people::frames::Frames;
 use crate::people::key_quota::KeyQuota;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
@@ -147,17 +148,16 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     if settings.sends_directly() {
         kept_files = kept_files.directly(metrics.meters.upkeep.clone());
     }
-    let exports = Exports::new(
-        UpkeepStores {
-            catalog: catalog.clone(),
-            snapshots: snapshots.clone(),
-            files: files.clone(),
-            clock: Arc::clone(&clock),
-            ids: Arc::clone(&ids),
-        },
-        settings.exports,
-        Arc::from(interface.source_prefix.as_str()),
-    );
+    let upkeep = UpkeepStores {
+        catalog: catalog.clone(),
+        snapshots: snapshots.clone(),
+        files: files.clone(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+    };
+    let frames = Frames::of_stores(&upkeep, settings.frames);
+    let source_prefix = Arc::from(interface.source_prefix.as_str());
+    let exports = Exports::new(upkeep, settings.exports, source_prefix);
     let app = Arc::new(App {
         verifier,
         minter,
@@ -177,6 +177,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         reflections: Reflections::new(documents, limits.reflections),
         files: kept_files,
         exports,
+        frames,
         tickets,
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         rates: Rates::new(interface.rates),

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
+use crate::api::data::frames;
 use crate::api::health::{NotReady, Readiness, Seldom};
 use crate::api::serve::Ended;
 use crate::api::serve::tls::{self, Certificate};
@@ -190,12 +191,14 @@ fn beside(
         stop.clone(),
     ));
     let purging = purging(settings, assembly, stop);
+    let sweeping = tokio::spawn(frames::sweep(Arc::clone(&assembly.app), stop.clone()));
     let scanning = scanning(settings, assembly, stop).map(|task| ("the scanning of files", task));
     let building = building(settings, assembly, stop).map(|task| ("the making of exports", task));
     let arriving = arriving(settings, assembly, stop).map(|task| ("the taking in of files", task));
     let always = [
         ("the forgetting of who was erased", forgetting),
         ("the purging of what was deleted", purging),
+        ("the sweeping of frames", sweeping),
     ];
     let sometimes = [scanning, building, arriving].into_iter().flatten();
     sometimes.chain(always).collect()

@@ -12,6 +12,7 @@ use crate::api::serve::tls::CertificateFiles;
 use crate::api::settings::{InterfaceSettings, RateSettings};
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
 use crate::people::files::scan::ClamdAddress;
+use crate::people::frames::FrameSettings;
 use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportSettings;
 use crate::query::places::geocoder::service::ServiceSettings;
@@ -67,6 +68,7 @@ pub struct Settings {
     pub files: FileSettings,
     /// How archives of everything that a person has are made.
     pub exports: ExportSettings,
+    pub frames: FrameSettings,
     /// Who names positions, if not the places built in.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
@@ -177,6 +179,7 @@ impl Settings {
                 sessions: parse::number(said("limit_sessions")?, 1)?,
                 files: parse::number(said("limit_files")?, 0)?,
                 exports: parse::number(said("limit_exports")?, 1)?,
+                frames: parse::number(said("limit_frames")?, 1)?,
                 file_bytes: parse::size(said("limit_file_bytes")?)? as u64,
                 all_file_bytes: parse::size(said("limit_all_file_bytes")?)? as u64,
             },
@@ -185,6 +188,11 @@ impl Settings {
                 lifetime: parse::duration(said("export_lifetime")?)?,
                 at_once: parse::count(said("concurrent_exports")?, 1)?,
                 limit: parse::number(said("limit_exports")?, 1)?,
+            },
+            frames: FrameSettings {
+                lifetime: parse::duration(said("frame_lifetime")?)?,
+                limit: parse::number(said("limit_frames")?, 1)?,
+                most_bytes: parse::size(said("limit_frame_bytes")?)? as u64,
             },
             geocoder: geocoder(sayings)?,
             log: log(sayings)?,

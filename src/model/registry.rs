@@ -7,6 +7,7 @@
 mod annotation;
 mod builtin;
 mod canonical;
+mod column_units;
 mod definition;
 mod entry;
 mod layout;

@@ -25,6 +25,8 @@ pub struct PersonLimits {
     pub files: u64,
     /// Exports, whatever became of them, until they expire.
     pub exports: u64,
+    /// Frames, until they expire.
+    pub frames: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
     /// Bytes of all files together.
@@ -46,6 +48,7 @@ impl PersonLimits {
         sessions: 1_000,
         files: 1_000,
         exports: 1_000,
+        frames: 1_000,
         file_bytes: 1 << 30,
         all_file_bytes: 1 << 30,
     };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use moka::sync::Cache;
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
 use crate::catalog::records::StoredDefinition;
@@ -32,6 +33,12 @@ pub enum TypesError {
         name: String,
         /// What it may have been meant to be.
         nearest: Option<String>,
+    },
+    #[error("{name:?} is the name of {}; name the one that is meant", .candidates.join(" and of "))]
+    Ambiguous {
+        name: String,
+        /// The ids of all types of that name.
+        candidates: Vec<String>,
     },
     #[error("another change came first; look at the type and try again")]
     Overtaken,
@@ -148,6 +155,42 @@ impl Types {
             data_type: own.data_type,
             annotation: None,
         })
+    }
+
+    /// The id that `name` stands for: itself, if it is one, or else that of the one type of `owner` that is
+    /// called so. What is built in is never hidden by a name, archived types have none, and a text that means
+    /// nothing stays what it is, unless it is nearly such a name.
+    pub async fn meant(&self, owner: PersonId, name: &str) -> Result<String, TypesError> {
+        let is_id = TypeId::parse(name).is_some_and(|id| id.definition().is_some());
+        if is_id || self.registry.get(name).is_some() {
+            return Ok(name.to_owned());
+        }
+        let mut own = self.all_own(owner).await?;
+        own.retain(|own| !own.definition.deprecated);
+        let called: String = name.nfc().collect();
+        let mut candidates: Vec<String> = own
+            .iter()
+            .filter(|own| own.data_type.name == called)
+            .map(|own| own.data_type.id.to_string())
+            .collect();
+        match (candidates.pop(), candidates.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(last), false) => {
+                candidates.push(last);
+                let name = name.to_owned();
+                Err(TypesError::Ambiguous { name, candidates })
+            }
+            (None, _) => {
+                let known = own.iter().map(|own| own.data_type.name.as_str());
+                match nearest(name, known) {
+                    Some(near) if self.nearest(name).is_none() => Err(TypesError::Unknown {
+                        name: name.to_owned(),
+                        nearest: Some(near.to_owned()),
+                    }),
+                    _ => Ok(name.to_owned()),
+                }
+            }
+        }
     }
 
     fn nearest(&self, name: &str) -> Option<String> {

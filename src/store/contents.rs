@@ -1,4 +1,4 @@
-//! Contents: the bytes of files and of exports, each a list of parts in the object store.
+//! Contents: the bytes of files, of exports and of frames, each a list of parts in the object store.
 //!
 //! A part is an object: bytes of the content, then the checksums of their blocks. It is durable before it is
 //! registered, and registered before anybody is told. The list is a document of the catalogue, so what was
@@ -35,6 +35,8 @@ use crate::model::time::Instant;
 pub const FILES_FOLDER: &str = "files";
 /// And all parts of exports below this one.
 pub const EXPORTS_FOLDER: &str = "exports";
+/// And all parts of frames below this one.
+pub const FRAMES_FOLDER: &str = "frames";
 /// A part is ended at this size. What a crash can take of an upload is less than one part.
 pub const PART_BYTES: u64 = 32 << 20;
 /// A content has at most so many parts, so that nobody fills the catalogue with lists of crumbs.
@@ -50,6 +52,7 @@ const OPEN: Uuid = Uuid::nil();
 pub enum ContentOf {
     File,
     Export,
+    Frame,
 }
 
 /// One part of a content.
@@ -98,7 +101,7 @@ struct Body {
     sha256: Option<String>,
 }
 
-/// What the document of an export says of its bytes, beside what else it says.
+/// What the document of an export or of a frame says of its bytes, beside what else it says.
 #[derive(Debug, Deserialize)]
 struct Archived {
     parts: Vec<Part>,
@@ -107,7 +110,7 @@ struct Archived {
 }
 
 impl ContentOf {
-    const ALL: [Self; 2] = [Self::File, Self::Export];
+    pub const ALL: [Self; 3] = [Self::File, Self::Export, Self::Frame];
 
     /// The folder that all parts are in.
     #[must_use]
@@ -115,6 +118,7 @@ impl ContentOf {
         match self {
             Self::File => FILES_FOLDER,
             Self::Export => EXPORTS_FOLDER,
+            Self::Frame => FRAMES_FOLDER,
         }
     }
 
@@ -123,6 +127,7 @@ impl ContentOf {
         match self {
             Self::File => DocumentKind::FileContent,
             Self::Export => DocumentKind::Export,
+            Self::Frame => DocumentKind::Frame,
         }
     }
 }
@@ -163,8 +168,24 @@ impl Content {
     /// What there is of the export `id`, whose document says so.
     #[must_use]
     pub fn of_export(id: Uuid, person: PersonId, parts: Vec<Part>, sha256: Option<String>) -> Self {
+        Self::made_here(ContentOf::Export, id, person, parts, sha256)
+    }
+
+    /// What there is of the frame `id`, whose document says so.
+    #[must_use]
+    pub fn of_frame(id: Uuid, person: PersonId, parts: Vec<Part>, sha256: Option<String>) -> Self {
+        Self::made_here(ContentOf::Frame, id, person, parts, sha256)
+    }
+
+    fn made_here(
+        of: ContentOf,
+        id: Uuid,
+        person: PersonId,
+        parts: Vec<Part>,
+        sha256: Option<String>,
+    ) -> Self {
         Self {
-            of: ContentOf::Export,
+            of,
             id,
             person,
             length: parts.iter().map(|part| part.bytes).sum(),
@@ -306,13 +327,18 @@ impl Content {
 
     fn of(document: &Document) -> Result<Self, StoreError> {
         let damaged = |reason: String| StoreError::corrupt(format!("content {}: {reason}", document.id));
-        if document.kind == DocumentKind::Export {
+        let made_here = match document.kind {
+            DocumentKind::Export => Some(ContentOf::Export),
+            DocumentKind::Frame => Some(ContentOf::Frame),
+            _ => None,
+        };
+        if let Some(of) = made_here {
             let Archived { parts, sha256 } =
                 stored_json::read(&document.body).map_err(|error| damaged(error.to_string()))?;
             return Ok(Self {
                 created_at: document.created_at,
                 version: document.version,
-                ..Self::of_export(document.id, document.person, parts, sha256)
+                ..Self::made_here(of, document.id, document.person, parts, sha256)
             });
         }
         let body: Body = stored_json::read(&document.body).map_err(|error| damaged(error.to_string()))?;
@@ -374,7 +400,7 @@ impl Contents {
         found.as_ref().map(Content::of).transpose()
     }
 
-    /// All contents of a person, of files and of exports.
+    /// All contents of a person, of every kind.
     pub async fn of_person(&self, person: PersonId) -> Result<Vec<Content>, StoreError> {
         let mut contents = Vec::new();
         for of in ContentOf::ALL {

@@ -41,17 +41,18 @@ const PROBABLE_STRAYS: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Pieces,
-    /// Of files, or of exports.
+    /// Of files, of exports, or of frames.
     Parts(ContentOf),
     /// What senders of files put into the store themselves.
     Incoming,
 }
 
 impl Kept {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Pieces,
         Self::Parts(ContentOf::File),
         Self::Parts(ContentOf::Export),
+        Self::Parts(ContentOf::Frame),
         Self::Incoming,
     ];
 

@@ -24,19 +24,20 @@ use crate::model::erasure::ErasureMark;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, INCOMING_FOLDER};
+use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER, INCOMING_FOLDER};
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::DATA_FOLDER;
 
 /// What is remembered of erasures is in this folder.
 pub const ERASED_FOLDER: &str = "erased";
 /// In each of these, whatever is in the folder named by a person is theirs.
-pub const FOLDERS_OF_PEOPLE: [&str; 5] = [
+pub const FOLDERS_OF_PEOPLE: [&str; 6] = [
     PEOPLE_FOLDER,
     DATA_FOLDER,
     FILES_FOLDER,
     INCOMING_FOLDER,
     EXPORTS_FOLDER,
+    FRAMES_FOLDER,
 ];
 /// How long an erasure lasts at least: longer than any write that was under way when it began.
 pub const LENGTH: Duration = ORPHAN_AGE;

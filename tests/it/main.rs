@@ -33,6 +33,7 @@ mod erasure;
 mod exports;
 mod failing_backends;
 mod files;
+mod frames;
 mod full_disk;
 mod ground;
 mod ingest;

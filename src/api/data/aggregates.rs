@@ -28,6 +28,7 @@ use crate::people::types::Named;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::records::{Prepared, Source};
 
+use super::names::meant;
 use super::records::{Selection, readable, sources_of};
 
 /// Periods that an answer over all participants of a group does not tell, because too few have records in them.
@@ -190,12 +191,13 @@ async fn aggregate(
     measure: AggregateMeasure,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
-    let data_type = TypeId::new(asked.data_type);
     let all_of = query.selection.which.group;
+    let mut data_type = TypeId::new(asked.data_type);
     let permits = if let Some(group) = all_of {
         app.grants.members(reader, group, &data_type, query.range).await?
     } else {
         let owner = query.selection.which.person(reader)?;
+        data_type = TypeId::new(&meant(app, reader, owner, asked.data_type).await?);
         let permit = app.grants.windows(reader, owner, &data_type, query.range).await?;
         vec![permit]
     };
@@ -204,7 +206,7 @@ async fn aggregate(
         .parse()
         .map_err(|error: UnknownResolution| invalid(["path", "resolution"], error.to_string()))?;
     let owner = permits.first().map_or(reader.person(), Readable::owner);
-    let named = readable(app, owner, asked.data_type).await?;
+    let named = readable(app, owner, data_type.as_str()).await?;
     if measure != AggregateMeasure::Count && named.data_type.class != RecordClass::Metric {
         return Err(invalid(
             ["path", "data_type"],
@@ -229,7 +231,7 @@ async fn aggregate(
         measure: &measure,
         periods: resolution.periods(),
     };
-    let mut text = format!("{} by {} {}", asked.data_type, asked.resolution, asked.question);
+    let mut text = format!("{data_type} by {} {}", asked.resolution, asked.question);
     let mut each = Vec::with_capacity(permits.len());
     for permit in &permits {
         let (prepared, chosen_sources) = question.of(permit).await?;

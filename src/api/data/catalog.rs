@@ -10,25 +10,53 @@ use serde_json::Value;
 use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingForm, ListingQuery, listed_as};
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::ReadableTypes;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry};
 use crate::model::time::TimeRange;
+use crate::output::{Holds, ListedColumn};
 use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
 
+use super::names::{all_meant, meant};
 use super::shared_types::{self, SHARED_TYPE};
 
+const LISTED: [ListedColumn; 4] = [
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("description", Holds::Text),
+    ListedColumn::new("class", Holds::Text),
+    ListedColumn::new("category", Holds::Texts),
+];
+
+const ENTRIES: [ListedColumn; 15] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("description", Holds::Text),
+    ListedColumn::new("class", Holds::Text),
+    ListedColumn::new("api_version", Holds::Text),
+    ListedColumn::new("categories", Holds::Texts),
+    ListedColumn::new("column_name", Holds::Text),
+    ListedColumn::new("deprecated", Holds::Flag),
+    ListedColumn::new("svc_userid", Holds::Text),
+    ListedColumn::new("icon", Holds::Text),
+    ListedColumn::new("metric_kind", Holds::Text),
+    ListedColumn::new("queryable", Holds::Flag),
+    ListedColumn::new("recordable", Holds::Flag),
+    ListedColumn::new("record_spec", Holds::Json),
+    ListedColumn::new("unit", Holds::Text),
+];
+
 /// All data types as a plain list.
-#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<NoParams>),
+#[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<ListingQuery>),
     responses((status = 200, description = "Data types", body = [ListEntry])))]
 pub async fn data_types(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let mut entries: Vec<Value> = app
@@ -46,7 +74,7 @@ pub async fn data_types(
     );
     let annotations = live_annotations(&app, reader.person()).await?;
     entries.extend(annotations.iter().map(|data_type| data_type.list_entry()));
-    listing(&headers, &entries)
+    listed_as(&app, &headers, query.form, &LISTED, &entries).await
 }
 
 /// Which types of whom.
@@ -55,6 +83,7 @@ pub struct CatalogQuery {
     data_type: Vec<String>,
     category: Vec<String>,
     owner: Option<PersonId>,
+    form: ListingForm,
 }
 
 impl FromParams for CatalogQuery {
@@ -63,6 +92,7 @@ impl FromParams for CatalogQuery {
             data_type: params.list("data_type"),
             category: params.list("category"),
             owner: params.owner(),
+            form: ListingForm::read(params)?,
         })
     }
 }
@@ -80,9 +110,10 @@ pub async fn catalog(
 ) -> Result<Response, ApiError> {
     let permit = listed_types(&app, &reader, query.owner).await?;
     let owner = permit.owner();
-    let shared = shared_types::shared_with(&app, &permit, &query.data_type).await?;
+    let names = all_meant(&app, &reader, owner, &query.data_type).await?;
+    let shared = shared_types::shared_with(&app, &permit, &names).await?;
     let mut types = Vec::new();
-    if query.data_type.is_empty() {
+    if names.is_empty() {
         types.extend(app.types.registry().types().iter().cloned());
         types.extend(
             app.types
@@ -94,7 +125,7 @@ pub async fn catalog(
         );
         types.extend(live_annotations(&app, owner).await?);
     }
-    for name in &query.data_type {
+    for name in &names {
         shared_types::refuse_hidden(&app, &permit, name)?;
         match catalogued(&app, owner, name).await {
             Err(unknown)
@@ -122,7 +153,8 @@ pub async fn catalog(
         .iter()
         .filter(|(_, data_type)| asked_as_shared(data_type))
         .map(|(sharer, data_type)| data_type.shared_entry(*sharer));
-    listing(&headers, &entries.chain(shared).collect::<Vec<Value>>())
+    let entries: Vec<Value> = entries.chain(shared).collect();
+    listed_as(&app, &headers, query.form, &ENTRIES, &entries).await
 }
 
 /// Whose type a path names.
@@ -152,8 +184,9 @@ pub async fn catalog_entry(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let permit = listed_types(&app, &reader, query.owner).await?;
-    shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let owner = permit.owner();
+    let data_type = meant(&app, &reader, owner, &data_type).await?;
+    shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
     listing(&headers, &data_type.detailed_entry(owner, !permit.is_own()))
 }
@@ -171,8 +204,9 @@ pub async fn catalog_schema(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let permit = listed_types(&app, &reader, query.owner).await?;
-    shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let owner = permit.owner();
+    let data_type = meant(&app, &reader, owner, &data_type).await?;
+    shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
     listing(&headers, data_type.schema.as_ref())
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
+use crate::api::answer::{computed, listing};
 use crate::api::app::{App, Shared};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -212,9 +212,11 @@ pub async fn insight(
     let zone = preferences.time_zone().unwrap_or(Zone::UTC);
     let ticket = app.queries.enter(reader.person()).await?;
     let sources = sources(&app, &reader, &preferences, zone, as_of).await?;
-    let report = app.archive.insights(sources).await?;
-    drop(ticket);
-    listing(&headers, &shown(report, reader.person(), as_of, zone))
+    Ok(computed(async move {
+        let report = app.archive.insights(sources).await?;
+        drop(ticket);
+        listing(&headers, &shown(report, reader.person(), as_of, zone))
+    }))
 }
 
 /// What there is of the caller's to look at.

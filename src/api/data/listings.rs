@@ -14,12 +14,14 @@ use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
 use crate::api::input::files::{FileChange, changes};
+use crate::api::listed::{ListingForm, ListingQuery, listed_as};
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, NoParams, Params};
+use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
+use crate::output::{Holds, ListedColumn};
 
 /// A range of time of one person.
 #[derive(Debug)]
@@ -32,6 +34,23 @@ impl FromParams for RangeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, owner) = (params.range(), params.owner());
         Some(Self { range: range?, owner })
+    }
+}
+
+/// The same, with the form of the answer.
+#[derive(Debug)]
+pub struct AvailableQuery {
+    asked: RangeQuery,
+    form: ListingForm,
+}
+
+impl FromParams for AvailableQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (asked, form) = (RangeQuery::from_params(params), ListingForm::read(params));
+        Some(Self {
+            asked: asked?,
+            form: form?,
+        })
     }
 }
 
@@ -92,35 +111,50 @@ pub struct Stored {
     count: i64,
 }
 
-/// Which types have records in the range, and from when to when.
+/// The same as a row, for those who ask for rows.
+#[derive(Serialize)]
+struct StoredRow {
+    data_type: String,
+    #[serde(flatten)]
+    stored: Stored,
+}
+
+const STORED: [ListedColumn; 4] = [
+    ListedColumn::new("data_type", Holds::Text),
+    ListedColumn::new("start_time", Holds::Time),
+    ListedColumn::new("end_time", Holds::Time),
+    ListedColumn::new("count", Holds::Whole),
+];
+
+/// Which types have records in the range, and from when to when: one object for each, keyed by the type, or with
+/// `output` a row for each.
 #[utoipa::path(get, path = "/data/v1alpha1/data_available", tag = "listings",
-    params(Checked<RangeQuery>),
+    params(Checked<AvailableQuery>),
     responses((status = 200, description = "One object for each type, keyed by the type",
         body = Vec<HashMap<String, Stored>>), (status = 403), (status = 422)))]
 pub async fn data_available(
     State(app): State<Shared>,
     reader: Reader,
-    Checked(query): Checked<RangeQuery>,
+    Checked(query): Checked<AvailableQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let permit = app
-        .grants
-        .readable_types(
-            &reader,
-            query.owner.unwrap_or_else(|| reader.person()),
-            query.range,
-        )
-        .await?;
-    let available = app.archive.available(&permit, query.range).await?;
-    let entry = |found: crate::query::available::Available| {
-        let bounds = Stored {
+    let AvailableQuery { asked, form } = query;
+    let owner = asked.owner.unwrap_or_else(|| reader.person());
+    let permit = app.grants.readable_types(&reader, owner, asked.range).await?;
+    let available = app.archive.available(&permit, asked.range).await?;
+    let rows = available.into_iter().map(|found| StoredRow {
+        data_type: found.data_type.to_string(),
+        stored: Stored {
             start_time: found.first_start.to_rfc3339(),
             end_time: found.last_end.to_rfc3339(),
             count: found.records,
-        };
-        HashMap::from([(found.data_type.to_string(), bounds)])
-    };
-    listing(&headers, &available.into_iter().map(entry).collect::<Vec<_>>())
+        },
+    });
+    if form.is_of_rows() {
+        return listed_as(&app, &headers, form, &STORED, &rows.collect::<Vec<_>>()).await;
+    }
+    let keyed = rows.map(|row| HashMap::from([(row.data_type, row.stored)]));
+    listing(&headers, &keyed.collect::<Vec<_>>())
 }
 
 /// What records came from.
@@ -145,13 +179,22 @@ pub struct SourceMetadata {
     added_at: String,
 }
 
+const SOURCES: [ListedColumn; 5] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("vendor_id", Holds::Text),
+    ListedColumn::new("parent_id", Holds::Text),
+    ListedColumn::new("metadata", Holds::Json),
+];
+
 /// Where the caller's records came from.
-#[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings", params(Checked<NoParams>),
+#[utoipa::path(get, path = "/data/v1alpha1/data_sources", tag = "listings",
+    params(Checked<ListingQuery>),
     responses((status = 200, description = "Sources", body = [DataSource])))]
 pub async fn data_sources(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sources = app.catalog.sources_of(reader.person()).await?;
@@ -164,8 +207,6 @@ pub async fn data_sources(
             added_at: source.added_at.to_rfc3339(),
         }),
     };
-    listing(
-        &headers,
-        &sources.into_iter().map(entry).collect::<Vec<DataSource>>(),
-    )
+    let sources: Vec<DataSource> = sources.into_iter().map(entry).collect();
+    listed_as(&app, &headers, query.form, &SOURCES, &sources).await
 }

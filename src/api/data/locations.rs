@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
+use crate::api::answer::{computed, listing};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
@@ -217,15 +217,18 @@ pub async fn maps_location_bounds(
     let always = TimeRange::new(Instant::MIN, Instant::MAX)
         .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
-    let _ticket = app.queries.enter(asking.reader.person()).await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
-    let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
-    let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
-    let bounds = Bounds {
-        start_date: time(bounds.first_start),
-        end_date: time(bounds.last_end),
-    };
-    listing(&asking.headers, &bounds)
+    Ok(computed(async move {
+        let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
+        drop(ticket);
+        let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
+        let bounds = Bounds {
+            start_date: time(bounds.first_start),
+            end_date: time(bounds.last_end),
+        };
+        listing(&asking.headers, &bounds)
+    }))
 }
 
 /// A range of time, and whom to believe.

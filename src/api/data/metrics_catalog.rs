@@ -6,13 +6,22 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
+use crate::api::listed::{ListingQuery, listed_as};
 use crate::api::problem::ApiError;
-use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::model::registry::{ApiVersion, DataType, MetricKind};
+use crate::output::{Holds, ListedColumn};
+
+const COLUMNS: [ListedColumn; 6] = [
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("description", Holds::Text),
+    ListedColumn::new("unit", Holds::Text),
+    ListedColumn::new("value_column", Holds::Text),
+    ListedColumn::new("is_time_series", Holds::Flag),
+    ListedColumn::new("metric_kind", Holds::Text),
+];
 
 /// One metric.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,21 +39,17 @@ pub struct DataMetric {
 }
 
 /// All metrics.
-#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "data v0", params(Checked<NoParams>),
+#[utoipa::path(get, path = "/data/v0/metrics_catalog", tag = "data v0", params(Checked<ListingQuery>),
     responses((status = 200, description = "Metrics", body = [DataMetric])))]
 pub async fn metrics_catalog(
     _reader: Reader,
     State(app): State<Shared>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let types = app.types.registry().types().iter();
-    listing(
-        &headers,
-        &types
-            .filter_map(|data_type| entry(data_type))
-            .collect::<Vec<DataMetric>>(),
-    )
+    let metrics: Vec<DataMetric> = types.filter_map(|data_type| entry(data_type)).collect();
+    listed_as(&app, &headers, query.form, &COLUMNS, &metrics).await
 }
 
 fn entry(data_type: &DataType) -> Option<DataMetric> {

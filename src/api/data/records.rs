@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{Request, answer, listing};
+use crate::api::answer::{Request, answer, computed, listing};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Records;
@@ -26,6 +26,8 @@ use crate::people::types::Named;
 use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::{Order, RecordsSpec, Source};
+
+use super::names::meant;
 
 /// Which records, in which order and form.
 #[derive(Debug)]
@@ -146,6 +148,7 @@ async fn records(
     let begun = Moment::now();
     let Selection { which, form, order } = query.selection;
     let owner = which.person(reader)?;
+    let data_type = &meant(app, reader, owner, data_type).await?;
     let permit = app
         .grants
         .windows(reader, owner, &TypeId::new(data_type), query.range)
@@ -224,6 +227,7 @@ pub async fn latest_event(
     let begun = Moment::now();
     let AnyTimeQuery { range, which } = query.within;
     let owner = which.person(&reader)?;
+    let data_type = meant(&app, &reader, owner, &data_type).await?;
     let permit = app
         .grants
         .windows(&reader, owner, &TypeId::new(&data_type), range)
@@ -279,22 +283,26 @@ pub async fn event_summary(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let owner = which.person(&reader)?;
+    let data_type = meant(&app, &reader, owner, &data_type).await?;
     let permit = app
         .grants
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let _ticket = app.queries.enter(reader.person()).await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
-    let summary = app.archive.summary(&permit, &sources, &conditions).await?;
-    let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
-    let summary = RecordsSummary {
-        data_type: named.data_type.id.to_string(),
-        count: summary.records,
-        start_time: time(summary.first_start),
-        end_time: time(summary.last_end),
-    };
-    listing(&headers, &summary)
+    Ok(computed(async move {
+        let summary = app.archive.summary(&permit, &sources, &conditions).await?;
+        drop(ticket);
+        let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
+        let summary = RecordsSummary {
+            data_type: named.data_type.id.to_string(),
+            count: summary.records,
+            start_time: time(summary.first_start),
+            end_time: time(summary.last_end),
+        };
+        listing(&headers, &summary)
+    }))
 }
 
 /// The type called `data_type`, if its records can be read.

@@ -18,6 +18,7 @@ use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::query::records::{Order, RecordsSpec};
 
+use super::names::meant;
 use super::records::{row_limit, sources_of};
 
 /// Which samples, and in which form.
@@ -56,11 +57,12 @@ pub async fn metric_samples(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
+    let metric = meant(&app, &reader, owner, &query.metric).await?;
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&query.metric), query.range)
+        .windows(&reader, owner, &TypeId::new(&metric), query.range)
         .await?;
-    let named = app.types.find(owner, &query.metric).await?;
+    let named = app.types.find(owner, &metric).await?;
     if named.data_type.class != RecordClass::Metric {
         return Err(invalid(
             ["query", "metric"],
@@ -80,7 +82,7 @@ pub async fn metric_samples(
         columns: query.form.columns.clone(),
     };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
-    let question = format!("{owner} samples {}", question.unwrap_or_default());
+    let question = format!("{owner} samples {metric} {}", question.unwrap_or_default());
     answer(
         Request {
             app: &app,

@@ -29,6 +29,7 @@ use crate::people::types::{Named, TypesError};
 use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::sleep::StageTable;
 
+use super::names::{all_meant, meant};
 use super::records::sources_of;
 
 /// How long a bin is when nothing is said: seconds.
@@ -139,11 +140,12 @@ pub async fn metric_time_series(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let windows = &query.windows;
+    let metric = meant(&app, &reader, owner, &query.metric).await?;
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(&query.metric), windows.range)
+        .windows(&reader, owner, &TypeId::new(&metric), windows.range)
         .await?;
-    let named = app.types.find(owner, &query.metric).await?;
+    let named = app.types.find(owner, &metric).await?;
     let traits = series_traits(&named.data_type).map_err(|message| invalid(["query", "metric"], message))?;
     refuse_calculations(&query, traits)?;
     let mut spec = SeriesSpec {
@@ -163,7 +165,7 @@ pub async fn metric_time_series(
             .chosen_sources(&named.data_type.id);
     }
     let question = format!(
-        "{owner} series {} {:?}",
+        "{owner} series {metric} {} {:?}",
         question.unwrap_or_default(),
         spec.chosen_sources
     );
@@ -203,15 +205,16 @@ pub async fn time_series_grouped(
     let begun = Moment::now();
     let owner = reader.asks_about(query.owner);
     let windows = &query.windows;
-    let mut permits = Vec::with_capacity(query.metrics.len());
-    for metric in &query.metrics {
+    let names = all_meant(&app, &reader, owner, &query.metrics).await?;
+    let mut permits = Vec::with_capacity(names.len());
+    for metric in &names {
         permits.push(
             app.grants
                 .windows(&reader, owner, &TypeId::new(metric), windows.range)
                 .await?,
         );
     }
-    let metrics = named_metrics(&app, owner, &query.metrics).await?;
+    let metrics = named_metrics(&app, owner, &names).await?;
     let grid = windows.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
     let ticket = app.queries.enter(reader.person()).await?;
@@ -235,7 +238,10 @@ pub async fn time_series_grouped(
         meant.push((source, conditions, spec, stages(&app, traits)));
     }
     let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
-    let question = format!("{owner} series {} {orders:?}", question.unwrap_or_default());
+    let question = format!(
+        "{owner} series {names:?} {} {orders:?}",
+        question.unwrap_or_default()
+    );
     let asked = permits
         .iter()
         .zip(&meant)

@@ -10,19 +10,20 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use crate::api::answer::{Request, answer, listing};
+use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
+use crate::api::listed::{ListingQuery, listed_as};
 use crate::api::problem::{ApiError, invalid};
-use crate::api::query_params::NoParams;
 use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
+use crate::output::{Holds, ListedColumn};
 use crate::query::records::Source;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
@@ -100,16 +101,27 @@ pub async fn sleep_agg(
         .await
 }
 
+const STAGES: [ListedColumn; 8] = [
+    ListedColumn::new("stage", Holds::Whole),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("label", Holds::Text),
+    ListedColumn::new("depth", Holds::Whole),
+    ListedColumn::new("is_asleep", Holds::Flag),
+    ListedColumn::new("is_in_bed", Holds::Flag),
+    ListedColumn::new("priority", Holds::Whole),
+    ListedColumn::new("imports", Holds::Json),
+];
+
 /// What the stages of sleep mean.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/sleep_stage_metadata", tag = "sleep",
-    params(("svc_userid" = Uuid, Path), Checked<NoParams>),
+    params(("svc_userid" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The table of stages", body = [SleepStage]), (status = 403),
         (status = 422)))]
 pub async fn sleep_stage_metadata(
     State(app): State<Shared>,
     reader: Reader,
     Owner(owner): Owner,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let always = TimeRange::new(Instant::MIN, Instant::MAX);
@@ -118,7 +130,8 @@ pub async fn sleep_stage_metadata(
         .grants
         .windows(&reader, owner, &TypeId::new(SLEEP_STAGE), always)
         .await?;
-    listing(&headers, &app.types.registry().sleep_stages())
+    let stages = app.types.registry().sleep_stages();
+    listed_as(&app, &headers, query.form, &STAGES, stages).await
 }
 
 /// A question about somebody's sleep that may be asked.

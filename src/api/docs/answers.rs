@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use utoipa::IntoResponses;
+use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{
-    AdditionalProperties, ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
+    AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, Schema,
+    SchemaFormat, Type,
 };
 use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
 
 use crate::output::OutputMethod;
 
 const OK: &str = "200";
+const OUTPUT: &str = "output";
 
 /// Rows in any of the forms that `output` names.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,38 @@ fn answer(description: &str, methods: &[OutputMethod]) -> BTreeMap<String, RefOr
         response = response.content(media_type, Content::new(schema));
     }
     BTreeMap::from([(OK.to_owned(), response.build().into())])
+}
+
+/// A listing that takes `output` is also answered with rows in each form. Without it, it is the JSON that it is
+/// described with.
+pub fn also_in_every_form(operation: &mut Operation) {
+    let is_output =
+        |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(known) if known.name == OUTPUT);
+    if !operation.parameters.iter().flatten().any(is_output) {
+        return;
+    }
+    let Some(RefOr::T(described)) = operation.responses.responses.get_mut(OK) else {
+        return;
+    };
+    if described.content.len() > 1 {
+        return;
+    }
+    let forms = answer("", &OutputMethod::ALL);
+    let Some(RefOr::T(forms)) = forms.into_values().next() else {
+        return;
+    };
+    for (media_type, content) in forms.content {
+        let Some(RefOr::T(own)) = described.content.get_mut(&media_type) else {
+            described.content.insert(media_type, content);
+            continue;
+        };
+        if let (Some(own_schema), RefOr::T(content)) = (own.schema.take(), content)
+            && let Some(schema) = content.schema
+        {
+            let either = AnyOfBuilder::new().item(own_schema).item(schema);
+            own.schema = Some(RefOr::T(either.into()));
+        }
+    }
 }
 
 /// What a body of the form looks like. The two forms of CSV look alike.

@@ -5,6 +5,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, Deprecated, OpenApi as Document, Ref, RefOr, Required, Response};
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::api::docs::answers;
 use crate::api::query_params::glossary;
 
 /// What everybody behind the wall may be told.
@@ -43,6 +44,7 @@ pub fn complete(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
         if let Some(get) = &mut item.get {
             add(get, &[StatusCode::NOT_MODIFIED]);
+            answers::also_in_every_form(get);
         }
     }
     for operation in operations(document) {
@@ -50,17 +52,22 @@ pub fn complete(document: &mut Document) {
         if operation.request_body.is_some() {
             add(operation, &[StatusCode::REQUEST_TIMEOUT]);
         }
-        explain_names(operation);
     }
+    explain(document);
+}
+
+/// Says of every name what it means, and of every refusal which form it has.
+pub fn explain(document: &mut Document) {
+    operations(document).for_each(explain_names);
     explain_refusals(document);
 }
 
 /// Says of every refusal which form it has.
-pub fn explain_refusals(document: &mut Document) {
+fn explain_refusals(document: &mut Document) {
     for operation in operations(document) {
         for (status, response) in &mut operation.responses.responses {
             if let (Ok(status), RefOr::T(response)) = (status.parse(), response) {
-                explain(status, response);
+                explain_refusal(status, response);
             }
         }
     }
@@ -135,7 +142,7 @@ fn explain_names(operation: &mut Operation) {
 }
 
 /// Fills in what a response that only has a status leaves open.
-fn explain(status: StatusCode, response: &mut Response) {
+fn explain_refusal(status: StatusCode, response: &mut Response) {
     if response.description.is_empty() {
         status
             .canonical_reason()

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant as Moment};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
@@ -61,6 +61,7 @@ pub async fn disclosure(State(app): State<Shared>, request: Request, next: Next)
         .map_or_else(String::new, |route| {
             format!("{} {}", request.method(), route.as_str())
         });
+    let has_body = request.method() != Method::HEAD;
     let response = next.run(request).await;
     let Some(reader) = reader else {
         return response;
@@ -70,7 +71,7 @@ pub async fn disclosure(State(app): State<Shared>, request: Request, next: Next)
     if given.is_empty() || !tells {
         return response;
     }
-    match logged(app, reader, &endpoint, &given, response).await {
+    match logged(app, reader, &endpoint, &given, has_body, response).await {
         Ok(response) => response,
         Err(error) => error.into_response(),
     }
@@ -81,6 +82,7 @@ async fn logged(
     reader: Reader,
     endpoint: &str,
     given: &[Disclosure],
+    has_body: bool,
     response: Response,
 ) -> Result<Response, ApiError> {
     let mut owners: Vec<PersonId> = given.iter().map(|disclosure| disclosure.owner).collect();
@@ -106,7 +108,7 @@ async fn logged(
         answer.end("not_modified");
         return Ok(Response::from_parts(parts, body));
     }
-    if body.size_hint().exact().is_some() {
+    if !has_body || body.size_hint().exact().is_some() {
         answer.end("answered");
         return Ok(Response::from_parts(parts, body));
     }

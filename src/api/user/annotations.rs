@@ -9,22 +9,40 @@ use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::body::Document;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingForm, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::{ReadableTypes, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
+use crate::output::{Holds, ListedColumn};
 use crate::people::annotations::measurement::MeasurementConfiguration;
 use crate::people::annotations::{AnnotationRoot, AnnotationRow, AnnotationType, schema};
 
 use super::id_in_path;
+
+const COLUMNS: [ListedColumn; 12] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("svc_userid", Holds::Text),
+    ListedColumn::new("svc_source_id", Holds::Text),
+    ListedColumn::new("annotation_type", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("description", Holds::Text),
+    ListedColumn::new("tags", Holds::Texts),
+    ListedColumn::new("measurement_spec", Holds::Json),
+    ListedColumn::new("spec", Holds::Json),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("updated_at", Holds::Time),
+    ListedColumn::new("deleted_at", Holds::Time),
+];
 
 /// Which annotations of whom.
 #[derive(Debug)]
 pub struct ListQuery {
     owner: Option<PersonId>,
     annotation_type: Option<AnnotationType>,
+    form: ListingForm,
 }
 
 impl FromParams for ListQuery {
@@ -32,6 +50,7 @@ impl FromParams for ListQuery {
         Some(Self {
             owner: params.owner(),
             annotation_type: params.choice("annotation_type"),
+            form: ListingForm::read(params)?,
         })
     }
 }
@@ -83,7 +102,7 @@ pub async fn list(
             && is_visible(&permit, annotation)
     };
     let found: Vec<&AnnotationRow> = annotations.iter().filter(is_asked_for).collect();
-    listing(&headers, &found)
+    listed_as(&app, &headers, query.form, &COLUMNS, &found).await
 }
 
 /// Makes an annotation.

@@ -134,7 +134,7 @@ pub async fn create(
     _query: Checked<NoParams>,
 ) -> Result<Response, ApiError> {
     let export = app.exports.create(reader.person()).await?;
-    let place = header_value(&format!("{PATH}/{}", export.id))?;
+    let place = header_value(&format!("{}{PATH}/{}", app.settings.path_before(), export.id))?;
     let status = ExportStatus::of(&export, &app.settings.public_url);
     Ok((StatusCode::ACCEPTED, [(LOCATION, place)], Json(status)).into_response())
 }
@@ -195,7 +195,7 @@ pub async fn content(
         name: &name,
         media_type: "application/zip",
     };
-    download(&app, &headers, &app.exports.contents(), &content, called).await
+    download(&app, &headers, &app.exports.contents(), &content, called)
 }
 
 impl From<ExportError> for ApiError {

@@ -99,6 +99,8 @@ pub struct Limits {
     pub files: Limit,
     /// Archives of everything, made or being made.
     pub exports: Limit,
+    /// Answers that are kept, until they expire.
+    pub frames: Limit,
     /// Bytes of one file.
     pub file_bytes: Most,
     /// Bytes of all files together. A file takes its room as soon as it is announced.
@@ -184,6 +186,7 @@ pub async fn info(
             },
             files: of(DocumentKind::File, limits.files),
             exports: of(DocumentKind::Export, limits.exports),
+            frames: of(DocumentKind::Frame, limits.frames),
             file_bytes: Most {
                 limit: limits.file_bytes,
             },

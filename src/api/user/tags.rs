@@ -9,24 +9,32 @@ use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingQuery, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
+use crate::output::{Holds, ListedColumn};
 use crate::people::tags::{NewTag, Tag};
 
 use super::id_in_path;
 
+const COLUMNS: [ListedColumn; 2] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+];
+
 /// The caller's tags, oldest first.
 #[utoipa::path(get, path = "/user/v1alpha1/tag", operation_id = "list_tags", tag = "people",
-    params(Checked<NoParams>),
+    params(Checked<ListingQuery>),
     responses((status = 200, description = "Tags", body = Vec<Tag>)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    listing(&headers, &app.tags.all(reader.person()).await?)
+    let tags = app.tags.all(reader.person()).await?;
+    listed_as(&app, &headers, query.form, &COLUMNS, &tags).await
 }
 
 /// Makes a tag. A name that the caller has already: 409.

@@ -615,6 +615,27 @@ pub const SETTINGS: &[Entry] = &[
         "Exports that one person may have, until they expire or are deleted",
     ),
     entry(
+        "frame_lifetime",
+        "frame-lifetime",
+        "ALMANAC_FRAME_LIFETIME",
+        "1h",
+        "How long an answer that is kept can be read at its address, at most as long as the token that asked",
+    ),
+    entry(
+        "limit_frames",
+        "limit-frames",
+        "ALMANAC_LIMIT_FRAMES",
+        "100",
+        "Answers that are kept of one person, until they expire or are deleted",
+    ),
+    entry(
+        "limit_frame_bytes",
+        "limit-frame-bytes",
+        "ALMANAC_LIMIT_FRAME_BYTES",
+        "1GiB",
+        "Bytes of one answer that is kept",
+    ),
+    entry(
         "limit_shares",
         "limit-shares",
         "ALMANAC_LIMIT_SHARES",

@@ -1,6 +1,6 @@
 //! How a data type shows itself in the catalogues.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -39,6 +39,10 @@ pub struct CatalogEntry {
     record_spec: Value,
     #[schema(required)]
     unit: Option<String>,
+    /// In which units the numbers of its records are, by column. Only where a type is asked for alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    column_units: Option<BTreeMap<String, String>>,
 }
 
 /// What a record of a type is. Only a metric has more than `type` and `schema`.
@@ -74,7 +78,7 @@ impl DataType {
     /// The entry of the v1 catalogue, as `person` sees it among what is theirs.
     #[must_use]
     pub fn catalog_entry(&self, person: PersonId) -> Value {
-        self.show(self.owner.unwrap_or(person), false, &self.record_spec)
+        json!(self.show(self.owner.unwrap_or(person), false, &self.record_spec))
     }
 
     /// The same, with the whole schema of a record, for an answer about this type alone. `is_shared`: `person` lets the
@@ -85,21 +89,24 @@ impl DataType {
         if let Some(schema) = spec.get_mut("schema").filter(|schema| schema.is_null()) {
             *schema = Value::clone(&self.schema);
         }
-        self.show(self.owner.unwrap_or(person), is_shared, &spec)
+        json!(CatalogEntry {
+            column_units: Some(self.column_units()),
+            ..self.show(self.owner.unwrap_or(person), is_shared, &spec)
+        })
     }
 
     /// The entry of a type that `sharer` lets others read.
     #[must_use]
     pub fn shared_entry(&self, sharer: PersonId) -> Value {
-        self.show(sharer, true, &self.record_spec)
+        json!(self.show(sharer, true, &self.record_spec))
     }
 
-    fn show(&self, person: PersonId, is_shared: bool, record_spec: &Value) -> Value {
+    fn show(&self, person: PersonId, is_shared: bool, record_spec: &Value) -> CatalogEntry {
         let mut categories = self.categories.clone();
         if is_shared {
             categories.push(SHARED.to_owned());
         }
-        json!(CatalogEntry {
+        CatalogEntry {
             id: self.id.clone(),
             name: self.name.clone(),
             description: self.description.clone(),
@@ -115,7 +122,8 @@ impl DataType {
             recordable: self.recordable && !is_shared,
             record_spec: record_spec.clone(),
             unit: self.metric.as_ref().and_then(|metric| metric.unit.clone()),
-        })
+            column_units: None,
+        }
     }
 
     /// The entry of the v0 catalogue of metrics, where the type belongs there.

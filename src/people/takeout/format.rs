@@ -106,7 +106,8 @@ impl Counts {
             DocumentKind::Session
             | DocumentKind::FileContent
             | DocumentKind::FileUsage
-            | DocumentKind::Export => None,
+            | DocumentKind::Export
+            | DocumentKind::Frame => None,
         }
     }
 }

@@ -21,7 +21,7 @@ use ring::aead::LessSafeKey;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::model::ids::PersonId;
-use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER};
+use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, FRAMES_FOLDER};
 use crate::store::errors::StoreError;
 use crate::store::piece::DATA_FOLDER;
 
@@ -33,7 +33,13 @@ pub const PEOPLE_FOLDER: &str = "people";
 /// What the names of sealed objects end with.
 const SUFFIX: &str = ".sealed";
 /// In these folders everything in the folder of a person is sealed.
-const FOLDERS: [&str; 4] = [DATA_FOLDER, FILES_FOLDER, EXPORTS_FOLDER, PEOPLE_FOLDER];
+const FOLDERS: [&str; 5] = [
+    DATA_FOLDER,
+    FILES_FOLDER,
+    EXPORTS_FOLDER,
+    FRAMES_FOLDER,
+    PEOPLE_FOLDER,
+];
 /// Headings that are remembered, so that parts of an object are read with one request each.
 const HEADINGS: u64 = 20_000;
 /// So much is read in one go; more of an object comes bit by bit.

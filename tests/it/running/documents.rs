@@ -1,8 +1,9 @@
 //! OpenAPI, the browsable interface, health and metrics.
 
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 
-use crate::harness::{ALL_TIME, Almanac, at, heart_rate, id, person, shared};
+use crate::harness::{ALL_TIME, Almanac, Setup, at, heart_rate, id, person, shared};
 
 #[tokio::test]
 async fn openapi_describes_every_route_of_the_interface() {
@@ -72,7 +73,11 @@ async fn openapi_tells_what_every_operation_may_answer_and_take() {
     for (path, methods) in document["paths"].as_object().unwrap() {
         // Routes outside the wall say for themselves what they answer.
         let open = path == "/metrics" || path.ends_with("/.well-known/jwks.json");
-        if open || path.starts_with("/health/") || path.starts_with("/input/v1/upload/") {
+        if open
+            || path.starts_with("/health/")
+            || path.starts_with("/input/v1/upload/")
+            || path.starts_with("/data/v1/frame/")
+        {
             continue;
         }
         for (method, operation) in methods.as_object().unwrap() {
@@ -127,6 +132,148 @@ async fn openapi_tells_what_every_operation_may_answer_and_take() {
     }
 }
 
+/// Every operation of the document with its address.
+fn operations(document: &Value) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            found.push((format!("{method} {path}"), operation));
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn openapi_explains_every_parameter_and_shows_one() {
+    let document = shared().nobody().get("/openapi.json").await.must_be(200).json();
+    let mut seen = 0;
+    for (asked, operation) in operations(&document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap();
+            // How long a body is says every client by itself.
+            assert_ne!(name, "content-length", "{asked}");
+            let description = parameter["description"].as_str().unwrap_or_default();
+            assert!(!description.is_empty(), "{name} of {asked} has no description");
+            assert!(
+                !parameter["example"].is_null(),
+                "{name} of {asked} has no example"
+            );
+            let is_required = parameter["required"] == true;
+            let default = &parameter["schema"]["default"];
+            assert!(
+                is_required || !default.is_null() || description.contains("Left out: "),
+                "nobody knows what it means that {name} of {asked} is left out"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 300, "{seen}");
+}
+
+#[tokio::test]
+async fn openapi_has_a_schema_for_every_answer_and_every_body() {
+    let document = shared().nobody().get("/openapi.json").await.must_be(200).json();
+    for (asked, operation) in operations(&document) {
+        let has_schema = |content: &Value, what: &str| {
+            let forms = content.as_object().unwrap();
+            assert!(!forms.is_empty(), "{what} of {asked} has no form");
+            for (media_type, form) in forms {
+                assert!(form["schema"].is_object(), "{media_type}, {what} of {asked}");
+            }
+        };
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let is_empty =
+                ["202", "204", "304", "308"].contains(&status.as_str()) && response.get("content").is_none();
+            if !is_empty {
+                has_schema(&response["content"], status);
+            }
+        }
+        if let Some(body) = operation.get("requestBody") {
+            has_schema(&body["content"], "the body");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_front_door_says_what_this_is_and_where_to_go() {
+    let nobody = shared().nobody();
+    let text = nobody.get("/").await.must_be(200);
+    assert!(
+        text.header("content-type").unwrap().starts_with("text/plain"),
+        "{text}"
+    );
+    let page = nobody
+        .get("/")
+        .header("accept", "text/html,*/*;q=0.8")
+        .await
+        .must_be(200);
+    assert!(
+        page.header("content-type").unwrap().starts_with("text/html"),
+        "{page}"
+    );
+    for place in ["docs/", "openapi.json", "health/ready"] {
+        assert!(text.text().contains(place), "{place}: {text}");
+        // From where it stands, so that it is right below any path.
+        assert!(
+            page.text().contains(&format!("href=\"{place}\"")),
+            "{place}: {page}"
+        );
+        nobody.get(&format!("/{place}")).await.must_be(200);
+    }
+    shared().nobody().post("/", &json!({})).await.must_be(405);
+}
+
+#[tokio::test]
+async fn below_a_path_every_address_that_is_handed_out_has_it() {
+    let outside = "https://home.example/almanac";
+    let server = Setup::default().with("ALMANAC_PUBLIC_URL", outside).start();
+    let person = server.person();
+    let document = person.get("/openapi.json").await.must_be(200).json();
+    assert_eq!(document["servers"], json!([{"url": outside}]));
+    // The pages name what they need from where they stand.
+    let pages = person.get("/docs").await.must_be(303);
+    assert_eq!(pages.header("location"), Some("docs/"));
+    let script = person.get("/docs/swagger-initializer.js").await.must_be(200);
+    assert!(script.text().contains("\"../openapi.json\""), "{script}");
+    assert!(script.text().contains("sessionStorage"), "{script}");
+    assert!(!script.text().contains("localStorage"), "{script}");
+    let html = person.get("/docs/").await.must_be(200);
+    assert!(!html.text().contains("=\"/"), "{html}");
+
+    let below = format!("{outside}/");
+    let file = json!({"path": "/", "name": "a", "content_type": "text/plain", "content_length": 1});
+    let announced = person.post("/input/v1/file", &file).await.must_be(200).json();
+    assert!(
+        announced["url"].as_str().unwrap().starts_with(&below),
+        "{announced}"
+    );
+    let export = person
+        .call(Method::POST, "/user/v1alpha1/export")
+        .await
+        .must_be(202);
+    let place = export.header("location").unwrap();
+    assert!(place.starts_with("/almanac/user/v1alpha1/export/"), "{place}");
+    let question = "/data/v0/metrics_catalog";
+    for asked in [question.to_owned(), format!("{outside}{question}")] {
+        let frame = person
+            .post("/data/v1/frames", &json!({"question": asked}))
+            .await
+            .must_be(201);
+        let place = frame.header("location").unwrap();
+        assert!(place.starts_with("/almanac/data/v1/frames/"), "{place}");
+        let url = frame.json()["url"].as_str().unwrap().to_owned();
+        let path = url.strip_prefix(outside).unwrap_or_else(|| panic!("{url}"));
+        server.nobody().get(path).await.must_be(200);
+    }
+    let own = person.define("Event", &json!({"name": "Tea"})).await;
+    let entry = person
+        .get(&format!("/input/v1/data_type/{own}"))
+        .await
+        .must_be(200)
+        .json();
+    assert!(entry["url"].as_str().unwrap().starts_with(&below), "{entry}");
+}
+
 fn without_names(path: &str) -> String {
     let mut plain = String::new();
     let mut inside = false;
@@ -176,7 +323,7 @@ async fn every_route_that_openapi_lists_exists_and_asks_who_is_there() {
             .collect::<Vec<_>>()
             .join("/");
         for method in methods.as_object().unwrap().keys() {
-            let Ok(method) = method.to_uppercase().parse::<reqwest::Method>() else {
+            let Ok(method) = method.to_uppercase().parse::<Method>() else {
                 continue;
             };
             if !["GET", "POST", "PUT", "DELETE", "PATCH"].contains(&method.as_str()) {
@@ -185,7 +332,7 @@ async fn every_route_that_openapi_lists_exists_and_asks_who_is_there() {
             let reply = nobody.call(method, &real).await;
             let expected = match path.as_str() {
                 _ if open => 200,
-                "/input/v1/upload/{ticket}" => 403,
+                "/input/v1/upload/{ticket}" | "/data/v1/frame/{ticket}/{answer}" => 403,
                 _ => 401,
             };
             assert_eq!(reply.status, expected, "{reply}");
@@ -196,13 +343,10 @@ async fn every_route_that_openapi_lists_exists_and_asks_who_is_there() {
 #[tokio::test]
 async fn docs_are_browsable_without_the_network() {
     let nobody = shared().nobody();
-    let page = nobody.get("/docs").await;
-    let page = if (300..400).contains(&page.status) {
-        nobody.get(page.header("location").unwrap()).await
-    } else {
-        page
-    };
-    let page = page.must_be(200);
+    let page = nobody.get("/docs").await.must_be(303);
+    // From where it stands: whatever path a proxy put in front of it.
+    assert_eq!(page.header("location"), Some("docs/"));
+    let page = nobody.get("/docs/").await.must_be(200);
     assert!(
         page.header("content-type")
             .unwrap_or_default()
@@ -264,7 +408,7 @@ async fn metrics_count_requests_by_route_and_name_no_person() {
 
 #[tokio::test]
 async fn logs_are_structured_and_carry_the_request_id() {
-    let server = crate::harness::Setup::default()
+    let server = Setup::default()
         .with("ALMANAC_LOG_FORMAT", "json")
         .with("ALMANAC_LOG", "info")
         .start();

@@ -32,5 +32,5 @@ pub async fn download_file(
         name: &file.name,
         media_type: &file.content_type,
     };
-    download(&app, &headers, app.files.contents(), &content, called).await
+    download(&app, &headers, app.files.contents(), &content, called)
 }

@@ -31,7 +31,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Takes the bytes of an announced file: all of them, or one range after the other with `Content-Range`.
 #[utoipa::path(method(put, post), path = "/input/v1/upload/{ticket}", tag = "files", security(()),
     params(("ticket" = String, Path),
-        ("content-range" = Option<String>, Header, description = "`bytes a-b/total` for a part, `bytes */total` to ask how much is there")),
+        ("content-range" = Option<String>, Header)),
     request_body(content = RawBytes, content_type = "application/octet-stream"),
     responses((status = 200, description = "The file is there", body = super::shapes::FileInput),
         (status = 308, description = "More is to come; `Range` says what is there"), (status = 400),

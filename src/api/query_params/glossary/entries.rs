@@ -29,6 +29,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("moment"),
     },
     Entry {
+        name: "answer",
+        aliases: &[],
+        description: "What the bytes are called, as the address has it",
+        absent: "",
+        example: Text("answer.parquet"),
+    },
+    Entry {
         name: "api_version",
         aliases: &[],
         description: "The version of the interface that the data type belongs to: v0, v1alpha1 or v1",
@@ -108,6 +115,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
     },
     Entry {
+        name: "content-range",
+        aliases: &[],
+        description: "Which bytes these are, as bytes a-b/total, or bytes */total to ask how much is there",
+        absent: "all of them",
+        example: Text("bytes 0-1048575/2097152"),
+    },
+    Entry {
         name: "cycle_gap",
         aliases: &[],
         description: "How long no sleep parts two cycles: seconds, or a length such as PT2H or 90m",
@@ -134,7 +148,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "What a date without a time means in a range: its midnight in UTC, or the beginning of that day in \
                       the zone of tz",
         absent: "",
-        example: Text("local"),
+        example: Text("utc"),
     },
     Entry {
         name: "defuse_formulas",
@@ -164,7 +178,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The moment at which the range ends, itself outside: RFC 3339; without an offset in \
                       UTC, a date alone is its midnight",
         absent: "the range has no end",
-        example: Text("2024-06-02T00:00:00Z"),
+        example: Text("2024-06-05T00:00:00Z"),
     },
     Entry {
         name: "export_id",
@@ -187,6 +201,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The form of the answer",
         absent: "json, or as output says",
         example: Text("csv"),
+    },
+    Entry {
+        name: "frame_id",
+        aliases: &[],
+        description: "An answer that is kept",
+        absent: "",
+        example: Text(ID),
     },
     Entry {
         name: "function",
@@ -390,7 +411,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "output",
         aliases: &[],
         description: "The form of the answer",
-        absent: "as format says",
+        absent: "as format says, where there is one, or else the JSON that is described",
         example: Text("jstable"),
     },
     Entry {
@@ -533,7 +554,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The moment at which the range begins, itself inside: RFC 3339; without an offset in \
                       UTC, a date alone is its midnight",
         absent: "the range has no beginning",
-        example: Text("2024-06-01T00:00:00Z"),
+        example: Text("2024-06-04T00:00:00Z"),
     },
     Entry {
         name: "state",
@@ -571,7 +592,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         aliases: &[],
         description: "The person whose data is asked for: you, or somebody who shares it with you",
         absent: "you",
-        example: Text("0191f000-0000-7000-8000-00000000a11a"),
+        example: Text("5a3d1e00-0000-4000-8000-000000000001"),
     },
     Entry {
         name: "tag_id",
@@ -586,6 +607,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The name of a tag",
         absent: "",
         example: Text("calm"),
+    },
+    Entry {
+        name: "ticket",
+        aliases: &[],
+        description: "What stands there in the address that was handed out; it opens one thing until a moment",
+        absent: "",
+        example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
     },
     Entry {
         name: "time",

@@ -1,0 +1,412 @@
+//! Frames: answers that are kept for an hour under an address without a token, so that tools that read
+//! addresses take from them only what they need: `/data/v1/frames`.
+//!
+//! The question of a frame is asked as if its person asked it themselves, by the same routes and under the
+//! same decisions, and every fetch decides again whether the answer may still be read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::answer::{header_value, listing};
+use crate::api::app::{App, Shared};
+use crate::api::body::Sent;
+use crate::api::docs::bodies::RawBytes;
+use crate::api::download::{Called, download};
+use crate::api::extract::{Checked, Notes, PREFER, Path};
+use crate::api::paths::with_whole_type_ids;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::NoParams;
+use crate::auth::grounds::Grounds;
+use crate::auth::tickets::Refused;
+use crate::auth::tokens::Reader;
+use crate::model::faults::Fault;
+use crate::output::OutputMethod;
+use crate::people::frames::{Described, Frame, FrameError, FrameWriter};
+
+const PATH: &str = "/data/v1/frames";
+/// Where the bytes of frames are; a ticket and a name follow.
+const BYTES_PATH: &str = "/data/v1/frame";
+/// What the bytes are called; the ending of their form follows.
+const NAME: &str = "answer";
+/// Where questions are asked.
+const QUESTIONS: &str = "/data/";
+/// Bytes of a question: longer than any address that clients can send.
+const LONGEST_QUESTION: usize = 64 << 10;
+/// Parameters about the form of an answer, which the frame decides.
+const OF_FORM: [&str; 2] = ["output", "format"];
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// Between two looks for frames that are over, or may not be read any more.
+const SWEPT: Duration = Duration::from_mins(1);
+
+/// The routes that read, to be asked from here.
+#[derive(Clone, Debug)]
+pub struct Reads(Arc<Router>);
+
+impl Reads {
+    #[must_use]
+    pub fn new(routes: Router) -> Self {
+        Self(Arc::new(routes))
+    }
+}
+
+/// A question whose answer is to be kept.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct NewFrame {
+    /// The address of a read that answers rows, with its query, as it would be asked with GET. What it says of
+    /// `output` and `format` does not count.
+    #[schema(
+        example = "/data/v1alpha1/metric/HeartRate?start_time=2024-06-03&end_time=2024-06-10&columns=start_date,value"
+    )]
+    pub question: String,
+    /// The form of the answer; `parquet` if it is left out.
+    #[serde(default)]
+    #[schema(nullable = false)]
+    pub format: Option<OutputMethod>,
+}
+
+/// An answer that is kept for a while.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FrameStatus {
+    pub id: Uuid,
+    /// Where its bytes are, for everybody who has this address: GET and HEAD, all or a range, no token.
+    pub url: String,
+    /// What it is the answer to.
+    pub question: String,
+    /// Its form, as an output method.
+    pub format: String,
+    pub bytes: u64,
+    /// Of all bytes, in hexadecimal digits.
+    pub sha256: String,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// From when on it is not there any more.
+    #[schema(format = DateTime)]
+    pub expires_at: String,
+}
+
+impl FrameStatus {
+    fn of(frame: &Frame, app: &App) -> Self {
+        let ticket = app.tickets.of_frames().issue(frame.id, frame.expires_at);
+        let public_url = &app.settings.public_url;
+        Self {
+            id: frame.id,
+            url: format!("{public_url}{BYTES_PATH}/{ticket}/{}", file_name(frame)),
+            question: frame.question.clone(),
+            format: frame.format.clone(),
+            bytes: frame.bytes(),
+            sha256: frame.sha256.clone(),
+            created_at: frame.created_at.to_rfc3339(),
+            expires_at: frame.expires_at.to_rfc3339(),
+        }
+    }
+}
+
+/// Answers a question into a frame: the bytes are there when this is answered, and can then be read at `url`
+/// without a token, all or in ranges, until `expires_at`.
+#[utoipa::path(post, path = "/data/v1/frames", operation_id = "create_frame", tag = "frames",
+    params(Checked<NoParams>), request_body = NewFrame,
+    responses((status = 201, description = "The frame", body = FrameStatus), (status = 403), (status = 404),
+        (status = 413), (status = 415), (status = 422), (status = 429), (status = 504)))]
+pub async fn create(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    Extension(reads): Extension<Reads>,
+    Extension(notes): Extension<Notes>,
+    headers: HeaderMap,
+    Sent(body): Sent<NewFrame>,
+) -> Result<Response, ApiError> {
+    let format = body.format.unwrap_or(OutputMethod::Parquet);
+    let uri = question(&body.question, &app.settings.public_url, format)?;
+    let mut writer = app.frames.begin(reader.person()).await?;
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = Method::GET;
+    *request.uri_mut() = uri;
+    for value in headers.get_all(PREFER) {
+        request.headers_mut().append(PREFER, value.clone());
+    }
+    let extensions = request.extensions_mut();
+    extensions.insert(reader.clone());
+    extensions.insert(notes);
+    let answer = Arc::unwrap_or_clone(reads.0)
+        .oneshot(with_whole_type_ids(request))
+        .await
+        .unwrap_or_else(|never| match never {});
+    if answer.status() != StatusCode::OK {
+        return Ok(answer);
+    }
+    let form = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if form != Some(format.content_type().as_bytes()) {
+        return Err(invalid(
+            ["body", "question"],
+            "this question is not answered with rows; ask it with GET",
+        ));
+    }
+    let kept = keep(&mut writer, answer.into_body()).await;
+    let grounds = match kept {
+        Ok(()) => grounds_of(&app, &reader).await,
+        Err(error) => Err(error),
+    };
+    let grounds = match grounds {
+        Ok(grounds) => grounds,
+        Err(error) => {
+            writer.abandon().await;
+            return Err(error);
+        }
+    };
+    let described = Described {
+        question: body.question,
+        format: format.name().to_owned(),
+        grounds,
+        until: reader.expires(),
+    };
+    let frame = writer.finish(described).await?;
+    let status = FrameStatus::of(&frame, &app);
+    let place = header_value(&format!("{}{PATH}/{}", app.settings.path_before(), frame.id))?;
+    Ok((StatusCode::CREATED, [(LOCATION, place)], Json(status)).into_response())
+}
+
+/// The caller's frames, oldest first.
+#[utoipa::path(get, path = "/data/v1/frames", operation_id = "list_frames", tag = "frames",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "Frames", body = [FrameStatus])))]
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let frames = app.frames.of_person(reader.person()).await?;
+    let shown = frames.iter().map(|frame| FrameStatus::of(frame, &app));
+    listing(&headers, &shown.collect::<Vec<FrameStatus>>())
+}
+
+/// One of the caller's frames.
+#[utoipa::path(get, path = "/data/v1/frames/{frame_id}", operation_id = "get_frame", tag = "frames",
+    params(("frame_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The frame", body = FrameStatus), (status = 404)))]
+pub async fn one(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(frame_id): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let frame = app.frames.get(reader.person(), id_in_path(&frame_id)?).await?;
+    listing(&headers, &FrameStatus::of(&frame, &app))
+}
+
+/// Removes a frame and its bytes.
+#[utoipa::path(delete, path = "/data/v1/frames/{frame_id}", operation_id = "delete_frame", tag = "frames",
+    params(("frame_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 204, description = "It is gone"), (status = 404)))]
+pub async fn remove(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(frame_id): Path<String>,
+    _query: Checked<NoParams>,
+) -> Result<StatusCode, ApiError> {
+    app.frames.remove(reader.person(), id_in_path(&frame_id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The bytes of a frame, all of them or a range. The address says for itself what it opens and until when.
+#[utoipa::path(get, path = "/data/v1/frame/{ticket}/{answer}", operation_id = "read_frame", tag = "frames",
+    security(()),
+    params(("ticket" = String, Path), ("answer" = String, Path), ("range" = Option<String>, Header),
+        ("if-range" = Option<String>, Header)),
+    responses((status = 200, description = "The frame", body = RawBytes, content_type = "*/*"),
+        (status = 206, description = "The range of it", body = RawBytes, content_type = "*/*"),
+        (status = 304), (status = 403), (status = 416), (status = 500), (status = 503)))]
+pub async fn bytes(
+    State(app): State<Shared>,
+    Path((ticket, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let id = app.tickets.of_frames().opened_by(&ticket, app.clock.now())?;
+    let found = app.frames.find(id).await?;
+    let frame = found.filter(|frame| file_name(frame) == name).ok_or(Refused)?;
+    if !is_readable(&app, &frame).await? {
+        return Err(Refused.into());
+    }
+    let form: OutputMethod = frame.format.parse().map_err(ApiError::internal)?;
+    let called = Called {
+        name: &name,
+        media_type: form.content_type(),
+    };
+    download(&app, &headers, &app.frames.contents(), &frame.content(), called)
+}
+
+/// Removes frames that are over and those that may not be read any more, until `stop`.
+pub async fn sweep(app: Shared, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(SWEPT) => {}
+        }
+        if let Err(error) = sweep_once(&app).await {
+            tracing::warn!(%error, "frames that are over stay until the next look");
+        }
+    }
+}
+
+async fn sweep_once(app: &App) -> Result<(), FrameError> {
+    for (frame, is_over) in app.frames.everybodys().await? {
+        let goes = is_over
+            || is_readable(app, &frame)
+                .await
+                .is_ok_and(|is_readable| !is_readable);
+        if goes {
+            app.frames.discard(&frame).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The address that `text` asks, in the form that the frame has.
+fn question(text: &str, public_url: &str, format: OutputMethod) -> Result<Uri, ApiError> {
+    let refused = |message: &str| invalid(["body", "question"], message);
+    if text.len() > LONGEST_QUESTION {
+        return Err(refused("the question is longer than any address can be"));
+    }
+    let asked = text.strip_prefix(public_url).unwrap_or(text);
+    if !asked.starts_with(QUESTIONS) {
+        return Err(refused(
+            "expected the path and query of a read, such as /data/v1alpha1/metric/…",
+        ));
+    }
+    let (path, query) = asked.split_once('?').unwrap_or((asked, ""));
+    let is_of_form = |part: &&str| {
+        let name = part.split('=').next().unwrap_or_default();
+        OF_FORM.contains(&name)
+    };
+    let mut address = format!("{path}?output={}", format.name());
+    for part in query
+        .split('&')
+        .filter(|part| !part.is_empty() && !is_of_form(part))
+    {
+        address.push('&');
+        address.push_str(part);
+    }
+    let address = address.replace(' ', "%20");
+    let parsed = PathAndQuery::try_from(address)
+        .map_err(|_| refused("this is no address; encode what may not stand in one with percent signs"))?;
+    Ok(Uri::from(parsed))
+}
+
+async fn keep(writer: &mut FrameWriter, body: Body) -> Result<(), ApiError> {
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        // Why it broke off was logged there and then.
+        let chunk = chunk.map_err(|error| ApiError::unavailable(error, RETRY_AFTER))?;
+        writer.write(chunk).await?;
+    }
+    Ok(())
+}
+
+/// On what grounds the request was answered, if these hold still.
+async fn grounds_of(app: &App, reader: &Reader) -> Result<String, ApiError> {
+    let grounds = Grounds::of(reader).ok_or_else(|| {
+        invalid(
+            ["body", "question"],
+            "an answer about files of others is not kept",
+        )
+    })?;
+    if !app.grants.still_given(reader).await? {
+        return Err(ApiError::forbidden("this data is not shared with you"));
+    }
+    serde_json::to_string(&grounds).map_err(ApiError::internal)
+}
+
+/// Whether the person who asked could still ask.
+async fn is_readable(app: &App, frame: &Frame) -> Result<bool, ApiError> {
+    let grounds: Grounds = serde_json::from_str(&frame.grounds).map_err(ApiError::internal)?;
+    if let Some(session) = grounds.session()
+        && !app.sessions.accepts(grounds.person(), session).await?
+    {
+        return Ok(false);
+    }
+    if grounds.were_erased(&app.catalog).await? {
+        return Ok(false);
+    }
+    Ok(app.grants.still_hold(&grounds).await?)
+}
+
+fn file_name(frame: &Frame) -> String {
+    let form: Result<OutputMethod, _> = frame.format.parse();
+    let ending = form.map_or("bin", OutputMethod::file_extension);
+    format!("{NAME}.{ending}")
+}
+
+fn id_in_path(text: &str) -> Result<Uuid, ApiError> {
+    Uuid::try_parse(text).map_err(|_| ApiError::not_found(format!("{text:?} is the id of no frame")))
+}
+
+impl From<FrameError> for ApiError {
+    fn from(error: FrameError) -> Self {
+        let detail = error.to_string();
+        match error {
+            FrameError::Unknown(_) => Self::not_found(detail),
+            FrameError::LimitReached(_) => Fault::new(["body"], "limit_reached", detail).into(),
+            FrameError::TooLarge(_) => Fault::new(["body", "question"], "too_large", detail).into(),
+            FrameError::Damaged { .. } => Self::damaged(detail),
+            FrameError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Result<String, u16> {
+        question(text, "https://home.example/almanac", OutputMethod::Parquet)
+            .map(|uri| uri.to_string())
+            .map_err(|error| error.status().as_u16())
+    }
+
+    #[test]
+    fn a_question_is_asked_in_the_form_of_the_frame_whatever_it_said_of_forms() {
+        let expected = Ok("/data/v0/x/metric_samples?output=parquet&metric=HeartRate".to_owned());
+        for text in [
+            "/data/v0/x/metric_samples?metric=HeartRate",
+            "/data/v0/x/metric_samples?output=csv&metric=HeartRate",
+            "/data/v0/x/metric_samples?metric=HeartRate&format=json&",
+            "https://home.example/almanac/data/v0/x/metric_samples?metric=HeartRate",
+        ] {
+            assert_eq!(asked(text), expected, "{text}");
+        }
+        assert_eq!(
+            asked("/data/v0/metrics_catalog"),
+            Ok("/data/v0/metrics_catalog?output=parquet".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_no_read_is_no_question() {
+        for text in [
+            "",
+            "HeartRate",
+            "/user/v1alpha1/info",
+            "https://elsewhere.example/data/v0/x",
+            "/data/\u{7f}",
+        ] {
+            assert_eq!(asked(text), Err(422), "{text}");
+        }
+    }
+}

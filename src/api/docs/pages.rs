@@ -1,0 +1,66 @@
+//! The pages that people see in a browser: the front door, and the interface to browse and to try.
+//!
+//! Everything on them comes from the binary. What they refer to they name from where they stand, so that they
+//! are right behind a proxy that puts a path in front of them too.
+
+use axum::Router;
+use axum::http::header::{
+    ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, VARY, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::map_response;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use super::{DOCUMENT_PATH, PAGES_PATH};
+
+const FRONT_PATH: &str = "/";
+/// The file of the pages that says what they show and how.
+const BEGIN_PATH: &str = "/docs/swagger-initializer.js";
+const BEGIN: &str = include_str!("begin.js");
+const FRONT: &str = include_str!("front.html");
+const FRONT_AS_TEXT: &str = include_str!("front.txt");
+/// Where the pages are, from where somebody left out the slash at their end.
+const WITH_SLASH: HeaderValue = HeaderValue::from_static("docs/");
+
+/// What the pages may do: run what comes with them, ask this service, and nothing else.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// The routes of the pages.
+pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    let script = || async { ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], BEGIN) };
+    Router::new()
+        .merge(SwaggerUi::new(PAGES_PATH).config(Config::from(DOCUMENT_PATH)))
+        .route(BEGIN_PATH, get(script))
+        .route(FRONT_PATH, get(front))
+        .layer(map_response(guarded))
+}
+
+/// What this is and where to go: a page for browsers, text for everybody else.
+async fn front(headers: HeaderMap) -> Response {
+    let accepted = headers.get_all(ACCEPT).iter();
+    let wants_page = accepted
+        .filter_map(|types| types.to_str().ok())
+        .any(|types| types.contains("text/html"));
+    let (media_type, body) = if wants_page {
+        ("text/html; charset=utf-8", FRONT)
+    } else {
+        ("text/plain; charset=utf-8", FRONT_AS_TEXT)
+    };
+    ([(CONTENT_TYPE, media_type), (VARY, "accept")], body).into_response()
+}
+
+async fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    if headers.contains_key(LOCATION) {
+        headers.insert(LOCATION, WITH_SLASH);
+    }
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    response
+}

@@ -1,0 +1,100 @@
+//! Listings in every form: JSON as the interface has it, where the caller names no other, and rows of declared
+//! columns in all others.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::answer::{Broken, header_value, is_known, listing};
+use crate::api::app::App;
+use crate::api::problem::ApiError;
+use crate::api::query_params::{FromParams, Params};
+use crate::output::{FrameCompression, ListedColumn, OutputMethod, Packing, encode, listed};
+
+/// The form of a listing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListingForm {
+    /// `None`: as the interface has it.
+    method: Option<OutputMethod>,
+    frame: FrameCompression,
+}
+
+impl ListingForm {
+    pub fn read(params: &mut Params<'_>) -> Option<Self> {
+        // What is wrong with one of them was noted, and no answer is made of the rest.
+        let method: Option<OutputMethod> = params.choice("output");
+        let frame = params.choice("compression");
+        let defuse = params.flag_or("defuse_formulas", false)?;
+        Some(Self {
+            method: method.map(|method| if defuse { method.defused() } else { method }),
+            frame: frame.unwrap_or_default(),
+        })
+    }
+
+    /// Whether the caller asked for rows, of whatever form.
+    #[must_use]
+    pub const fn is_of_rows(self) -> bool {
+        self.method.is_some()
+    }
+}
+
+/// The query of a listing that takes nothing but its form.
+#[derive(Clone, Copy, Debug)]
+pub struct ListingQuery {
+    pub form: ListingForm,
+}
+
+impl FromParams for ListingQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            form: ListingForm::read(params)?,
+        })
+    }
+}
+
+/// `entries` in the form that was asked for, or 304 when the caller has them already.
+pub async fn listed_as<T: Serialize>(
+    app: &App,
+    headers: &HeaderMap,
+    form: ListingForm,
+    columns: &[ListedColumn],
+    entries: &[T],
+) -> Result<Response, ApiError> {
+    let Some(method) = form.method else {
+        return listing(headers, &entries);
+    };
+    let rows = match serde_json::to_value(entries).map_err(ApiError::internal)? {
+        Value::Array(rows) => rows,
+        other => vec![other],
+    };
+    let batch = listed(columns, &rows).map_err(ApiError::internal)?;
+    let packing = Packing {
+        method,
+        frame: form.frame,
+    };
+    let spill_files = app.engine.spill_files().clone();
+    let batches = futures::stream::iter([Ok::<_, Broken>(batch.clone())]);
+    let chunks: Vec<_> = encode(packing, batch.schema(), spill_files, batches)
+        .map(|chunk| chunk.map_err(ApiError::internal))
+        .try_collect()
+        .await?;
+    let body = chunks.concat();
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    let tag = format!("W/\"{:016x}\"", hasher.finish());
+    if is_known(headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+    }
+    let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
+    let head = [
+        (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),
+        (ETAG, header_value(&tag)?),
+        (CONTENT_DISPOSITION, header_value(&name)?),
+    ];
+    Ok((head, body).into_response())
+}

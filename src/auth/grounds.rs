@@ -1,0 +1,140 @@
+//! On what grounds an answer was given, so that it can be decided again, without the request, whether it may
+//! still be read.
+//!
+//! An answer that is kept is read later by an address that anybody may hold. It is to be read no longer than
+//! the person who asked could ask: their session is open, they were not erased, and what was given of others
+//! is given still. Lives beside the answer as text; says nothing of what was answered.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::disclosures::{Disclosure, Subject};
+use super::tokens::Reader;
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::ids::PersonId;
+use crate::model::permit::Windows;
+use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
+
+/// Who asked, with which token, and what was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grounds {
+    person: PersonId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<Uuid>,
+    /// When the token was made, in microseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    issued: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    participant: Option<KnownAs>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    given: Vec<GivenOnce>,
+}
+
+/// A participant of a group, as its owner knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KnownAs {
+    pub group: Uuid,
+    pub participant: Uuid,
+    pub person: PersonId,
+}
+
+/// What was given of somebody else. Ranges are microseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct GivenOnce {
+    owner: PersonId,
+    /// `None`: what there is, not what it holds.
+    data_type: Option<String>,
+    requested: (i64, i64),
+    windows: Vec<(i64, i64)>,
+}
+
+impl Grounds {
+    /// The grounds on which a request of `reader` is answered. `None`: some of it is not kept, such as files.
+    #[must_use]
+    pub fn of(reader: &Reader) -> Option<Self> {
+        let disclosures = reader.disclosures();
+        let given: Option<Vec<GivenOnce>> = disclosures.given().iter().map(GivenOnce::of).collect();
+        Some(Self {
+            person: reader.person(),
+            session: reader.session(),
+            issued: reader.issued().map(Instant::micros),
+            participant: disclosures.participation().map(|participation| KnownAs {
+                group: participation.group,
+                participant: participation.participant,
+                person: participation.person,
+            }),
+            given: given?,
+        })
+    }
+
+    #[must_use]
+    pub const fn person(&self) -> PersonId {
+        self.person
+    }
+
+    #[must_use]
+    pub const fn session(&self) -> Option<Uuid> {
+        self.session
+    }
+
+    pub(super) const fn participant(&self) -> Option<KnownAs> {
+        self.participant
+    }
+
+    pub(super) fn given(&self) -> impl Iterator<Item = Disclosure> {
+        self.given.iter().map(GivenOnce::disclosure)
+    }
+
+    /// Whether a token made then would be refused because its person was erased since.
+    pub async fn were_erased(&self, catalog: &Catalog) -> Result<bool, CatalogError> {
+        let issued = self.issued.map(Instant::from_micros);
+        let erasure = catalog.erasure_of(self.person).await?;
+        Ok(erasure.is_some_and(|erasure| !erasure.admits(issued)))
+    }
+}
+
+impl GivenOnce {
+    fn of(disclosure: &Disclosure) -> Option<Self> {
+        let data_type = match &disclosure.subject {
+            Subject::Type(data_type) => Some(data_type.to_string()),
+            Subject::Listing(_) => None,
+            Subject::File(..) | Subject::Folder(_) => return None,
+        };
+        Some(Self {
+            owner: disclosure.owner,
+            data_type,
+            requested: bounds(disclosure.requested),
+            windows: disclosure
+                .windows
+                .as_slice()
+                .iter()
+                .copied()
+                .map(bounds)
+                .collect(),
+        })
+    }
+
+    fn disclosure(&self) -> Disclosure {
+        let subject = match &self.data_type {
+            Some(data_type) => Subject::Type(TypeId::new(data_type)),
+            None => Subject::Listing(Vec::new()),
+        };
+        Disclosure {
+            owner: self.owner,
+            subject,
+            requested: range(self.requested),
+            windows: Windows::new(self.windows.iter().copied().map(range)),
+            grants: Vec::new(),
+            group: None,
+        }
+    }
+}
+
+const fn bounds(range: TimeRange) -> (i64, i64) {
+    (range.start().micros(), range.end().micros())
+}
+
+fn range((start, end): (i64, i64)) -> TimeRange {
+    TimeRange::between(Instant::from_micros(start), Instant::from_micros(end))
+}

@@ -1,0 +1,81 @@
+//! In which units the numbers of a type's columns are: that of the metric for its value, and of what is built in
+//! those that the names of columns say. What people declare for themselves has the units that they mean.
+
+use std::collections::BTreeMap;
+
+use super::DataType;
+
+/// The column of a metric's records that its unit is about.
+const VALUE: &str = "value";
+/// What names of columns end with, and the unit that it stands for.
+const ENDINGS: [(&str, &str); 4] = [
+    ("_degrees", "deg"),
+    ("_meters", "m"),
+    ("_seconds", "s"),
+    ("_ms", "ms"),
+];
+/// Columns whose names do not say in what they are measured, or say it wrongly.
+const NAMES: [(&str, &str); 3] = [
+    ("duration", "s"),
+    ("speed", "m/s"),
+    ("speed_accuracy_meters", "m/s"),
+];
+
+impl DataType {
+    /// The units of the columns of its records, of those that have one.
+    #[must_use]
+    pub fn column_units(&self) -> BTreeMap<String, String> {
+        let of_value = self.metric.as_ref().and_then(|metric| metric.unit.clone());
+        let columns = self.layout.read.iter();
+        columns
+            .filter_map(|column| {
+                let unit = if column.name == VALUE && self.metric.is_some() {
+                    of_value.clone()
+                } else {
+                    self.owner
+                        .is_none()
+                        .then(|| unit_of(&column.name))
+                        .flatten()
+                        .map(str::to_owned)
+                };
+                Some((column.name.clone(), unit?))
+            })
+            .collect()
+    }
+}
+
+/// The unit that the name of a built-in column stands for.
+#[must_use]
+pub fn unit_of(column: &str) -> Option<&'static str> {
+    let named = NAMES.iter().find(|(name, _)| *name == column);
+    let ending = ENDINGS.iter().find(|(ending, _)| column.ends_with(ending));
+    named.or(ending).map(|(_, unit)| *unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::registry::Registry;
+
+    #[test]
+    fn a_metric_has_the_unit_of_its_value_and_places_have_those_of_their_names() {
+        let registry = Registry::builtin().unwrap();
+        let units = |name: &str| registry.get(name).unwrap().column_units();
+        assert_eq!(units("HeartRate").get("value").unwrap(), "bpm");
+        let places = units("PlatformLocationUpdate");
+        for (column, unit) in [
+            ("latitude_degrees", "deg"),
+            ("horizontal_accuracy_meters", "m"),
+            ("course_heading_degrees", "deg"),
+            ("speed", "m/s"),
+            ("speed_accuracy_meters", "m/s"),
+        ] {
+            assert_eq!(places.get(column).map(String::as_str), Some(unit), "{column}");
+        }
+        assert!(
+            !places.contains_key("floor") && !places.contains_key("uuid"),
+            "{places:?}"
+        );
+        assert_eq!(units("PlatformWorkout").get("duration").unwrap(), "s");
+        assert!(units("CalendarEvent").is_empty());
+    }
+}

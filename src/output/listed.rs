@@ -1,0 +1,144 @@
+//! Rows that are known as JSON, such as those of listings, as a batch that every form can be made of.
+//!
+//! What a column holds is declared and never guessed from the rows, so that a listing has the same columns
+//! however little is in it. A value of another kind than its column's is null there.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use serde_json::Value;
+
+use crate::model::registry::{json_text, timestamp};
+use crate::model::time::parse_instant;
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    Text,
+    Texts,
+    Time,
+    Flag,
+    Whole,
+    Number,
+    /// Anything, as the text of its JSON.
+    Json,
+}
+
+/// A column of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedColumn {
+    pub name: &'static str,
+    pub holds: Holds,
+}
+
+impl ListedColumn {
+    #[must_use]
+    pub const fn new(name: &'static str, holds: Holds) -> Self {
+        Self { name, holds }
+    }
+
+    fn field(&self) -> Field {
+        let of = |holds| Field::new(self.name, holds, true);
+        match self.holds {
+            Holds::Text => of(DataType::Utf8),
+            Holds::Texts => of(DataType::new_list(DataType::Utf8, true)),
+            Holds::Time => of(timestamp()),
+            Holds::Flag => of(DataType::Boolean),
+            Holds::Whole => of(DataType::Int64),
+            Holds::Number => of(DataType::Float64),
+            Holds::Json => json_text(self.name),
+        }
+    }
+
+    fn array(&self, rows: &[Value]) -> ArrayRef {
+        let values = rows
+            .iter()
+            .map(|row| row.get(self.name).filter(|value| !value.is_null()));
+        match self.holds {
+            Holds::Text => Arc::new(values.map(|value| value?.as_str()).collect::<StringArray>()),
+            Holds::Texts => Arc::new(texts(values)),
+            Holds::Time => {
+                let moment = |value: Option<&Value>| Some(parse_instant(value?.as_str()?).ok()?.micros());
+                let moments: TimestampMicrosecondArray = values.map(moment).collect();
+                Arc::new(moments.with_timezone("UTC"))
+            }
+            Holds::Flag => Arc::new(values.map(|value| value?.as_bool()).collect::<BooleanArray>()),
+            Holds::Whole => Arc::new(values.map(|value| value?.as_i64()).collect::<Int64Array>()),
+            Holds::Number => Arc::new(values.map(|value| value?.as_f64()).collect::<Float64Array>()),
+            Holds::Json => {
+                let written = |value: Option<&Value>| value.map(ToString::to_string);
+                Arc::new(values.map(written).collect::<StringArray>())
+            }
+        }
+    }
+}
+
+fn texts<'a>(values: impl Iterator<Item = Option<&'a Value>>) -> arrow::array::ListArray {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for value in values {
+        let items = value.and_then(Value::as_array);
+        for item in items.into_iter().flatten() {
+            lists.values().append_option(item.as_str());
+        }
+        lists.append(items.is_some());
+    }
+    lists.finish()
+}
+
+/// `rows`, each a JSON object, as a batch of these columns.
+pub fn listed(columns: &[ListedColumn], rows: &[Value]) -> Result<RecordBatch, ArrowError> {
+    let fields: Vec<Field> = columns.iter().map(ListedColumn::field).collect();
+    let arrays = columns.iter().map(|column| column.array(rows)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Array as _, AsArray as _};
+    use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+    use serde_json::json;
+
+    use super::*;
+
+    const COLUMNS: [ListedColumn; 7] = [
+        ListedColumn::new("text", Holds::Text),
+        ListedColumn::new("texts", Holds::Texts),
+        ListedColumn::new("time", Holds::Time),
+        ListedColumn::new("flag", Holds::Flag),
+        ListedColumn::new("whole", Holds::Whole),
+        ListedColumn::new("number", Holds::Number),
+        ListedColumn::new("json", Holds::Json),
+    ];
+
+    #[test]
+    fn each_column_holds_what_was_declared_and_nothing_else() {
+        let rows = [
+            json!({"text": "a", "texts": ["b", "c"], "time": "1970-01-01T00:00:01Z", "flag": true, "whole": 7,
+                "number": 0.5, "json": {"d": [1]}}),
+            json!({"text": 1, "texts": "b", "time": "soon", "flag": "true", "whole": 0.5, "json": null}),
+        ];
+        let batch = listed(&COLUMNS, &rows).unwrap();
+        assert_eq!(batch.num_rows(), 2);
+        assert_eq!(batch.column(0).as_string::<i32>().value(0), "a");
+        assert_eq!(batch.column(1).as_list::<i32>().value(0).len(), 2);
+        let times = batch.column(2).as_primitive::<TimestampMicrosecondType>();
+        assert_eq!(times.value(0), 1_000_000);
+        assert_eq!(batch.column(4).as_primitive::<Int64Type>().value(0), 7);
+        assert_eq!(batch.column(6).as_string::<i32>().value(0), r#"{"d":[1]}"#);
+        for column in batch.columns() {
+            assert!(column.is_null(1), "{column:?}");
+        }
+    }
+
+    #[test]
+    fn a_listing_of_nothing_has_its_columns() {
+        let batch = listed(&COLUMNS, &[]).unwrap();
+        assert_eq!((batch.num_rows(), batch.num_columns()), (0, COLUMNS.len()));
+    }
+}

@@ -1,0 +1,312 @@
+//! Frames: answers that are kept for a while, for tools that read them in parts and know nothing of tokens.
+//!
+//! A frame is a document of the person who asked, made known in one transaction once all of its bytes are
+//! durable, and never changed. It goes when its time is over, when its person deletes it, or when it may not
+//! be read any more. On what grounds it may be read is kept with it as a text that only those read who decide
+//! that. Knows nothing of questions, grants or HTTP.
+
+mod frame;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+pub use frame::Frame;
+
+use super::limits::LimitReached;
+use crate::catalog::documents::{Changed, DocumentKind};
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::clock::Clock;
+use crate::model::ids::{IdSource, PersonId};
+use crate::model::time::Instant;
+use crate::store::StoreError;
+use crate::store::contents::{Content, Contents, FRAMES_FOLDER, PART_BYTES, PartWriter, hexadecimal};
+use crate::store::objects::ObjectStorage;
+use crate::upkeep::UpkeepStores;
+use frame::{EVERY, KEPT_LINK};
+
+/// Why something cannot be done with a frame.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    #[error("{0} is not one of your frames")]
+    Unknown(Uuid),
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    #[error(
+        "the answer has more than {0} bytes; ask for less, or for fewer columns (this is the operator's setting \
+         ALMANAC_LIMIT_FRAME_BYTES)"
+    )]
+    TooLarge(u64),
+    #[error("the stored frame {id} cannot be read: {reason}")]
+    Damaged { id: Uuid, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CatalogError> for FrameError {
+    fn from(error: CatalogError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// What an operator can say about frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameSettings {
+    /// How long a frame stays.
+    pub lifetime: Duration,
+    /// Frames that one person may have at once.
+    pub limit: u64,
+    /// Bytes of one frame.
+    pub most_bytes: u64,
+}
+
+/// What is said of a frame beside its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// What it is the answer to.
+    pub question: String,
+    /// The name of its output method.
+    pub format: String,
+    /// On what grounds it may be read.
+    pub grounds: String,
+    /// Until when it may be read at most. The operator's lifetime may end earlier.
+    pub until: Instant,
+}
+
+/// The frames of everybody. Cheap to clone.
+#[derive(Clone)]
+pub struct Frames {
+    catalog: Catalog,
+    objects: ObjectStorage,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    settings: FrameSettings,
+}
+
+impl Frames {
+    #[must_use]
+    pub const fn new(
+        catalog: Catalog,
+        objects: ObjectStorage,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        settings: FrameSettings,
+    ) -> Self {
+        Self {
+            catalog,
+            objects,
+            clock,
+            ids,
+            settings,
+        }
+    }
+
+    /// Those in the stores that background work is done on.
+    #[must_use]
+    pub fn of_stores(stores: &UpkeepStores, settings: FrameSettings) -> Self {
+        Self::new(
+            stores.catalog.clone(),
+            stores.objects().clone(),
+            Arc::clone(&stores.clock),
+            Arc::clone(&stores.ids),
+            settings,
+        )
+    }
+
+    /// The bytes of frames.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        Contents::new(
+            self.catalog.clone(),
+            self.objects.clone(),
+            Arc::clone(&self.clock),
+            Arc::clone(&self.ids),
+        )
+    }
+
+    /// Takes the bytes of a new frame of `person`, if there is room for one. Nobody knows of it until it is
+    /// finished.
+    pub async fn begin(&self, person: PersonId) -> Result<FrameWriter, FrameError> {
+        let now = self.clock.now();
+        let (over, kept): (Vec<Frame>, Vec<Frame>) = self
+            .all_of(person)
+            .await?
+            .into_iter()
+            .partition(|frame| frame.is_over(now));
+        for frame in over {
+            self.discard(&frame).await?;
+        }
+        let limit = self.settings.limit;
+        if kept.len() as u64 >= limit {
+            let kind = DocumentKind::Frame;
+            return Err(LimitReached { kind, limit }.into());
+        }
+        Ok(FrameWriter {
+            frames: self.clone(),
+            content: Content::of_frame(self.ids.next(), person, Vec::new(), None),
+            part: None,
+            digest: Sha256::new(),
+            bytes: 0,
+        })
+    }
+
+    /// The frames of `person`, oldest first.
+    pub async fn of_person(&self, person: PersonId) -> Result<Vec<Frame>, FrameError> {
+        let now = self.clock.now();
+        let mut frames = self.all_of(person).await?;
+        frames.retain(|frame| !frame.is_over(now));
+        Ok(frames)
+    }
+
+    /// One of them.
+    pub async fn get(&self, person: PersonId, id: Uuid) -> Result<Frame, FrameError> {
+        let found = self.find(id).await?;
+        found
+            .filter(|frame| frame.person == person)
+            .ok_or(FrameError::Unknown(id))
+    }
+
+    /// A frame of anybody, unless its time is over.
+    pub async fn find(&self, id: Uuid) -> Result<Option<Frame>, FrameError> {
+        let now = self.clock.now();
+        let found = self.catalog.document(DocumentKind::Frame, id).await?;
+        let frame = found.as_ref().map(Frame::of).transpose()?;
+        Ok(frame.filter(|frame| !frame.is_over(now)))
+    }
+
+    /// Removes one of a person's frames with its bytes.
+    pub async fn remove(&self, person: PersonId, id: Uuid) -> Result<(), FrameError> {
+        let frame = self.get(person, id).await?;
+        self.discard(&frame).await
+    }
+
+    /// All frames of everybody, and whether the time of each is over. One whose document is damaged is nobody
+    /// else's trouble.
+    pub async fn everybodys(&self) -> Result<Vec<(Frame, bool)>, FrameError> {
+        let now = self.clock.now();
+        let found = self.catalog.documents_linked(KEPT_LINK, &[EVERY]).await?;
+        let read = |document| Frame::of(document).inspect_err(|error| tracing::error!(%error, "left alone"));
+        let frames = found.iter().filter_map(|document| read(document).ok());
+        Ok(frames
+            .map(|frame| {
+                let is_over = frame.is_over(now);
+                (frame, is_over)
+            })
+            .collect())
+    }
+
+    /// Forgets a frame, then removes its objects. Nothing happens if somebody else was faster.
+    pub async fn discard(&self, frame: &Frame) -> Result<(), FrameError> {
+        if self.catalog.change_documents(vec![frame.removal()]).await? == Changed::Done {
+            let content = frame.content();
+            self.contents().remove_parts(&content, &content.parts).await;
+        }
+        Ok(())
+    }
+
+    async fn all_of(&self, person: PersonId) -> Result<Vec<Frame>, FrameError> {
+        let found = self.catalog.documents_of(person, DocumentKind::Frame).await?;
+        found.iter().map(Frame::of).collect()
+    }
+
+    /// When what is made at `now` is over.
+    fn expiry(&self, now: Instant, until: Instant) -> Instant {
+        let lifetime = i64::try_from(self.settings.lifetime.as_micros()).unwrap_or(i64::MAX);
+        Instant::from_micros(now.micros().saturating_add(lifetime)).min(until)
+    }
+
+    /// Removes every object of a frame that nobody was told of.
+    async fn clear(&self, content: &Content) -> Result<(), StoreError> {
+        let folder = format!("{FRAMES_FOLDER}/{}/{}", content.person, content.id);
+        let listed: Vec<_> = self.objects.list(&folder)?.try_collect().await?;
+        for object in listed {
+            self.objects.delete(&object.path).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the bytes of one frame, cut into parts. What is dropped halfway is collected as an orphan.
+pub struct FrameWriter {
+    frames: Frames,
+    /// With the parts that are durable.
+    content: Content,
+    part: Option<PartWriter>,
+    digest: Sha256,
+    bytes: u64,
+}
+
+impl FrameWriter {
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), FrameError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.bytes += bytes.len() as u64;
+        let limit = self.frames.settings.most_bytes;
+        if self.bytes > limit {
+            return Err(FrameError::TooLarge(limit));
+        }
+        self.digest.update(&bytes);
+        let mut part = match self.part.take() {
+            Some(part) => part,
+            None => self.frames.contents().part(&self.content)?,
+        };
+        part.write(bytes).await?;
+        let is_full = part.bytes() >= PART_BYTES;
+        self.part = Some(part);
+        if is_full {
+            self.end_part().await?;
+        }
+        Ok(())
+    }
+
+    /// Everything was written. When this returns `Ok` the frame survives a crash, and every node finds it.
+    pub async fn finish(mut self, described: Described) -> Result<Frame, FrameError> {
+        self.end_part().await?;
+        let now = self.frames.clock.now();
+        let sha256 = hexadecimal(&self.digest.clone().finalize());
+        let until = self.frames.expiry(now, described.until);
+        let frame = Frame::made(&self.content, sha256, described, now, until);
+        let paths: Vec<String> = frame.content().objects().map(|(path, _)| path).collect();
+        let insert = frame.insertion(self.frames.settings.limit)?;
+        let changed = self
+            .frames
+            .catalog
+            .change_documents_naming(vec![insert], &paths)
+            .await?;
+        match changed {
+            Changed::Done => Ok(frame),
+            Changed::LimitReached { kind, limit } => {
+                self.abandon().await;
+                Err(LimitReached { kind, limit }.into())
+            }
+            // Frames have no names and are new: only a collected object is in the way.
+            Changed::Overtaken | Changed::NameTaken { .. } => Err(FrameError::Unknown(frame.id)),
+        }
+    }
+
+    /// Gives up; what was written is removed.
+    pub async fn abandon(mut self) {
+        if let Some(part) = self.part.take()
+            && let Err(error) = part.abandon().await
+        {
+            tracing::warn!(%error, "what was sent of a part stays until orphans are collected");
+        }
+        if let Err(error) = self.frames.clear(&self.content).await {
+            tracing::warn!(%error, "parts of a frame stay until orphans are collected");
+        }
+    }
+
+    async fn end_part(&mut self) -> Result<(), FrameError> {
+        if let Some(part) = self.part.take() {
+            self.content.parts.push(part.finish().await?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! One frame, as its document keeps it.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Described, FrameError};
+use crate::catalog::documents::{Change, Document, DocumentKind, Link};
+use crate::model::ids::PersonId;
+use crate::model::stored_json;
+use crate::model::time::Instant;
+use crate::store::contents::{Content, Part};
+
+/// Leads to all frames.
+pub(super) const KEPT_LINK: &str = "kept_frame";
+pub(super) const EVERY: Uuid = Uuid::nil();
+
+/// An answer that is kept.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    pub id: Uuid,
+    /// Who asked.
+    pub person: PersonId,
+    /// What it is the answer to.
+    pub question: String,
+    /// The name of its output method.
+    pub format: String,
+    /// On what grounds it may be read.
+    pub grounds: String,
+    /// Of all of its bytes, in hexadecimal digits.
+    pub sha256: String,
+    pub created_at: Instant,
+    /// From when on it is not there any more.
+    pub expires_at: Instant,
+    /// In the order of their bytes.
+    parts: Vec<Part>,
+    version: i64,
+}
+
+/// What its document says of it beside the document's own columns.
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    question: String,
+    format: String,
+    grounds: String,
+    parts: Vec<Part>,
+    sha256: String,
+    /// Microseconds since 1970.
+    expires_at: i64,
+}
+
+impl Frame {
+    /// A new frame, all of whose parts are in `content`.
+    pub(super) fn made(
+        content: &Content,
+        sha256: String,
+        described: Described,
+        now: Instant,
+        expires_at: Instant,
+    ) -> Self {
+        Self {
+            id: content.id,
+            person: content.person,
+            question: described.question,
+            format: described.format,
+            grounds: described.grounds,
+            sha256,
+            created_at: now,
+            expires_at,
+            parts: content.parts.clone(),
+            version: 1,
+        }
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn content(&self) -> Content {
+        let sha256 = Some(self.sha256.clone());
+        Content::of_frame(self.id, self.person, self.parts.clone(), sha256)
+    }
+
+    /// Whether its time is over.
+    #[must_use]
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.expires_at <= now
+    }
+
+    /// The change that makes a new frame known.
+    pub(super) fn insertion(&self, limit: u64) -> Result<Change, FrameError> {
+        let body = Body {
+            question: self.question.clone(),
+            format: self.format.clone(),
+            grounds: self.grounds.clone(),
+            parts: self.parts.clone(),
+            sha256: self.sha256.clone(),
+            expires_at: self.expires_at.micros(),
+        };
+        let document = Document {
+            kind: DocumentKind::Frame,
+            id: self.id,
+            person: self.person,
+            name: None,
+            body: serde_json::to_string(&body).map_err(|error| damaged(self.id, &error))?,
+            version: self.version,
+            created_at: self.created_at,
+            updated_at: self.created_at,
+            deleted_at: None,
+        };
+        let links = vec![Link {
+            kind: KEPT_LINK,
+            target: EVERY,
+        }];
+        Ok(Change::Insert {
+            document,
+            links,
+            limit,
+        })
+    }
+
+    /// The change after which nothing is known of it.
+    pub(super) const fn removal(&self) -> Change {
+        Change::Remove {
+            kind: DocumentKind::Frame,
+            id: self.id,
+            person: self.person,
+            expected: self.version,
+        }
+    }
+
+    pub(super) fn of(document: &Document) -> Result<Self, FrameError> {
+        let body: Body = stored_json::read(&document.body).map_err(|error| damaged(document.id, &error))?;
+        Ok(Self {
+            id: document.id,
+            person: document.person,
+            question: body.question,
+            format: body.format,
+            grounds: body.grounds,
+            sha256: body.sha256,
+            created_at: document.created_at,
+            expires_at: Instant::from_micros(body.expires_at),
+            parts: body.parts,
+            version: document.version,
+        })
+    }
+}
+
+fn damaged(id: Uuid, reason: &dyn std::fmt::Display) -> FrameError {
+    FrameError::Damaged {
+        id,
+        reason: reason.to_string(),
+    }
+}

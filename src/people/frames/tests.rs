@@ -1,0 +1,139 @@
+//! What becomes of frames, on a catalogue and a store of their own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use uuid::Uuid;
+
+use super::{Described, Frame, FrameError, FrameSettings, Frames};
+use crate::catalog::Catalog;
+use crate::model::clock::{Clock, ManualClock};
+use crate::model::ids::{PersonId, SystemIds};
+use crate::model::time::Instant;
+use crate::store::contents::FRAMES_FOLDER;
+use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+
+const SETTINGS: FrameSettings = FrameSettings {
+    lifetime: Duration::from_hours(1),
+    limit: 2,
+    most_bytes: 10,
+};
+
+struct Bench {
+    frames: Frames,
+    objects: ObjectStorage,
+    clock: Arc<ManualClock>,
+    person: PersonId,
+    _directory: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        let clock = Arc::new(ManualClock::at(Instant::from_micros(1_717_200_000_000_000)));
+        let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
+        let settings = ObjectStoreSettings::Local(directory.path().join("objects"));
+        let objects = ObjectStorage::open(&settings).unwrap();
+        Self {
+            frames: Frames::new(
+                catalog,
+                objects.clone(),
+                clock.clone(),
+                Arc::new(SystemIds),
+                SETTINGS,
+            ),
+            objects,
+            clock,
+            person: PersonId(Uuid::now_v7()),
+            _directory: directory,
+        }
+    }
+
+    async fn made(&self, until: Instant) -> Result<Frame, FrameError> {
+        let mut writer = self.frames.begin(self.person).await?;
+        writer.write(Bytes::from_static(b"rows ")).await?;
+        writer.write(Bytes::from_static(b"here")).await?;
+        let described = Described {
+            question: "/data/v0/metrics_catalog".to_owned(),
+            format: "csv".to_owned(),
+            grounds: "{}".to_owned(),
+            until,
+        };
+        writer.finish(described).await
+    }
+
+    async fn objects(&self) -> usize {
+        let folder = format!("{FRAMES_FOLDER}/{}", self.person);
+        let listed = self.objects.list(&folder).unwrap();
+        listed.try_collect::<Vec<_>>().await.unwrap().len()
+    }
+
+    fn pass(&self, time: Duration) {
+        let now = self.clock.now().micros() + time.as_micros() as i64;
+        self.clock.set(Instant::from_micros(now));
+    }
+}
+
+#[tokio::test]
+async fn a_frame_is_there_until_its_hour_is_over_and_goes_with_its_bytes() {
+    let bench = Bench::new().await;
+    let frame = bench.made(Instant::MAX).await.unwrap();
+    let (content, contents) = (frame.content(), bench.frames.contents());
+    let parts: Vec<Bytes> = contents.read(&content, 5..9).try_collect().await.unwrap();
+    assert_eq!(parts.concat(), b"here");
+    assert_eq!(bench.objects().await, 1);
+
+    bench.pass(SETTINGS.lifetime);
+    assert!(bench.frames.find(frame.id).await.unwrap().is_none());
+    assert!(bench.frames.of_person(bench.person).await.unwrap().is_empty());
+    for (frame, is_over) in bench.frames.everybodys().await.unwrap() {
+        assert!(is_over);
+        bench.frames.discard(&frame).await.unwrap();
+    }
+    assert_eq!(bench.objects().await, 0);
+}
+
+#[tokio::test]
+async fn a_frame_ends_with_the_token_that_asked_for_it() {
+    let bench = Bench::new().await;
+    let until = Instant::from_micros(bench.clock.now().micros() + 60_000_000);
+    assert_eq!(bench.made(until).await.unwrap().expires_at, until);
+}
+
+#[tokio::test]
+async fn nobody_has_more_frames_than_the_limit_and_those_that_are_over_make_room() {
+    let bench = Bench::new().await;
+    bench.made(Instant::MAX).await.unwrap();
+    bench.made(Instant::MAX).await.unwrap();
+    let refused = bench.made(Instant::MAX).await;
+    assert!(matches!(refused, Err(FrameError::LimitReached(_))), "{refused:?}");
+    bench.pass(SETTINGS.lifetime);
+    bench.made(Instant::MAX).await.unwrap();
+    assert_eq!(bench.objects().await, 1);
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_given_up_and_leaves_nothing() {
+    let bench = Bench::new().await;
+    let mut writer = bench.frames.begin(bench.person).await.unwrap();
+    writer.write(Bytes::from_static(b"ten bytes.")).await.unwrap();
+    let refused = writer.write(Bytes::from_static(b"!")).await;
+    assert!(matches!(refused, Err(FrameError::TooLarge(10))), "{refused:?}");
+    writer.abandon().await;
+    assert_eq!(bench.objects().await, 0);
+    assert!(bench.frames.everybodys().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_frame_is_its_persons_alone() {
+    let bench = Bench::new().await;
+    let frame = bench.made(Instant::MAX).await.unwrap();
+    let somebody = PersonId(Uuid::now_v7());
+    let refused = bench.frames.remove(somebody, frame.id).await;
+    assert!(matches!(refused, Err(FrameError::Unknown(_))), "{refused:?}");
+    bench.frames.remove(bench.person, frame.id).await.unwrap();
+    assert_eq!(bench.objects().await, 0);
+}

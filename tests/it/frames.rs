@@ -1,0 +1,277 @@
+//! `/data/v1/frames`: answers that are kept for tools that read addresses.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    ALL_TIME, Almanac, Backends, Frame, METHODS, Person, Reply, Setup, at, heart_rate, id, instant, person,
+    shared,
+};
+use crate::sharing::{at as address, group, join, share, share_of};
+
+const FRAMES: &str = "/data/v1/frames";
+
+fn question_about(owner: &Person) -> String {
+    format!(
+        "/data/v0/{}/metric_samples?metric=HeartRate&start_time={}&end_time={}",
+        owner.id, ALL_TIME.0, ALL_TIME.1
+    )
+}
+
+async fn with_samples(person: Person, count: u32) -> Person {
+    let records: Vec<Value> = (0..count)
+        .map(|n| heart_rate(id(n), &instant(n), 60 + n % 40))
+        .collect();
+    person.records("HeartRate", &records).await;
+    person
+}
+
+async fn kept(reader: &Person, question: &str) -> Value {
+    let body = json!({"question": question});
+    reader.post(FRAMES, &body).await.must_be(201).json()
+}
+
+/// Asks at the address of a frame as somebody without a token does.
+async fn fetched(server: &Almanac, method: Method, frame: &Value, range: Option<&str>) -> Reply {
+    let url = frame["url"].as_str().expect("a url");
+    let path = url.strip_prefix(&server.url()).expect("an address of the server");
+    let call = server.nobody().call(method, path);
+    match range {
+        Some(range) => call.header("range", range).await,
+        None => call.await,
+    }
+}
+
+async fn status(frame: &Value) -> u16 {
+    fetched(shared(), Method::GET, frame, None).await.status
+}
+
+#[tokio::test]
+async fn a_frame_is_the_answer_with_a_footer_at_an_address_that_needs_no_token() {
+    for backends in Backends::available() {
+        let server = Setup::default().on(backends).start();
+        let person = with_samples(server.person(), 300).await;
+        let asked = person
+            .get(&question_about(&person))
+            .with("output", "parquet")
+            .await;
+        let created = person
+            .post(FRAMES, &json!({"question": question_about(&person)}))
+            .await
+            .must_be(201);
+        let frame = created.json();
+        let place = created.header("location").expect("a place");
+        assert_eq!(place, format!("{FRAMES}/{}", frame["id"].as_str().unwrap()));
+        assert_eq!(frame["format"], "parquet");
+        assert!(
+            frame["url"].as_str().unwrap().ends_with("/answer.parquet"),
+            "{frame}"
+        );
+
+        let reply = fetched(&server, Method::GET, &frame, None).await.must_be(200);
+        assert_eq!(frame["bytes"], reply.body.len());
+        assert_eq!(reply.header("accept-ranges"), Some("bytes"));
+        assert_eq!(reply.header("content-type"), asked.header("content-type"));
+        assert_eq!(
+            Frame::read("parquet", &reply.body).rows,
+            Frame::read("parquet", &asked.body).rows
+        );
+
+        let head = fetched(&server, Method::HEAD, &frame, None).await.must_be(200);
+        assert_eq!(
+            head.header("content-length"),
+            Some(reply.body.len().to_string().as_str())
+        );
+        for (range, expected) in [
+            ("bytes=0-3", 0..4),
+            ("bytes=-8", reply.body.len() - 8..reply.body.len()),
+            ("bytes=100-199", 100..200),
+        ] {
+            let part = fetched(&server, Method::GET, &frame, Some(range))
+                .await
+                .must_be(206);
+            assert!(part.body == reply.body[expected], "{range}");
+        }
+        // What is kept is what there was.
+        person
+            .records("HeartRate", &[heart_rate(id(900), &at("10:00"), 200)])
+            .await;
+        let later = fetched(&server, Method::GET, &frame, None).await.must_be(200);
+        assert!(later.body == reply.body);
+    }
+}
+
+#[tokio::test]
+async fn a_frame_comes_in_every_form() {
+    let person = with_samples(person(), 5).await;
+    for method in METHODS {
+        let body = json!({"question": question_about(&person), "format": method});
+        let frame = person.post(FRAMES, &body).await.must_be(201).json();
+        let asked = person.get(&question_about(&person)).with("output", method).await;
+        let reply = fetched(shared(), Method::GET, &frame, None).await.must_be(200);
+        assert_eq!(
+            reply.header("content-type"),
+            asked.header("content-type"),
+            "{method}"
+        );
+        if !matches!(method, "arrow" | "arrowraw" | "parquet") {
+            assert_eq!(reply.body, asked.body, "{method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn frames_are_listed_shown_and_removed_by_their_person_alone() {
+    let (person, other) = (with_samples(person(), 3).await, person());
+    let frame = kept(&person, &question_about(&person)).await;
+    let path = format!("{FRAMES}/{}", frame["id"].as_str().unwrap());
+    assert_eq!(
+        person.get(FRAMES).await.must_be(200).rows(),
+        std::slice::from_ref(&frame)
+    );
+    assert_eq!(person.get(&path).await.must_be(200).json(), frame);
+    assert!(other.get(FRAMES).await.must_be(200).rows().is_empty());
+    other.get(&path).await.problem(404);
+    other.call(Method::DELETE, &path).await.problem(404);
+    assert_eq!(status(&frame).await, 200);
+    person.call(Method::DELETE, &path).await.must_be(204);
+    assert_eq!(status(&frame).await, 403);
+    person.get(&path).await.problem(404);
+}
+
+#[tokio::test]
+async fn a_question_is_refused_as_it_would_be_when_it_is_asked() {
+    let (owner, reader) = (with_samples(person(), 3).await, person());
+    let ask = async |question: &str| reader.post(FRAMES, &json!({"question": question})).await;
+    ask(&question_about(&owner)).await.problem(403);
+    ask("/data/v0/nonsense").await.problem(404);
+    let inverted = format!(
+        "/data/v0/{}/metric_samples?metric=HeartRate&start_time=2024-05-02&end_time=2024-05-01",
+        reader.id
+    );
+    assert_eq!(ask(&inverted).await.faults(), ["query.end_time"]);
+    for question in [
+        "",
+        "HeartRate",
+        "/user/v1alpha1/info",
+        "https://elsewhere.example/data/v0/metrics_catalog",
+    ] {
+        assert_eq!(ask(question).await.faults(), ["body.question"], "{question}");
+    }
+    let wrong = reader
+        .post(
+            FRAMES,
+            &json!({"question": question_about(&reader), "format": "xlsx"}),
+        )
+        .await;
+    assert_eq!(wrong.faults(), ["body.format"]);
+    shared()
+        .nobody()
+        .post(FRAMES, &json!({"question": "x"}))
+        .await
+        .must_be(401);
+}
+
+#[tokio::test]
+async fn what_is_ignored_and_understood_is_said_of_a_frame_too() {
+    let person = with_samples(person(), 3).await;
+    let question = format!("{}&colour=red", question_about(&person));
+    let reply = person
+        .post(FRAMES, &json!({"question": question}))
+        .await
+        .must_be(201);
+    assert_eq!(reply.header("x-ignored-parameters"), Some("colour"));
+    assert!(reply.header("x-svc-range").is_some(), "{reply}");
+    let strict = person
+        .post(FRAMES, &json!({"question": question}))
+        .header("prefer", "handling=strict")
+        .await;
+    assert_eq!(strict.faults(), ["query.colour"]);
+}
+
+#[tokio::test]
+async fn a_frame_of_what_is_shared_ends_with_the_share_and_is_in_the_owners_log() {
+    let (owner, reader) = (with_samples(person(), 3).await, person());
+    let given = share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    let frame = kept(&reader, &question_about(&owner)).await;
+    assert_eq!(status(&frame).await, 200);
+    let log = owner.get("/user/v1alpha1/access_log").await.must_be(200).json();
+    assert!(log.to_string().contains("POST /data/v1/frames"), "{log}");
+    owner.call(Method::DELETE, &address(&given)).await;
+    assert_eq!(status(&frame).await, 403);
+    // Shared anew, it is read anew: what counts is what may be read now.
+    share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    assert_eq!(status(&frame).await, 200);
+}
+
+#[tokio::test]
+async fn a_frame_about_a_participant_ends_when_they_leave_the_group() {
+    let (owner, member) = (person(), with_samples(person(), 3).await);
+    let body = json!({"title": "a group", "is_public": true, "svc_data_types": ["HeartRate"]});
+    let group = group(&owner, &body).await;
+    let participant = join(&member, &group).await;
+    let question = format!(
+        "/data/v0/pool/{group}/participant/{participant}/metric_samples?metric=HeartRate&start_time={}&end_time={}",
+        ALL_TIME.0, ALL_TIME.1
+    );
+    let frame = kept(&owner, &question).await;
+    let reply = fetched(shared(), Method::GET, &frame, None).await.must_be(200);
+    assert_eq!(Frame::read("parquet", &reply.body).rows.len(), 3);
+    assert!(!frame.to_string().contains(&member.id.to_string()), "{frame}");
+    member
+        .call(Method::DELETE, &format!("/user/v1/group/{group}/membership"))
+        .await;
+    assert_eq!(status(&frame).await, 403);
+}
+
+#[tokio::test]
+async fn a_frame_ends_with_the_session_that_asked_for_it() {
+    let person = with_samples(person(), 3).await;
+    let session = person
+        .post("/user/v1alpha1/session", &json!({"name": "a notebook"}))
+        .await
+        .must_be(201)
+        .json();
+    let notebook = person.showing(session["token"].as_str().unwrap());
+    let frame = kept(&notebook, &question_about(&person)).await;
+    assert_eq!(status(&frame).await, 200);
+    let path = format!("/user/v1alpha1/session/{}", session["id"].as_str().unwrap());
+    person.call(Method::DELETE, &path).await.must_be(200);
+    assert_eq!(status(&frame).await, 403);
+}
+
+#[tokio::test]
+async fn no_other_ticket_and_no_other_name_opens_a_frame() {
+    let person = with_samples(person(), 3).await;
+    let mut frame = kept(&person, &question_about(&person)).await;
+    let url = frame["url"].as_str().unwrap().to_owned();
+    for other in [
+        url.replace("answer.parquet", "answer.csv"),
+        url.replace("/data/v1/frame/", "/data/v1/frame/0"),
+        url.replace("/data/v1/frame/", "/data/v1/frame/x."),
+    ] {
+        frame["url"] = json!(other);
+        assert_eq!(status(&frame).await, 403, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_keeps_more_or_larger_frames_than_the_operator_says() {
+    let server = Setup::default()
+        .with("ALMANAC_LIMIT_FRAMES", "1")
+        .with("ALMANAC_LIMIT_FRAME_BYTES", "20KiB")
+        .start();
+    let person = with_samples(server.person(), 3000).await;
+    let large = json!({"question": question_about(&person), "format": "ndjson"});
+    assert_eq!(person.post(FRAMES, &large).await.faults(), ["body.question"]);
+    let small = format!("{}&columns=value&limit=2", question_about(&person));
+    kept(&person, &small).await;
+    let full = person.post(FRAMES, &json!({"question": small})).await;
+    assert_eq!(full.faults(), ["body"]);
+    let folder = server.data_dir().join(format!("objects/frames/{}", person.id));
+    let frames = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|frame| frame.unwrap().path());
+    let parts = frames.flat_map(|frame| std::fs::read_dir(frame).unwrap());
+    assert_eq!(parts.count(), 1);
+}
