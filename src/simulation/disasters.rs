@@ -394,8 +394,9 @@ impl World {
         self.keeps_more = true;
         self.accept_what_is_there(|world, owner, (rows, _)| {
             if written_down[owner] && !world.histories[owner].has_passed(rows) {
+                let difference = world.histories[owner].difference(rows);
                 world.fail(&format!(
-                    "what came back of person {owner} was never true since it was written down: {rows:?}"
+                    "what came back of person {owner} was never true since it was written down: {difference}"
                 ));
             }
         })
