@@ -48,7 +48,7 @@ async fn a_head_says_what_a_get_says_and_runs_nothing() {
             "/data/v1alpha1/metric/HeartRate/agg/day",
             [&range[..], &[("function", "max")]].concat(),
         ),
-        ("/data/v1/records", vec![("q", "HeartRate")]),
+        ("/data/v1/records", vec![("q", "HeartRate[1h] @ 1714558000")]),
     ];
     for (path, parameters) in asked {
         let [get, head] = both(&person, path, &parameters);
