@@ -15,7 +15,8 @@ async fn somebody() -> Person {
     person
         .post("/user/v1alpha1/tag", &json!({"name": "caffeine"}))
         .await;
-    let annotation = json!({"annotation_type": "moment", "name": "Coffee", "description": "A cup", "tags": []});
+    let annotation =
+        json!({"annotation_type": "moment", "name": "Coffee", "description": "A cup", "tags": []});
     person.post("/user/v1alpha1/annotation", &annotation).await;
     person
 }
