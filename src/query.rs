@@ -17,6 +17,8 @@ mod grown;
 mod in_turn;
 pub mod insight;
 mod json_text;
+pub mod paging;
+pub mod partial;
 mod partials;
 pub mod places;
 pub mod records;

@@ -53,3 +53,4 @@ mod tags;
 mod types_round_trip;
 mod user_info;
 mod wall;
+mod ways_of_asking;

@@ -20,18 +20,22 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::duration::Truncation;
+use crate::model::permit::Windows;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::Named;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+use crate::query::partial::WholeWindows;
 use crate::query::records::{Prepared, Source};
 
 use super::records::{Selection, readable, sources_of};
 
 /// Periods that an answer over all participants of a group does not tell, because too few have records in them.
 pub const PERIODS_LEFT_OUT: HeaderName = HeaderName::from_static("x-svc-periods-left-out");
+/// The column in which periods begin.
+const TIME: &str = "time";
 /// People who must have a part in what is told of a group as a whole.
 const LEAST_PEOPLE: u64 = 5;
 
@@ -80,6 +84,8 @@ pub struct CountQuery {
     range: TimeRange,
     zone: Zone,
     group: Vec<String>,
+    /// Whether a column marks periods that are not whole.
+    partial: bool,
     selection: Selection,
 }
 
@@ -88,13 +94,33 @@ impl FromParams for CountQuery {
         let range = params.range();
         let zone = params.zone("time_zone");
         let group = params.list("group");
+        let partial = params.flag_or("partial", false);
         let selection = Selection::read(params);
         Some(Self {
             range: range?,
             zone: zone?,
             group,
+            partial: partial?,
             selection: selection?,
         })
+    }
+}
+
+impl CountQuery {
+    /// The periods of which all that is asked for may be seen, if that is to be told. Of a group, who sees less than
+    /// others is not told.
+    fn whole(&self, periods: Truncation, permits: &[Readable]) -> Option<WholeWindows> {
+        if !self.partial {
+            return None;
+        }
+        let seen = match permits {
+            [permit] => permit.windows().within(self.range),
+            _ => Windows::new([self.range]),
+        };
+        let end = self.range.end();
+        let ends_at_edge = periods.trunc(&self.zone, end) == end;
+        let grid = periods.grid(&self.zone, self.range);
+        Some(WholeWindows::of(&grid, ends_at_edge, &seen))
     }
 }
 
@@ -260,6 +286,7 @@ async fn aggregate(
             over.prepared
         }
     };
+    let prepared = prepared.marking(query.whole(resolution.periods(), &permits), TIME)?;
     let request = Request {
         app,
         headers: asked.headers,

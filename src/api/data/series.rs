@@ -21,16 +21,20 @@ use crate::model::duration::SampleRate;
 use crate::model::faults::Fault;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
+use crate::model::permit::Windows;
 use crate::model::registry::{Base, DataType, MergePolicy, MetricKind, MetricTraits, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
+use crate::query::partial::WholeWindows;
 use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::sleep::StageTable;
 
 use super::records::sources_of;
 
+/// The column in which windows begin.
+const TIME: &str = "time";
 /// How long a bin is when nothing is said: seconds.
 const DEFAULT_RATE: &str = "60";
 
@@ -58,6 +62,8 @@ struct WindowsQuery {
     range: TimeRange,
     rate: SampleRate,
     zone: Zone,
+    /// Whether a column marks windows that are not whole.
+    partial: bool,
     form: AnswerForm,
 }
 
@@ -103,10 +109,12 @@ impl WindowsQuery {
         let (range, form) = (params.range(), AnswerForm::required(params));
         let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
+        let partial = params.flag_or("partial", false);
         Some(Self {
             range: range?,
             rate: rate?,
             zone: zone?,
+            partial: partial?,
             form: form?,
         })
     }
@@ -116,6 +124,17 @@ impl WindowsQuery {
             SampleRate::Width(micros) => Grid::uniform(self.range, *micros),
             SampleRate::Calendar(truncation) => truncation.grid(&self.zone, self.range),
         }
+    }
+
+    /// The windows of which all that is asked for may be seen, if that is to be told.
+    fn whole(&self, grid: &Grid, seen: &Windows) -> Option<WholeWindows> {
+        let end = self.range.end();
+        let ends_at_edge = match &self.rate {
+            SampleRate::Width(micros) => (end.micros() - self.range.start().micros()) % micros == 0,
+            SampleRate::Calendar(truncation) => truncation.trunc(&self.zone, end) == end,
+        };
+        self.partial
+            .then(|| WholeWindows::of(grid, ends_at_edge, &seen.within(self.range)))
     }
 }
 
@@ -178,7 +197,8 @@ pub async fn metric_time_series(
         spec,
         stages: stages(&app, traits),
     };
-    let prepared = app.archive.series(asked).await?;
+    let whole = windows.whole(&asked.spec.grid, permit.windows());
+    let prepared = app.archive.series(asked).await?.marking(whole, TIME)?;
     let request = Request {
         app: &app,
         headers: &headers,
@@ -246,7 +266,16 @@ pub async fn time_series_grouped(
             spec: spec.clone(),
             stages: stages.clone(),
         });
+    // A window is whole where all of its metrics are.
+    let seen = permits
+        .iter()
+        .fold(Windows::new([windows.range]), |seen, permit| {
+            let each = permit.windows().as_slice().iter();
+            Windows::new(each.flat_map(|window| seen.within(*window).as_slice().to_vec()))
+        });
+    let whole = windows.whole(&grid, &seen);
     let prepared = app.archive.series_grouped(asked.collect()).await?;
+    let prepared = prepared.marking(whole, TIME)?;
     let request = Request {
         app: &app,
         headers: &headers,

@@ -140,5 +140,21 @@ async fn frames_are_compressed_inside_where_that_is_asked_for() {
         }
         let none = ask().with("compression", "none").await.must_be(200);
         assert_eq!(none.body, plain.body);
+        // Who undoes a coding of the transport need not have a reader of frames that does.
+        let coded = ask().header("accept-encoding", "zstd, gzip").await.must_be(200);
+        assert_eq!(coded.header("content-encoding"), None);
+        assert_eq!(coded.body, plain.body);
+        let media_type = plain.header("content-type").unwrap();
+        let accepted = ask()
+            .header(
+                "accept",
+                &format!("{media_type}; codecs=\"zstd, lz4\", */*;q=0.1"),
+            )
+            .await
+            .must_be(200);
+        assert!(accepted.body.len() < plain.body.len());
+        assert_eq!(accepted.header("vary"), Some("accept"));
+        assert_ne!(accepted.header("etag"), plain.header("etag"));
+        assert_eq!(Frame::read(output, &accepted.body).rows, expected.rows);
     }
 }
