@@ -33,3 +33,4 @@ mod stored;
 pub mod sweep;
 mod together;
 pub mod totals;
+pub mod units;

@@ -82,6 +82,24 @@ impl Columns {
         self.0.iter().any(|path| path.0 == name || path.column() == name)
     }
 
+    /// The structure of the column `name` with those of its members that are asked for. `None` where more than some
+    /// members are, or one that there is not.
+    pub(super) fn members_of(&self, name: &str, held: &Fields) -> Option<Fields> {
+        let mut wanted = Vec::new();
+        for path in self.0.iter().filter(|path| path.column() == name) {
+            let (member, _) = held.find(path.members().next()?)?;
+            wanted.push(member);
+        }
+        if wanted.is_empty() || self.0.iter().any(|path| path.0 == name) {
+            return None;
+        }
+        let kept = held
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| wanted.contains(place));
+        Some(kept.map(|(_, member)| Arc::clone(member)).collect())
+    }
+
     /// Whether each of them lies in one of the columns `known`.
     pub(super) fn are_among<'a>(
         &self,

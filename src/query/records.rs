@@ -8,7 +8,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::{SortOptions, max, min};
-use datafusion::arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType,
+};
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
@@ -26,7 +28,7 @@ use futures::StreamExt as _;
 use crate::catalog::Catalog;
 use crate::catalog::records::Stamp;
 use crate::model::permit::{ReadPermit, SharedWith, Windows};
-use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
+use crate::model::registry::{DataType, ReadFrom, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
@@ -324,7 +326,7 @@ impl<Authority> Archive<Authority> {
             Err(plans) => {
                 let union = UnionExec::try_new(plans)?;
                 let order = key_order(&union.schema(), spec.order)?;
-                Arc::new(SortPreservingMergeExec::new(order, union).with_fetch(one_more))
+                Arc::new(merged(order, union).with_fetch(one_more))
             }
         };
         let mut end = PageEnd::new(limit);
@@ -510,9 +512,13 @@ impl<Authority> Archive<Authority> {
             );
         }
         let columns = definitions::needed(source, grown::needed(&source.data_type, columns));
+        let narrowed = match wanted {
+            Columns::Shown(shown) => shown.narrowed(source, condition.as_ref()),
+            Columns::Key => None,
+        };
         let scan = Scan {
             snapshot,
-            storage: &layout.storage,
+            storage: narrowed.as_ref().unwrap_or(&layout.storage),
             columns: columns.clone(),
             windows: permit.windows().as_slice(),
             begins,
@@ -561,6 +567,38 @@ impl<'a> Wanted<'a> {
             columns: spec.columns.as_ref(),
             in_order: sources.len() > 1,
         })
+    }
+
+    /// The stored columns of a source with only those members of structures that the answer is made from, where
+    /// that is less than all of them. Members beside those are not read.
+    fn narrowed(self, source: &Source, condition: Option<&Expr>) -> Option<SchemaRef> {
+        let shown = self.columns?;
+        let layout = &source.data_type.layout;
+        // What was sent before it was declared may be any of the members.
+        if self.in_order || layout.undeclared == Undeclared::AsGiven {
+            return None;
+        }
+        let mut fields: Vec<FieldRef> = layout.storage.fields().iter().cloned().collect();
+        let mut is_less = false;
+        for column in &layout.read {
+            let (ReadFrom::Column(name) | ReadFrom::Versions { column: name, .. }) = &column.from else {
+                continue;
+            };
+            let compared = |condition: &Expr| condition.column_refs().iter().any(|held| held.name == *name);
+            let Some(field) = fields.iter_mut().find(|field| field.name() == name) else {
+                continue;
+            };
+            if let ArrowType::Struct(members) = field.data_type()
+                && !condition.is_some_and(compared)
+                && let Some(kept) = shown.members_of(&column.name, members)
+                && kept.len() < members.len()
+            {
+                *field = Arc::new(field.as_ref().clone().with_data_type(ArrowType::Struct(kept)));
+                is_less = true;
+            }
+        }
+        let metadata = layout.storage.metadata().clone();
+        is_less.then(|| Arc::new(Schema::new_with_metadata(fields, metadata)))
     }
 
     fn includes(self, name: &str) -> bool {
@@ -683,8 +721,14 @@ fn together(
         .collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
     Ok(Arc::new(
-        SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
+        merged(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
     ))
+}
+
+/// Rows of several partitions in one order. Those that are equal in it come in the order of their partitions, each
+/// time that they are asked for, or a page could not go on where another ended.
+fn merged(order: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> SortPreservingMergeExec {
+    SortPreservingMergeExec::new(order, rows).with_round_robin_repartition(false)
 }
 
 /// (start, end, id), whichever way.

@@ -28,21 +28,26 @@ use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::{Order, RecordsSpec, Source};
 
+use super::units::{Wanted, told_as};
+
 /// Which records, in which order and form.
 #[derive(Debug)]
 pub struct RecordsQuery {
     range: TimeRange,
     cursor: Option<String>,
+    units: Wanted,
     selection: Selection,
 }
 
 impl FromParams for RecordsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, cursor) = (params.range(), params.text("cursor"));
+        let units = Wanted::read(params);
         let selection = Selection::read(params);
         Some(Self {
             range: range?,
             cursor,
+            units: units?,
             selection: selection?,
         })
     }
@@ -167,7 +172,12 @@ async fn records(
         columns: form.columns.clone(),
     };
     let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
-    let question = format!("{owner} {data_type} {}", question.unwrap_or_default());
+    let told = query
+        .units
+        .of_records(app, reader, &named, &spec.conditions)
+        .await?;
+    let prepared = told_as(prepared, told.as_ref())?;
+    let question = format!("{owner} {data_type} {} {told:?}", question.unwrap_or_default());
     let request = Request {
         app,
         headers,

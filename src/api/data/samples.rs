@@ -20,6 +20,7 @@ use crate::model::time::TimeRange;
 use crate::query::records::{Order, RecordsSpec};
 
 use super::records::sources_of;
+use super::units::{Wanted, told_as};
 
 /// Which samples, and in which form.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub struct SamplesQuery {
     range: TimeRange,
     metric: String,
     cursor: Option<String>,
+    units: Wanted,
     form: AnswerForm,
 }
 
@@ -34,11 +36,13 @@ impl FromParams for SamplesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, metric) = (params.range(), params.required_text("metric"));
         let cursor = params.text("cursor");
+        let units = Wanted::read(params);
         let form = AnswerForm::read(params);
         Some(Self {
             range: range?,
             metric: metric?,
             cursor,
+            units: units?,
             form: form?,
         })
     }
@@ -86,7 +90,12 @@ pub async fn metric_samples(
         columns: query.form.columns.clone(),
     };
     let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
-    let question = format!("{owner} samples {}", question.unwrap_or_default());
+    let told = query
+        .units
+        .of_records(&app, &reader, &named, &spec.conditions)
+        .await?;
+    let prepared = told_as(prepared, told.as_ref())?;
+    let question = format!("{owner} samples {} {told:?}", question.unwrap_or_default());
     let request = Request {
         app: &app,
         headers: &headers,

@@ -260,7 +260,7 @@ impl<'a> Asked<'a> {
             begun: self.begun,
             ticket,
         };
-        answer(request, prepared, form).await
+        answer(request, prepared.with_units_by_name(), form).await
     }
 
     /// The ids under which `data_sources` lists the sources.

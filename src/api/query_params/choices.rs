@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use crate::model::units::UnitSystem;
 use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
@@ -127,6 +128,7 @@ named! {
     FrameCompression = None;
     Dates = None;
     OpenEnds = None;
+    UnitSystem = None;
     Order = None;
     Function = None;
     SleepFunction = None;

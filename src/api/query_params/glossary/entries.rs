@@ -645,6 +645,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("Europe/Berlin"),
     },
     Entry {
+        name: "units",
+        aliases: &[],
+        description: "In which units values are told: as they are kept, metric ones, or those of the United \
+                      States; the answer names them beside",
+        absent: "as the caller prefers, else as they are kept",
+        example: Text("metric"),
+    },
+    Entry {
         name: "vendor_ids",
         aliases: &[],
         description: "Only the calendars with these values of calendar_identifier",
