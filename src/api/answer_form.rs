@@ -93,9 +93,9 @@ impl AnswerForm {
         }
     }
 
-    /// How the answer is packed for whoever sent `headers`. Only frames of Arrow are compressed inside, for those
-    /// who ask for it, or who say in `Accept` that what reads their frames can undo it. That what carries them can
-    /// undo a coding of its own says nothing about that.
+    /// How the answer is packed for whoever sent `headers`. Only frames of Arrow are compressed inside, for
+    /// those who ask for it, or who say in `Accept` that what reads their frames can undo it. That what
+    /// carries them can undo a coding of its own says nothing about that.
     #[must_use]
     pub fn packing(&self, headers: &HeaderMap) -> Packing {
         let frame = if self.method.is_arrow() {

@@ -1,7 +1,7 @@
 //! Cursors: places in an answer as text that clients hand back to go on from there.
 //!
-//! A cursor is nobody's business inside: it carries a place, and a seal over that and the question, so that one that
-//! was changed, or is of another question, is refused instead of answered with the wrong rows.
+//! A cursor is nobody's business inside: it carries a place, and a seal over that and the question, so that
+//! one that was changed, or is of another question, is refused instead of answered with the wrong rows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

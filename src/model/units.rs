@@ -304,8 +304,8 @@ impl Units {
             })
     }
 
-    /// The unit in which people of a system tell what is kept of the metric `data_type` in the unit `kept`, and how
-    /// to get there. `None`: they tell it as it is kept.
+    /// The unit in which people of a system tell what is kept of the metric `data_type` in the unit `kept`,
+    /// and how to get there. `None`: they tell it as it is kept.
     #[must_use]
     pub fn shown(&self, system: UnitSystem, kept: &str, data_type: &str) -> Option<(String, Conversion)> {
         let kept = self.target(kept)?;

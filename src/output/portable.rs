@@ -1,5 +1,5 @@
-//! The shape in which a frame leaves as Arrow or Parquet: plain types that every reader has, and of our metadata
-//! only the units.
+//! The shape in which a frame leaves as Arrow or Parquet: plain types that every reader has, and of our
+//! metadata only the units.
 //!
 //! Ids become text, as they are in every other form; string views become strings; JSON text is a string. What
 //! a dictionary becomes is decided by the caller: Parquet takes dictionaries as they come, IPC wants one for

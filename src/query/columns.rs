@@ -82,8 +82,8 @@ impl Columns {
         self.0.iter().any(|path| path.0 == name || path.column() == name)
     }
 
-    /// The structure of the column `name` with those of its members that are asked for. `None` where more than some
-    /// members are, or one that there is not.
+    /// The structure of the column `name` with those of its members that are asked for. `None` where more
+    /// than some members are, or one that there is not.
     pub(super) fn members_of(&self, name: &str, held: &Fields) -> Option<Fields> {
         let mut wanted = Vec::new();
         for path in self.0.iter().filter(|path| path.column() == name) {

@@ -1,8 +1,9 @@
 //! Pages of an answer: where one ends, and what comes after that.
 //!
-//! Rows have a fixed order, and a page is what follows a place in it, whether or not there is a row at that place
-//! any more. What is written or deleted elsewhere moves no page; a row that comes to lie before the place is on
-//! none of those that follow. Knows plans and the order of rows; knows nothing of how a place is told to anybody.
+//! Rows have a fixed order, and a page is what follows a place in it, whether or not there is a row at that
+//! place any more. What is written or deleted elsewhere moves no page; a row that comes to lie before the
+//! place is on none of those that follow. Knows plans and the order of rows; knows nothing of how a place is
+//! told to anybody.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -54,8 +55,8 @@ impl RowPlace {
         }
     }
 
-    /// Those of `rows` that come after it; the one at the very place too, where it is of a partition that comes
-    /// `later`.
+    /// Those of `rows` that come after it; the one at the very place too, where it is of a partition that
+    /// comes `later`.
     pub(super) fn after(
         &self,
         rows: Arc<dyn ExecutionPlan>,

@@ -1,5 +1,5 @@
-//! Which windows of an answer are whole. A window that the range cuts, or what may be seen, tells of a part of its
-//! time, and looks like all others; where it is asked for, a column marks it.
+//! Which windows of an answer are whole. A window that the range cuts, or what may be seen, tells of a part
+//! of its time, and looks like all others; where it is asked for, a column marks it.
 //!
 //! Knows grids, windows of permits and plans; knows nothing of what the rows mean.
 
@@ -141,7 +141,8 @@ mod tests {
         ) {
             let asked = range(start, start + length);
             let grid = Grid::uniform(asked, width);
-            let windows = Windows::new(cuts.iter().map(|(from, long)| range(*from, from + long))).within(asked);
+            let windows = cuts.iter().map(|(from, long)| range(*from, from + long));
+            let windows = Windows::new(windows).within(asked);
             let whole = WholeWindows::of(&grid, length % width == 0, &windows);
             for (begin, _) in grid.bins() {
                 let own = range(begin.micros(), begin.micros() + width);

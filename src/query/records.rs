@@ -569,8 +569,8 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// The stored columns of a source with only those members of structures that the answer is made from, where
-    /// that is less than all of them. Members beside those are not read.
+    /// The stored columns of a source with only those members of structures that the answer is made from,
+    /// where that is less than all of them. Members beside those are not read.
     fn narrowed(self, source: &Source, condition: Option<&Expr>) -> Option<SchemaRef> {
         let shown = self.columns?;
         let layout = &source.data_type.layout;
@@ -725,8 +725,8 @@ fn together(
     ))
 }
 
-/// Rows of several partitions in one order. Those that are equal in it come in the order of their partitions, each
-/// time that they are asked for, or a page could not go on where another ended.
+/// Rows of several partitions in one order. Those that are equal in it come in the order of their partitions,
+/// each time that they are asked for, or a page could not go on where another ended.
 fn merged(order: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> SortPreservingMergeExec {
     SortPreservingMergeExec::new(order, rows).with_round_robin_repartition(false)
 }

@@ -1,5 +1,5 @@
-//! The units of an answer: named on its columns, and, where people tell a measure otherwise than it is kept, its
-//! values in theirs.
+//! The units of an answer: named on its columns, and, where people tell a measure otherwise than it is kept,
+//! its values in theirs.
 //!
 //! Knows columns and conversions; knows nothing of who prefers what.
 
@@ -43,8 +43,8 @@ pub enum Holds {
 }
 
 impl Prepared {
-    /// The same answer with `columns` of one measure told as `told` says. `named`: the column that names the unit;
-    /// where the answer has one already, it is that.
+    /// The same answer with `columns` of one measure told as `told` says. `named`: the column that names the
+    /// unit; where the answer has one already, it is that.
     pub fn told_in(
         mut self,
         told: &ToldIn,
@@ -178,8 +178,8 @@ fn converted(
     Ok(Arc::new(expr))
 }
 
-/// `converted(value)`: a number, or each of a list, in another unit. Numbers are kept by their bits, so that equal
-/// functions are equal.
+/// `converted(value)`: a number, or each of a list, in another unit. Numbers are kept by their bits, so that
+/// equal functions are equal.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Converted {
     column: FieldRef,

@@ -109,8 +109,8 @@ impl FromParams for CountQuery {
 }
 
 impl CountQuery {
-    /// The periods of which all that is asked for may be seen, if that is to be told. Of a group, who sees less than
-    /// others is not told.
+    /// The periods of which all that is asked for may be seen, if that is to be told. Of a group, who sees
+    /// less than others is not told.
     fn whole(&self, periods: Truncation, permits: &[Readable]) -> Option<WholeWindows> {
         if !self.partial {
             return None;

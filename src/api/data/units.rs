@@ -1,4 +1,5 @@
-//! In which units the values of a metric are told: as the question says, as the reader prefers, or as they are kept.
+//! In which units the values of a metric are told: as the question says, as the reader prefers, or as they
+//! are kept.
 
 use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
@@ -48,9 +49,10 @@ impl Wanted {
             .await
     }
 
-    /// How the values of a metric are told to `reader`. `hindrance`: what of the question cannot be answered in other
-    /// units than those in which values are kept; whether zero is another zero there is told to it. Whoever names
-    /// the units is refused then; whoever only prefers some gets them as they are kept. `None`: it has no unit.
+    /// How the values of a metric are told to `reader`. `hindrance`: what of the question cannot be answered
+    /// in other units than those in which values are kept; whether zero is another zero there is told to it.
+    /// Whoever names the units is refused then; whoever only prefers some gets them as they are kept. `None`:
+    /// it has no unit.
     pub async fn told(
         self,
         app: &App,

@@ -180,8 +180,8 @@ impl Params<'_> {
         }
     }
 
-    /// `night_of`: in which zone it is noon, where the rows are to say to which night they belong. There is no
-    /// zone in which that is so for everybody. `Some` unless something is wrong with it.
+    /// `night_of`: in which zone it is noon, where the rows are to say to which night they belong. There is
+    /// no zone in which that is so for everybody. `Some` unless something is wrong with it.
     pub fn nights(&mut self) -> Option<Option<Zone>> {
         if !self.flag_or("night_of", false)? {
             return Some(None);
@@ -190,8 +190,8 @@ impl Params<'_> {
         Some(Some(zone))
     }
 
-    /// The zone that the parameter `name` cannot do without. Not every route that takes such a parameter takes a
-    /// zone; here it is known all the same.
+    /// The zone that the parameter `name` cannot do without. Not every route that takes such a parameter
+    /// takes a zone; here it is known all the same.
     fn zone_for(&mut self, name: &'static str, missing: &'static str) -> Option<Zone> {
         let sent: Vec<String> = ZONES.iter().flat_map(|name| self.take(name)).collect();
         let zone = sent.last().and_then(|text| Zone::parse_in_query(text).ok());

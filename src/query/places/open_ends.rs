@@ -1,5 +1,5 @@
-//! Ends of visits that nobody knows. They are recorded as arrivals in the year 1 and departures in the year 4001,
-//! and answered so to clients that expect it; whoever works with times wants nothing there.
+//! Ends of visits that nobody knows. They are recorded as arrivals in the year 1 and departures in the year
+//! 4001, and answered so to clients that expect it; whoever works with times wants nothing there.
 
 use std::sync::Arc;
 

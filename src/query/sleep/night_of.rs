@@ -1,5 +1,5 @@
-//! Which night it is. A night reaches from noon to noon on the wall clock of a zone, and is called by the day on
-//! which it begins, so that going to bed after midnight changes nothing.
+//! Which night it is. A night reaches from noon to noon on the wall clock of a zone, and is called by the day
+//! on which it begins, so that going to bed after midnight changes nothing.
 
 use datafusion::arrow::datatypes::{DataType, Field};
 

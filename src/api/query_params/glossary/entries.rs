@@ -110,7 +110,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "cursor",
         aliases: &[],
-        description: "Where the page begins: what X-Svc-Next-Cursor of the page before said, of the same question",
+        description: "Where the page begins: what X-Svc-Next-Cursor of the page before said, of the same \
+                      question",
         absent: "the first page",
         example: Text("00061d4b2f3a8000"),
     },
@@ -389,8 +390,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "night_of",
         aliases: &[],
-        description: "Whether rows say to which night their cycle belongs, as night_of: the day at whose noon, in the zone of \
-                      tz, the night begins in which the cycle does",
+        description: "Whether rows say to which night their cycle belongs, as night_of: the day at whose noon, in \
+                      the zone of tz, the night begins in which the cycle does",
         absent: "",
         example: Flag(true),
     },
@@ -418,7 +419,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "partial",
         aliases: &[],
-        description: "Whether a column, partial, marks the rows of windows that the range cuts, or what may be seen",
+        description: "Whether a column, partial, marks the rows of windows that the range cuts, or what \
+                      may be seen",
         absent: "",
         example: Flag(true),
     },

@@ -355,7 +355,8 @@ proptest! {
             }).await;
             let plain = compared.copy(&ranges).await;
             let cycles = |clip| CyclesSpec {
-                range: asked, clip, gap: HOUR, gap_stages: std::iter::empty().collect(), shown: None, nights: None,
+                range: asked, clip, gap: HOUR, gap_stages: std::iter::empty().collect(), shown: None,
+                nights: None,
             };
             let stages = |clip, merge_overlapping| {
                 Question::Stages(StagesSpec { cycles: cycles(clip), merge_overlapping, merge_contiguous: true })
