@@ -222,6 +222,7 @@ impl Installation {
             order: Order::Ascending,
             ids,
             limit: None,
+            after: None,
             columns: None,
         };
         let prepared = self.archive.records(permit, &[source], &spec).await.unwrap();

@@ -10,7 +10,7 @@ use std::time::Instant as Moment;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -69,7 +69,7 @@ pub async fn answer(
     prepared: Prepared,
     form: &AnswerForm,
 ) -> Result<Response, ApiError> {
-    let packing = form.packing();
+    let packing = form.packing(request.headers);
     let tag = entity_tag(
         &prepared.states,
         &prepared.scope,
@@ -80,7 +80,7 @@ pub async fn answer(
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
-    let prepared = prepared.only(form.columns.as_ref())?;
+    let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
     let planned = request.begun.elapsed();
     let app = request.app;
     let rows = app
@@ -132,7 +132,8 @@ pub async fn answer(
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
-    Ok((Extension(count), headers, body).into_response())
+    let varies = form.varies().then_some([(VARY, HeaderValue::from_name(ACCEPT))]);
+    Ok((Extension(count), headers, varies, body).into_response())
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are

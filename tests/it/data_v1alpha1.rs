@@ -4,5 +4,6 @@ mod bases;
 mod filters;
 mod light;
 mod own_names;
+mod pages;
 mod records;
 mod sources;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use crate::model::units::UnitSystem;
 use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
@@ -65,6 +66,39 @@ impl FromStr for Dates {
     }
 }
 
+/// How ends that nobody knows are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenEnds {
+    /// As moments that cannot be meant.
+    Sentinel,
+    Null,
+}
+
+/// A name that is neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown open_ends {0:?}; use one of sentinel, null")]
+pub struct UnknownEnds(String);
+
+impl OpenEnds {
+    const ALL: [Self; 2] = [Self::Sentinel, Self::Null];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sentinel => "sentinel",
+            Self::Null => "null",
+        }
+    }
+}
+
+impl FromStr for OpenEnds {
+    type Err = UnknownEnds;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEnds> {
+        let found = Self::ALL.into_iter().find(|ends| ends.name() == name);
+        found.ok_or_else(|| UnknownEnds(name.to_owned()))
+    }
+}
+
 /// The names of a [`Choice`].
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
@@ -93,6 +127,8 @@ named! {
     RowFormat = Some("RowFormat");
     FrameCompression = None;
     Dates = None;
+    OpenEnds = None;
+    UnitSystem = None;
     Order = None;
     Function = None;
     SleepFunction = None;

@@ -108,6 +108,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
     },
     Entry {
+        name: "cursor",
+        aliases: &[],
+        description: "Where the page begins: what X-Svc-Next-Cursor of the page before said, of the same \
+                      question",
+        absent: "the first page",
+        example: Text("00061d4b2f3a8000"),
+    },
+    Entry {
         name: "cycle_gap",
         aliases: &[],
         description: "How long no sleep parts two cycles: seconds, or a length such as PT2H or 90m",
@@ -380,6 +388,21 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("scan.pdf"),
     },
     Entry {
+        name: "night_of",
+        aliases: &[],
+        description: "Whether rows say to which night their cycle belongs, as night_of: the day at whose noon, in \
+                      the zone of tz, the night begins in which the cycle does",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
+        name: "open_ends",
+        aliases: &[],
+        description: "How an end is told that nobody knows: as a moment in the year 1 or 4001, or as null",
+        absent: "",
+        example: Text("null"),
+    },
+    Entry {
         name: "origin",
         aliases: &[],
         description: "Where the page stands that asks",
@@ -392,6 +415,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The form of the answer",
         absent: "as format says",
         example: Text("jstable"),
+    },
+    Entry {
+        name: "partial",
+        aliases: &[],
+        description: "Whether a column, partial, marks the rows of windows that the range cuts, or what \
+                      may be seen",
+        absent: "",
+        example: Flag(true),
     },
     Entry {
         name: "participant_id",
@@ -614,6 +645,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The IANA time zone whose days are meant, and in which times are shown",
         absent: "",
         example: Text("Europe/Berlin"),
+    },
+    Entry {
+        name: "units",
+        aliases: &[],
+        description: "In which units values are told: as they are kept, metric ones, or those of the United \
+                      States; the answer names them beside",
+        absent: "as the caller prefers, else as they are kept",
+        example: Text("metric"),
     },
     Entry {
         name: "vendor_ids",
