@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::api::app::{App, Shared};
 use crate::api::docs::common::also_answering;
 use crate::api::problem::{ApiError, invalid};
-use crate::catalog::records::SeenSource;
+use crate::catalog::records::{Effect, SeenSource};
 use crate::ingest::accept::{AcceptError, FilesRead};
 use crate::ingest::assemble::AssembleError;
 use crate::ingest::compile::{CompileError, CompiledType};
@@ -195,10 +195,39 @@ struct Submission {
     memory: Allowance,
 }
 
-/// What was stored, once it is durable.
+/// What happened, once it is durable. A record counts once, however often the body names it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Uploaded {
     upload_id: Uuid,
+    #[serde(flatten)]
+    counts: Option<Counts>,
+}
+
+/// How many records were new, took the place of a stored version, were stored already just so, and were deleted.
+/// Absent only where a request is repeated that was accepted by a version that did not count.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Counts {
+    stored: u64,
+    replaced: u64,
+    unchanged: u64,
+    deleted: u64,
+}
+
+impl From<Effect> for Counts {
+    fn from(effect: Effect) -> Self {
+        let Effect {
+            stored,
+            replaced,
+            unchanged,
+            deleted,
+        } = effect;
+        Self {
+            stored,
+            replaced,
+            unchanged,
+            deleted,
+        }
+    }
 }
 
 /// Whether the person may have as many sources and keys as they would have then.
@@ -246,6 +275,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
     }
     let uploaded = Uploaded {
         upload_id: receipt.upload.0,
+        counts: receipt.effect.map(Counts::from),
     };
     Ok((StatusCode::CREATED, Json(uploaded)).into_response())
 }

@@ -1,6 +1,7 @@
 //! `/ingest/v1`: what is accepted, what a record's identity means, and what bad input gets.
 
 mod bodies;
+mod counting;
 mod identity;
 mod legacy;
 mod refused;
