@@ -10,6 +10,7 @@ use std::time::Duration;
 use almanac::auth::grants::Grants;
 use almanac::auth::keys::SigningKey;
 use almanac::auth::mint::{Minter, TokenOrder};
+use almanac::auth::reach::Reach;
 use almanac::auth::settings::{IdentitySettings, Provider};
 use almanac::auth::tokens::{Reader, Verifier};
 use almanac::catalog::Catalog;
@@ -487,6 +488,7 @@ async fn verified(directory: &TempDir, people: [PersonId; 2]) -> Vec<Reader> {
             person,
             name: None,
             lifetime: Duration::from_hours(1),
+            reach: Reach::default(),
         };
         let minter = Minter::new(key.clone(), settings.clone());
         let token = minter.token(&order, Uuid::now_v7(), SystemClock.now()).unwrap();

@@ -30,14 +30,13 @@ use crate::ingest::compile::{CompileError, CompiledType};
 use crate::ingest::decode::DecodeContext;
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
-use crate::ingest::queue::CommitError;
+use crate::ingest::queue::{CommitError, Receipt};
 use crate::ingest::submit::submit;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
-use crate::people::key_quota::KeyQuotaError;
-use crate::people::source_quota::SourceQuotaError;
+use crate::people::quota::{Limited, QuotaError};
 use crate::people::types::OwnType;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -195,37 +194,34 @@ struct Submission {
     memory: Allowance,
 }
 
-/// What happened, once it is durable. A record counts once, however often the body names it.
+/// What happened, once it is durable. A record counts once, however often the body names it. The counts are absent only
+/// where a request is repeated that was accepted by a version that did not count.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Uploaded {
     upload_id: Uuid,
-    #[serde(flatten)]
-    counts: Option<Counts>,
+    /// Records that were new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored: Option<u64>,
+    /// Records that took the place of a stored version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<u64>,
+    /// Records that were stored already just so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unchanged: Option<u64>,
+    /// Records that were there and are not any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<u64>,
 }
 
-/// How many records were new, took the place of a stored version, were stored already just so, and were deleted.
-/// Absent only where a request is repeated that was accepted by a version that did not count.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Counts {
-    stored: u64,
-    replaced: u64,
-    unchanged: u64,
-    deleted: u64,
-}
-
-impl From<Effect> for Counts {
-    fn from(effect: Effect) -> Self {
-        let Effect {
-            stored,
-            replaced,
-            unchanged,
-            deleted,
-        } = effect;
+impl From<Receipt> for Uploaded {
+    fn from(receipt: Receipt) -> Self {
+        let count = |of: fn(Effect) -> u64| receipt.effect.map(of);
         Self {
-            stored,
-            replaced,
-            unchanged,
-            deleted,
+            upload_id: receipt.upload.0,
+            stored: count(|effect| effect.stored),
+            replaced: count(|effect| effect.replaced),
+            unchanged: count(|effect| effect.unchanged),
+            deleted: count(|effect| effect.deleted),
         }
     }
 }
@@ -273,11 +269,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         // The records are there; whoever sends them again has it noted.
         tracing::warn!(%error, "it is not noted of a file that records were read from it");
     }
-    let uploaded = Uploaded {
-        upload_id: receipt.upload.0,
-        counts: receipt.effect.map(Counts::from),
-    };
-    Ok((StatusCode::CREATED, Json(uploaded)).into_response())
+    Ok((StatusCode::CREATED, Json(Uploaded::from(receipt))).into_response())
 }
 
 impl From<AcceptError> for ApiError {
@@ -294,23 +286,20 @@ impl From<AcceptError> for ApiError {
     }
 }
 
-impl From<SourceQuotaError> for ApiError {
-    fn from(error: SourceQuotaError) -> Self {
+impl From<QuotaError> for ApiError {
+    fn from(error: QuotaError) -> Self {
+        let loc: &[&str] = match &error {
+            QuotaError::Reached { what, .. } => match what {
+                Limited::Keys => &["header", "idempotency-key"],
+                Limited::Sources => &["body"],
+            },
+            QuotaError::Catalog(_) => &[],
+        };
         match error {
-            SourceQuotaError::Reached(_) => Fault::new(["body"], "limit_reached", error.to_string()).into(),
-            SourceQuotaError::Catalog(error) => error.into(),
-        }
-    }
-}
-
-impl From<KeyQuotaError> for ApiError {
-    fn from(error: KeyQuotaError) -> Self {
-        match error {
-            KeyQuotaError::Reached(_) => {
-                let loc = ["header", "idempotency-key"];
-                Fault::new(loc, "limit_reached", error.to_string()).into()
+            QuotaError::Reached { .. } => {
+                Fault::new(loc.iter().copied(), "limit_reached", error.to_string()).into()
             }
-            KeyQuotaError::Catalog(error) => error.into(),
+            QuotaError::Catalog(error) => error.into(),
         }
     }
 }

@@ -13,9 +13,11 @@ use crate::api::docs::bodies::RawBytes;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
+use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
 use crate::ingest::accept::{Acceptance, Accepted, FilesRead, deletions};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
+use crate::ingest::tombstone::TOMBSTONE_TYPE;
 use crate::ingest::upload::{IdempotencyKey, Work};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
@@ -52,6 +54,11 @@ pub async fn record(
     content_length(&app, &headers)?;
     let person = reader.person();
     let Recordable { compiled, context } = recordable(&app, person, &data_type).await?;
+    let reach = reader.reach();
+    let is_tombstone = compiled.data_type().id.as_str() == TOMBSTONE_TYPE;
+    if !is_tombstone && !reach.covers(&compiled.data_type().id) {
+        return Err(ApiError::forbidden(Beyond::Types.to_string()));
+    }
     if let Some(version) = &query.api_version {
         let known = serde_json::to_value(compiled.data_type().api_version).map_err(ApiError::internal)?;
         if known != *version {
@@ -95,6 +102,9 @@ pub async fn record(
         Accepted::Deletions(tombstones, memory) => {
             let deleter = Deleter::of(&app, person).await?;
             let changes = deletions(&tombstones, |name| deleter.partitions_of(name));
+            if !changes.iter().all(|change| reach.covers(&change.data_type)) {
+                return Err(ApiError::forbidden(Beyond::Types.to_string()));
+            }
             (Work::Small(changes), Vec::new(), FilesRead::new(), memory)
         }
     };
