@@ -18,7 +18,7 @@ use almanac::catalog::documents::{Change as DocumentChange, Changed, Document, D
 use almanac::catalog::granting::SHARED_WITH_PERSON;
 use almanac::ingest::assemble::Stores;
 use almanac::ingest::compile::CompiledType;
-use almanac::ingest::decode::{DecodeContext, DecodedRows, RecordDecoder};
+use almanac::ingest::decode::{DecodeContext, DecodedRows, Leave, RecordDecoder};
 use almanac::ingest::intake::IntakeStores;
 use almanac::ingest::merge::Change;
 use almanac::ingest::pressure::TailPressure;
@@ -95,6 +95,7 @@ impl HeartRate {
             text_limit: 1 << 20,
             definition: None,
             scales: Arc::default(),
+            leave: Leave::default(),
         };
         let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();
         for (number, line) in lines.iter().enumerate() {

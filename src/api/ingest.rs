@@ -27,7 +27,7 @@ use crate::catalog::records::{Effect, SeenSource};
 use crate::ingest::accept::{AcceptError, FilesRead};
 use crate::ingest::assemble::AssembleError;
 use crate::ingest::compile::{CompileError, CompiledType};
-use crate::ingest::decode::DecodeContext;
+use crate::ingest::decode::{DecodeContext, Leave};
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::{CommitError, Receipt};
@@ -136,6 +136,7 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
         text_limit: app.settings.text_limit,
         definition,
         scales: Arc::new(scales),
+        leave: Leave::default(),
     };
     Ok(Recordable { compiled, context })
 }

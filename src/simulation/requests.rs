@@ -17,7 +17,7 @@ use super::sharing::Shown;
 use crate::catalog::records::Stamp;
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, Place};
-use crate::ingest::decode::DecodeContext;
+use crate::ingest::decode::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
 use crate::ingest::queue::CommitError;
@@ -125,6 +125,7 @@ fn context(node: &Node) -> DecodeContext {
         text_limit: 1 << 20,
         definition: None,
         scales: Arc::default(),
+        leave: Leave::default(),
     }
 }
 
