@@ -218,11 +218,11 @@ impl RecordDecoder {
             return Ok(());
         }
         let Some(renamed) = with_named_source(json, &self.compiled.plan) else {
-            return self.push_completely(place, json);
+            return self.push_as_it_is(place, json);
         };
         match self.hastily(&renamed) {
             Some(row) => self.append(row, &renamed),
-            None => self.push_completely(place, &renamed)?,
+            None => self.push_as_it_is(place, &renamed)?,
         }
         Ok(())
     }
@@ -297,7 +297,16 @@ impl RecordDecoder {
     }
 
     /// Decodes one record by the complete way, whatever it looks like.
+    #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
+        match with_named_source(json, &self.compiled.plan) {
+            Some(renamed) => self.push_as_it_is(place, &renamed),
+            None => self.push_as_it_is(place, json),
+        }
+    }
+
+    /// Decodes one record that names its source where its type has it, by the complete way.
+    fn push_as_it_is(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
         let record = general::decode(&self.compiled, &self.context, place, json)?;
         let mut cells: Vec<_> = record
             .cells

@@ -147,9 +147,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "dedupe",
         aliases: &[],
-        description: "natural: a record without an id gets one that follows from its type, its source, its \
-                      start and its end (and, where there may be several at once, from all that it says), so \
-                      that it counts once however often it is sent",
+        description: "How records without an id are told from each other. With natural each gets one that \
+                      follows from its type, its source, its start and its end (and, where there may be \
+                      several at once, from all that it says), so that it counts once however often it is sent",
         absent: "",
         example: Text("natural"),
     },
