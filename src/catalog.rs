@@ -21,6 +21,7 @@ mod export;
 pub mod granting;
 mod identity;
 mod jobs;
+mod lookups;
 mod migrations;
 mod people;
 mod reading;

@@ -238,7 +238,7 @@ impl Catalog {
     ) -> Result<Option<Document>, CatalogError> {
         let values = vec![text(kind.as_str()), id(document)];
         let rest = "WHERE kind = $1 AND document = $2";
-        let found = self.database.select(&DOCUMENTS, rest, values).await?;
+        let found = self.database.find(&DOCUMENTS, rest, values).await?;
         found.first().map(document_of).transpose()
     }
 
@@ -251,7 +251,7 @@ impl Catalog {
     ) -> Result<Option<Document>, CatalogError> {
         let values = vec![id(person.0), text(kind.as_str()), text(name)];
         let rest = "WHERE person = $1 AND kind = $2 AND name = $3";
-        let found = self.database.select(&DOCUMENTS, rest, values).await?;
+        let found = self.database.find(&DOCUMENTS, rest, values).await?;
         found.first().map(document_of).transpose()
     }
 
@@ -325,7 +325,7 @@ impl Catalog {
             let (list, mut values) = one_of(2, some.iter().map(|target| id(*target)).collect());
             values.insert(0, text(link));
             let rest = format!("WHERE kind = $1 AND target IN {list}");
-            for row in self.database.select(&LINKS, &rest, values).await? {
+            for row in self.database.find(&LINKS, &rest, values).await? {
                 found.insert(row.id(2, |bytes| Uuid::from_slice(bytes).ok())?);
             }
         }
@@ -334,7 +334,7 @@ impl Catalog {
         for some in found.chunks(TARGETS_AT_ONCE) {
             let (list, values) = one_of(1, some.iter().map(|document| id(*document)).collect());
             let rest = format!("WHERE document IN {list} ORDER BY document");
-            for row in self.database.select(&DOCUMENTS, &rest, values).await? {
+            for row in self.database.find(&DOCUMENTS, &rest, values).await? {
                 documents.push(document_of(&row)?);
             }
         }
@@ -350,7 +350,7 @@ impl Catalog {
         let summed = "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), 0) \
                       FROM documents WHERE person = $1 AND kind = $2";
         let values = vec![id(person.0), text(kind.as_str())];
-        let rows = self.database.fetch(summed.to_owned(), values).await?;
+        let rows = self.database.look_up(summed.to_owned(), values).await?;
         let row = rows
             .first()
             .ok_or_else(|| CatalogError::corrupt("a sum has no row"))?;

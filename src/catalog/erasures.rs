@@ -161,7 +161,7 @@ impl Catalog {
     /// The same of somebody of whom only the mark is known.
     pub async fn erasure_marked(&self, mark: ErasureMark) -> Result<Option<Erasure>, CatalogError> {
         let values = vec![Value::Bytes(mark.as_bytes().to_vec())];
-        let found = self.database.select(&ERASURES, "WHERE mark = $1", values).await?;
+        let found = self.database.find(&ERASURES, "WHERE mark = $1", values).await?;
         found.first().map(Erasure::of).transpose()
     }
 

@@ -84,7 +84,7 @@ impl Catalog {
     async fn grants(&self, sql: String, values: Vec<Value>) -> Result<Vec<Grant>, CatalogError> {
         let mut shares = Vec::new();
         let mut groups = BTreeSet::new();
-        for row in self.database.fetch(sql, values).await? {
+        for row in self.database.look_up(sql, values).await? {
             let link = LINKS.verify_from(&row, 0)?;
             let document = document_of(&DOCUMENTS.verify_from(&row, LINKS.width())?)?;
             let target = link.id(1, |bytes| Uuid::from_slice(bytes).ok())?;

@@ -116,7 +116,7 @@ impl Catalog {
     ) -> Result<Option<KeptUpload>, CatalogError> {
         let found = self
             .database
-            .select(
+            .find(
                 &UPLOADS,
                 "WHERE person = $1 AND idempotency_key = $2",
                 vec![id(person.0), text(key)],

@@ -27,7 +27,7 @@ impl Catalog {
         }
         let (rest, values) = of_types(person, types);
         let mut stamps = vec![Stamp::default(); types.len()];
-        for record in self.database.select(&PARTITIONS, &rest, values).await? {
+        for record in self.database.find(&PARTITIONS, &rest, values).await? {
             let row = PartitionRow::of(&record)?;
             for (wanted, found) in types.iter().zip(&mut stamps) {
                 if *wanted == row.data_type {

@@ -61,7 +61,7 @@ impl Catalog {
         let rest = "WHERE person = $1 AND kind IN ($2, $3)";
         let values = vec![id(person.0), text(SOURCES_KIND), text(DEFINITIONS_KIND)];
         let mut counts = RegisteredCounts::default();
-        for row in self.database.select(&FOLDERS, rest, values).await? {
+        for row in self.database.find(&FOLDERS, rest, values).await? {
             let count = row.int(2)?.unsigned_abs();
             if row.text(1)? == SOURCES_KIND {
                 counts.sources = count;
@@ -99,7 +99,7 @@ impl Catalog {
         let folders = "WHERE person = $1 AND kind = $2";
         let found = self
             .database
-            .select(&FOLDERS, folders, vec![id(person.0), text(kind)])
+            .find(&FOLDERS, folders, vec![id(person.0), text(kind)])
             .await?;
         let counted = found.first().map_or(Ok((0, 0)), |row| {
             row.int(2)

@@ -530,6 +530,20 @@ impl Database {
             .map(|row| table.verify(row))
             .collect()
     }
+
+    /// A few verified rows by their keys.
+    pub async fn find(
+        &self,
+        table: &Table,
+        rest: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Record>, CatalogError> {
+        self.look_up(table.select(rest), values)
+            .await?
+            .iter()
+            .map(|row| table.verify(row))
+            .collect()
+    }
 }
 
 impl Session {

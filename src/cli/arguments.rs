@@ -31,6 +31,7 @@ const DONE: &str = "done";
 const ROTATE: &str = "rotate";
 const LIST: &str = "list";
 const RETIRE: &str = "retire";
+const REWRAP: &str = "rewrap";
 const KEY: &str = "key";
 const ARCHIVE: &str = "archive";
 
@@ -79,12 +80,15 @@ pub fn command() -> Command {
                 ),
         )
         .subcommand(
-            configured("key", "Show or change the keys that tokens are signed and checked with").arg(
+            configured("key", "Show or change the keys that tokens are signed and checked with, and who wraps those of people").arg(
                 Arg::new(DONE)
                     .required(true)
-                    .value_name("rotate|list|retire")
-                    .value_parser([ROTATE, LIST, RETIRE])
-                    .help("rotate: sign with a new key, and go on checking with those before; retire: stop that"),
+                    .value_name("rotate|list|retire|rewrap")
+                    .value_parser([ROTATE, LIST, RETIRE, REWRAP])
+                    .help(
+                        "rotate: sign with a new key, and go on checking with those before; retire: stop that; \
+                         rewrap: wrap the keys of people by what wraps now",
+                    ),
             ).arg(
                 Arg::new(KEY)
                     .value_name("ID")
@@ -232,6 +236,7 @@ pub fn key(given: &ArgMatches) -> KeyOrder {
     match given.get_one::<String>(DONE).map(String::as_str) {
         Some(ROTATE) => KeyOrder::Rotate,
         Some(RETIRE) => KeyOrder::Retire(key()),
+        Some(REWRAP) => KeyOrder::Rewrap,
         _ => KeyOrder::List,
     }
 }

@@ -327,8 +327,8 @@ fn engine(settings: &Settings, spill: &SpillDirectory, computing: &Runtime) -> R
 
 fn reporter(meters: CommitMeters) -> Box<dyn Fn(GroupReport) + Send + Sync> {
     Box::new(move |report| {
-        meters.stale.inc_by(report.stale as u64);
-        if report.stale > 0 {
+        if report.overtaken > 0 {
+            meters.stale.inc();
             return;
         }
         meters.requests.observe(report.requests as f64);

@@ -1,13 +1,19 @@
-//! `almanac key`: the keys that tokens are signed and checked with. Works beside a running service, which follows.
+//! `almanac key`: the keys that tokens are signed and checked with, and what the keys of people are wrapped by.
+//! Works beside a running service, which follows.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::auth::keys::KeyError;
 use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
+use crate::catalog::Catalog;
+use crate::model::clock::SystemClock;
+use crate::store::StoreError;
 
+use super::check::refuse_nothing;
 use super::settings::Settings;
-use super::{Failed, data_directory, print};
+use super::{Failed, data_directory, print, stores};
 
 /// What is to be done with the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +21,17 @@ pub enum KeyOrder {
     List,
     Rotate,
     Retire(String),
+    Rewrap,
 }
 
 pub fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
+    if *order == KeyOrder::Rewrap {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Failed::from_error)?;
+        return runtime.block_on(Box::pin(rewrap(settings)));
+    }
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}; its keys are its own",
@@ -37,6 +51,7 @@ fn done(directory: &Path, order: &KeyOrder) -> Result<Option<String>, KeyError> 
     match order {
         KeyOrder::Rotate => ring::rotate(directory).map(|id| Some(format!("{id}\n"))),
         KeyOrder::Retire(id) => Ok(ring::retire(directory, id)?.then(String::new)),
+        KeyOrder::Rewrap => Ok(None),
         KeyOrder::List => {
             let line = |key: ring::ListedKey| {
                 let does = if key.signs { "signs and checks" } else { "checks" };
@@ -44,5 +59,49 @@ fn done(directory: &Path, order: &KeyOrder) -> Result<Option<String>, KeyError> 
             };
             Ok(Some(ring::list(directory)?.into_iter().map(line).collect()))
         }
+    }
+}
+
+/// Wraps the keys of everybody by what wraps now, so that what wrapped them before can be destroyed. Can be
+/// interrupted anywhere, and then be asked for again.
+async fn rewrap(settings: &Settings) -> Result<(), Failed> {
+    let Some(encryption) = &settings.encryption else {
+        return Err(Failed::because(
+            "nothing is encrypted: neither ALMANAC_MASTER_KEY_FILE nor ALMANAC_KEY_SERVICE is set",
+        ));
+    };
+    refuse_nothing(&settings.database_url)?;
+    let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
+        .await
+        .map_err(Failed::from_error)?;
+    let keys = stores::person_keys(encryption)?;
+    let (mut anew, mut failed) = (0, 0);
+    let people = keys.people().await.map_err(Failed::from_error)?;
+    for person in &people {
+        match keys.wrap_anew(*person).await {
+            Ok(did) => anew += usize::from(did),
+            // Destroyed since they were listed.
+            Err(StoreError::Missing { .. }) => {}
+            Err(error) => {
+                failed += 1;
+                print(&format!("{person}: {error}\n"))?;
+            }
+        }
+        // An erasure is noted before the key is destroyed: one that was destroyed while it was wrapped is found here.
+        if catalog
+            .erasure_of(*person)
+            .await
+            .map_err(Failed::from_error)?
+            .is_some_and(|erasure| erasure.ended_at.is_none())
+        {
+            keys.forget(*person).await.map_err(Failed::from_error)?;
+        }
+    }
+    print(&format!("{anew} of {} keys are wrapped anew\n", people.len()))?;
+    match failed {
+        0 => Ok(()),
+        failed => Err(Failed::because(format!(
+            "{failed} keys are wrapped as they were: keep what wrapped them, and ask again"
+        ))),
     }
 }

@@ -367,7 +367,7 @@ fn verifier(
 /// Says what an operator would not expect of their settings.
 fn warn_about(settings: &Settings) {
     if settings.files.direct && !settings.sends_directly() {
-        tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory");
+        tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory, or sealed");
     }
     if let Some(endpoint) = &settings.trace_endpoint {
         tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no effect");

@@ -16,6 +16,7 @@ use crate::people::limits::PersonLimits;
 use crate::people::takeout::ExportSettings;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
+use crate::store::sealing::KeyServiceSettings;
 use crate::upkeep::settings::UpkeepSettings;
 
 mod parse;
@@ -24,6 +25,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+use super::plaintext;
 use said::{Said, Sayings};
 
 #[derive(Debug, thiserror::Error)]
@@ -198,7 +200,9 @@ impl Settings {
     /// directory.
     #[must_use]
     pub const fn sends_directly(&self) -> bool {
-        self.files.direct && matches!(self.objects, ObjectStoreSettings::S3 { .. })
+        self.files.direct
+            && self.encryption.is_none()
+            && matches!(self.objects, ObjectStoreSettings::S3 { .. })
     }
 
     /// The value of a setting that follows from another one when nobody sets it, and that other one.
@@ -363,23 +367,55 @@ fn algorithms(said: &Said) -> Result<Vec<PublicAlgorithm>, SettingsError> {
 /// Where the keys are.
 #[derive(Clone, Debug)]
 pub struct EncryptionSettings {
-    /// The file of the master keys.
-    pub master: PathBuf,
+    /// The file of the master keys. With a service it only opens what it wrapped before.
+    pub master: Option<PathBuf>,
+    /// Who wraps instead.
+    pub service: Option<KeyServiceSettings>,
     /// Where the keys of people are, wrapped.
     pub keys: ObjectStoreSettings,
 }
 
 fn encryption(sayings: &Sayings, data_dir: &Path) -> Result<Option<EncryptionSettings>, SettingsError> {
-    let Some(master) = sayings.said("master_key_file")?.value() else {
+    let master = sayings.said("master_key_file")?.value().map(PathBuf::from);
+    let service = key_service(sayings)?;
+    if master.is_none() && service.is_none() {
         return Ok(None);
-    };
+    }
     let place = sayings.said("person_keys")?;
     if place.value().is_none() && sayings.said("object_store")?.value().is_some() {
         return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
     }
     Ok(Some(EncryptionSettings {
-        master: PathBuf::from(master),
+        master,
+        service,
         keys: storage(sayings, "person_keys", data_dir.join("person-keys"))?,
+    }))
+}
+
+fn key_service(sayings: &Sayings) -> Result<Option<KeyServiceSettings>, SettingsError> {
+    let address = sayings.said("key_service")?;
+    let token = sayings.said("key_service_token_file")?;
+    let Some(key) = address.value() else {
+        return Ok(None);
+    };
+    let is_safe = key.starts_with("https://")
+        || (key.starts_with("http://")
+            && plaintext::host_of(key)
+                .as_deref()
+                .is_some_and(plaintext::is_this_machine));
+    if !is_safe {
+        return Err(address.wrong("https://HOST/v1/transit/keys/NAME: it is told the keys of people"));
+    }
+    let token = token.value().map(PathBuf::from);
+    Ok(Some(KeyServiceSettings {
+        key: key.to_owned(),
+        token: token.ok_or_else(|| {
+            wrong(
+                sayings,
+                "key_service_token_file",
+                "a file with the service's token",
+            )
+        })?,
     }))
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::store::objects::ObjectStorage;
-use crate::store::sealing::{self, MasterKeys, PersonKeys};
+use crate::store::sealing::{self, KeyService, MasterKeys, PersonKeys, Wrapping};
 
 use super::Failed;
-use super::settings::Settings;
+use super::settings::{EncryptionSettings, Settings};
 
 /// The store for whoever reads and writes what people have.
 pub struct OpenedStore {
@@ -22,12 +22,22 @@ pub async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
             .map_err(Failed::from_error)?;
         return Ok(OpenedStore { objects, keys: None });
     };
-    let masters = MasterKeys::read(&encryption.master).map_err(Failed::from_error)?;
-    let place = ObjectStorage::open(&encryption.keys).map_err(Failed::from_error)?;
-    let keys = Arc::new(PersonKeys::new(place, masters));
+    let keys = Arc::new(person_keys(encryption)?);
     sealing::mark(&objects).await.map_err(Failed::from_error)?;
     Ok(OpenedStore {
         objects: sealing::over(objects, &keys),
         keys: Some(keys),
     })
+}
+
+/// The keys of people, where and wrapped as the settings have it.
+pub fn person_keys(encryption: &EncryptionSettings) -> Result<PersonKeys, Failed> {
+    let file = encryption.master.as_deref().map(MasterKeys::read).transpose();
+    let service = encryption.service.as_ref().map(KeyService::new).transpose();
+    let wrapping = Wrapping::new(
+        file.map_err(Failed::from_error)?,
+        service.map_err(Failed::from_error)?,
+    );
+    let place = ObjectStorage::open(&encryption.keys).map_err(Failed::from_error)?;
+    Ok(PersonKeys::new(place, wrapping))
 }

@@ -46,6 +46,9 @@ pub struct QueueSettings {
     pub at_once: usize,
 }
 
+/// A request that was overtaken so often is prepared with everybody else kept out.
+pub const OVERTAKEN: usize = 3;
+
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
@@ -91,8 +94,8 @@ pub struct GroupReport {
     pub bytes: i64,
     pub elapsed: Duration,
     pub committed: bool,
-    /// How often something had to be put together again because somebody else came first.
-    pub stale: usize,
+    /// Nothing was committed because somebody else came first: for this request so often by now, or 0.
+    pub overtaken: usize,
 }
 
 /// Where requests wait to be committed.

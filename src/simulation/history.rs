@@ -476,7 +476,7 @@ impl History {
     }
 
     /// What is wrong with an answer, beside the possibility that differs least from it.
-    fn difference(&self, rows: &Rows) -> String {
+    pub fn difference(&self, rows: &Rows) -> String {
         let differing = |possible: &Possible| -> Vec<(Key, Option<Token>, Option<Token>)> {
             let expected = &possible.state.rows;
             let keys: BTreeSet<&Key> = expected.keys().chain(rows.keys()).collect();

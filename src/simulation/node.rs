@@ -1,7 +1,7 @@
 //! A node: everything of the service but HTTP, over the shared catalogue and store, in weather of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use object_store::ObjectStore;
@@ -84,6 +84,8 @@ pub struct Node {
     pub types: Types,
     pub sharing: Sharing,
     pub grants: Grants,
+    /// How often one write was overtaken, at the most.
+    overtaken: Arc<AtomicUsize>,
     tasks: [JoinHandle<()>; 2],
 }
 
@@ -151,11 +153,17 @@ impl Node {
             objects,
             ids: Arc::clone(&ids),
         };
+        let overtaken = Arc::new(AtomicUsize::new(0));
         let committer = Committer {
             catalog: catalog.clone(),
             shared: intake.clone(),
             tail: TailPressure::new(catalog.clone(), usize::MAX),
-            report: Box::new(|_| ()),
+            report: {
+                let overtaken = Arc::clone(&overtaken);
+                Box::new(move |report| {
+                    overtaken.fetch_max(report.overtaken, Ordering::SeqCst);
+                })
+            },
         };
         let queue = QueueSettings {
             waiting: 1_000,
@@ -198,8 +206,13 @@ impl Node {
             stores,
             intake,
             commits,
+            overtaken,
             tasks: [committing, logging],
         }
+    }
+
+    pub fn overtaken(&self) -> usize {
+        self.overtaken.load(Ordering::SeqCst)
     }
 
     /// The process ends without a chance to do anything.

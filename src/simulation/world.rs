@@ -56,7 +56,7 @@ struct Running {
     owner: usize,
     began: u64,
     began_at: Instant,
-    /// How often its node went on since it had everything it needed from its client.
+    /// How often its node began or ended a change of the catalogue since it had everything it needed from its client.
     waited: u64,
     /// A fault befell its node, or damage its owner: it may fail.
     may_fail: bool,
@@ -84,6 +84,8 @@ pub struct Told {
     pub disasters: u64,
     /// How often the node of a write went on, at the most, until it was answered.
     pub longest: u64,
+    /// How often a write was overtaken, at the most.
+    pub overtaken: usize,
     /// Of everything that happened, in its order.
     pub digest: u64,
 }
@@ -370,11 +372,11 @@ impl World {
         }
         for running in self.running.values_mut().filter(|running| running.life == life) {
             running.may_fail |= opened != Opened::Goes;
-            running.waited = if what == What::Client {
-                0
-            } else {
-                running.waited + 1
-            };
+            match what {
+                What::Client => running.waited = 0,
+                What::Write | What::Commit => running.waited += 1,
+                What::Read | What::Store(_) => {}
+            }
         }
         true
     }

@@ -119,6 +119,14 @@ impl ObjectStorage {
             .await
     }
 
+    /// Writes an object, in the place of another if there is one: whoever reads finds the one or the other.
+    pub async fn replace(&self, path: &str, content: Bytes) -> Result<(), StoreError> {
+        let (place, content) = (location(path)?, PutPayload::from_bytes(content));
+        let mode = PutOptions::from(PutMode::Overwrite);
+        self.store.put_opts(&place, content, mode).await?;
+        Ok(())
+    }
+
     pub async fn get(&self, path: &str) -> Result<Bytes, StoreError> {
         Ok(self.store.get(&location(path)?).await?.bytes().await?)
     }

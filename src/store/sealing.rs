@@ -1,7 +1,7 @@
 //! Encryption at rest: what is stored of a person stands under a key of theirs, and without it is nothing.
 //!
-//! Every person has a key, made when the first of their bytes is stored. It is kept wrapped by a master key that
-//! the operator holds in a file, in a place of its own: neither in the catalogue nor in the object store, so that
+//! Every person has a key, made when the first of their bytes is stored. It is kept wrapped by a master key, which
+//! the operator holds in a file or a key service keeps to itself, in a place of its own: neither in the catalogue nor in the object store, so that
 //! no copy of these holds it. Where the key is destroyed, every copy of what it sealed is destroyed with it,
 //! backups included. Sealing lies beneath the checksums of objects and of the tail's blobs: these hold what was
 //! written, whether it is sealed or not. Knows bytes and paths; knows nothing of rows.
@@ -10,10 +10,14 @@ mod keys;
 mod master;
 mod objects;
 mod sealed;
+mod service;
+mod wrapping;
 
 pub use keys::{PersonKey, PersonKeys};
 pub use master::{MasterKeyError, MasterKeys};
 pub use objects::PEOPLE_FOLDER;
+pub use service::{KeyService, KeyServiceError, KeyServiceSettings};
+pub use wrapping::Wrapping;
 
 use std::sync::Arc;
 
@@ -68,8 +72,17 @@ pub async fn refuse_marked(objects: &ObjectStorage) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Settings {
-        detail: "what is in it is encrypted, and ALMANAC_MASTER_KEY_FILE is not set".to_owned(),
+        detail:
+            "what is in it is encrypted, and neither ALMANAC_MASTER_KEY_FILE nor ALMANAC_KEY_SERVICE is set"
+                .to_owned(),
     })
+}
+
+/// The bytes are what they were; it is the key that is missing.
+fn unusable(detail: &str) -> StoreError {
+    StoreError::Unavailable {
+        detail: format!("a person's key: {detail}"),
+    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::files::{FILES, put};
-use crate::harness::{Almanac, Backends, Person, Setup, heart_rate, id, instant};
+use crate::files::{FILES, announce, put, upload};
+use crate::harness::{
+    Almanac, Backends, KEY_SERVICE_TOKEN, KeyService, Person, Setup, heart_rate, id, instant,
+};
 
 /// A word that stands in everything that the tests store.
 const WORD: &str = "Xylophonkonzert";
@@ -211,6 +213,28 @@ async fn whose_key_is_destroyed_is_gone_from_every_backup() {
     assert_ne!(read.status, 200, "{read}");
 }
 
+/// Whoever sends to the store itself would go round what seals.
+#[tokio::test]
+async fn uploads_do_not_go_past_what_seals_them() {
+    let Some(backends) = Backends::networked() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let server = encrypting(folder.path())
+        .with("ALMANAC_DIRECT_UPLOADS", "true")
+        .on(backends.clone())
+        .start();
+    let person = server.person();
+    let (file, url) = announce(&person, "/", "a", WORD.len()).await;
+    assert!(
+        !url.starts_with(backends.setting("AWS_ENDPOINT_URL")),
+        "an address of the store itself: {url}"
+    );
+    upload(&url, WORD).await.must_be(200);
+    let path = format!("{FILES}/{}/download", file["id"].as_str().unwrap());
+    assert_eq!(person.get(&path).await.must_be(200).body, WORD);
+}
+
 #[test]
 fn a_key_that_others_can_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,4 +243,100 @@ fn a_key_that_others_can_read_is_refused() {
     let server = setup.prepare();
     assert!(server.try_launch().is_err(), "it started");
     assert!(server.log().contains("chmod 600"), "{}", server.log());
+}
+
+/// A file that nobody else may read.
+fn private(folder: &Path, name: &str, content: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, content).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+fn served_by(service: &KeyService, folder: &Path) -> Setup {
+    Setup::default()
+        .with("ALMANAC_KEY_SERVICE", service.url())
+        .with(
+            "ALMANAC_KEY_SERVICE_TOKEN_FILE",
+            &private(folder, "token", KEY_SERVICE_TOKEN),
+        )
+        .with("ALMANAC_PERSON_KEYS", &folder.join("keys").display().to_string())
+}
+
+#[tokio::test]
+async fn a_key_service_wraps_the_keys_of_people() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = KeyService::start().await;
+    let server = served_by(&service, folder.path()).no_upkeep().start();
+    let (person, other) = (server.person(), server.person());
+    let file = live(&person).await;
+    assert_there(&person, &file).await;
+    let asked = service.asked();
+    assert!(
+        (1..20).contains(&asked),
+        "asked {asked} times for the key of one person"
+    );
+    server.stop();
+    assert_eq!(files_with_the_word(server.data_dir()), Vec::<PathBuf>::new());
+
+    // Without it nothing is lost, and nothing is invented.
+    service.goes_away();
+    server.launch();
+    let (person, other) = (server.person_called(person.id), server.person_called(other.id));
+    let (from, to) = crate::harness::ALL_TIME;
+    assert_eq!(person.metric_samples("HeartRate", from, to).await.status, 503);
+    let beat = heart_rate(id(1), &instant(1), 60);
+    assert_eq!(
+        other.lines("HeartRate", std::slice::from_ref(&beat)).await.status,
+        503
+    );
+    service.comes_back();
+    assert_there(&person, &file).await;
+    other.records("HeartRate", &[beat]).await;
+    assert_eq!(other.all_samples("HeartRate").await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_wrapped_the_keys_can_be_replaced_and_destroyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = encrypting(folder.path()).no_upkeep().start();
+    let person = server.person();
+    let file = live(&person).await;
+    server.stop();
+    let (old, new) = ("5a".repeat(32), "a5".repeat(32));
+    let filed = |name: &str, keys: &str| {
+        encrypting(folder.path())
+            .with("ALMANAC_MASTER_KEY_FILE", &private(folder.path(), name, keys))
+            .no_upkeep()
+            .in_dir(server.data_dir())
+    };
+
+    // A new master key before the old one, all keys wrapped by it, then the new one alone.
+    let both = filed("both.key", &format!("{new}\n{old}\n")).prepare();
+    for expected in ["1 of 1 keys are wrapped anew\n", "0 of 1 keys are wrapped anew\n"] {
+        let said = both.run(&["key", "rewrap"]);
+        assert!(said.status.success(), "{said:?}");
+        assert_eq!(String::from_utf8_lossy(&said.stdout), expected);
+    }
+    let alone = filed("new.key", &new).start();
+    assert_there(&alone.person_called(person.id), &file).await;
+    alone.stop();
+    let refused = filed("old.key", &old).prepare().run(&["key", "rewrap"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+
+    // From the file to a service.
+    let service = KeyService::start().await;
+    let moving = served_by(&service, folder.path())
+        .with(
+            "ALMANAC_MASTER_KEY_FILE",
+            &private(folder.path(), "new.key", &new),
+        )
+        .in_dir(server.data_dir())
+        .prepare();
+    let said = moving.run(&["key", "rewrap"]);
+    assert!(said.status.success(), "{said:?}");
+    let served = served_by(&service, folder.path())
+        .in_dir(server.data_dir())
+        .start();
+    assert_there(&served.person_called(person.id), &file).await;
 }

@@ -2,6 +2,8 @@
 # Holds the lock file against published advisories, and writes a bill of materials. Needs the network, so it is not part of tests/all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# The one that tests/all installs will do.
+PATH="${CARGO_TARGET_DIR:-target}/test-tools/bin:$PATH"
 command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 cargo deny check advisories
 out=${CARGO_TARGET_DIR:-target}/bom.json

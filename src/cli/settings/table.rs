@@ -125,6 +125,20 @@ pub const SETTINGS: &[Entry] = &[
         "File of master keys, one to a line in hexadecimal digits; with it, what is stored of people is encrypted",
     ),
     entry(
+        "key_service",
+        "key-service",
+        "ALMANAC_KEY_SERVICE",
+        "",
+        "Key of a transit engine (https://HOST/v1/transit/keys/NAME) that wraps the keys of people, instead of a file",
+    ),
+    entry(
+        "key_service_token_file",
+        "key-service-token-file",
+        "ALMANAC_KEY_SERVICE_TOKEN_FILE",
+        "",
+        "File with the token for the key service, read each time",
+    ),
+    entry(
         "person_keys",
         "person-keys",
         "ALMANAC_PERSON_KEYS",

@@ -16,11 +16,9 @@ use crate::model::ids::PersonId;
 
 use super::settle::Left;
 use super::work::{Job, Prepared};
-use super::{CommitError, Committer, QueueSettings, Reply, Seat, Waiting};
+use super::{CommitError, Committer, OVERTAKEN, QueueSettings, Reply, Seat, Waiting};
 use crate::ingest::upload::Work;
 
-/// A job that was overtaken so often is prepared with everybody else kept out.
-const OVERTAKEN: usize = 3;
 /// Jobs committed by themselves at the same time.
 const ALONE_AT_ONCE: usize = 8;
 

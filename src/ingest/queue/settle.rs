@@ -64,7 +64,7 @@ impl Committer {
                     .collect()
             }
             outcome => match <[(Job, Prepared); 1]>::try_from(jobs) {
-                Ok([(job, prepared)]) => vec![self.alone_anyway(job, prepared, outcome)],
+                Ok([(job, prepared)]) => vec![self.alone_anyway(begun, job, prepared, outcome)],
                 Err(jobs) => jobs
                     .into_iter()
                     .map(|(job, prepared)| Left::Prepared(job, prepared))
@@ -76,6 +76,7 @@ impl Committer {
     /// What became of a group of one that did not go through. For a lock it waits where nobody waits for it.
     fn alone_anyway(
         &self,
+        begun: Moment,
         mut job: Job,
         prepared: Prepared,
         outcome: Result<Option<Vec<Stamp>>, CatalogError>,
@@ -84,6 +85,7 @@ impl Committer {
             Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
             Ok(None) => {
                 job.overtaken += 1;
+                self.count(begun, &prepared.commit, 1, false, job.overtaken);
                 Left::Overtaken(job)
             }
             Err(CatalogError::Contended { .. }) => Left::Prepared(job, prepared),
@@ -96,14 +98,16 @@ impl Committer {
         let begun = Moment::now();
         let outcome = self.catalog.commit_stamped(&prepared.commit).await;
         let done = matches!(outcome, Ok(Some(_)));
-        let stale = usize::from(matches!(outcome, Ok(None)));
-        self.count(begun, &prepared.commit, 1, done, stale);
+        job.overtaken += usize::from(matches!(outcome, Ok(None)));
+        let overtaken = if matches!(outcome, Ok(None)) {
+            job.overtaken
+        } else {
+            0
+        };
+        self.count(begun, &prepared.commit, 1, done, overtaken);
         match outcome {
             Ok(Some(stamps)) => self.done(job, prepared, &mut stamps.into_iter()),
-            Ok(None) => {
-                job.overtaken += 1;
-                Left::Overtaken(job)
-            }
+            Ok(None) => Left::Overtaken(job),
             Err(error) => failed(job, error.into()),
         }
     }
@@ -150,7 +154,7 @@ impl Committer {
         Left::Done(job)
     }
 
-    fn count(&self, begun: Moment, commit: &Commit, jobs: usize, committed: bool, stale: usize) {
+    fn count(&self, begun: Moment, commit: &Commit, jobs: usize, committed: bool, overtaken: usize) {
         let pieces = || commit.changes.iter().flat_map(|change| &change.add);
         (self.report)(GroupReport {
             requests: commit.uploads.len().max(jobs),
@@ -158,7 +162,7 @@ impl Committer {
             bytes: pieces().map(|piece| piece.bytes).sum(),
             elapsed: begun.elapsed(),
             committed,
-            stale,
+            overtaken,
         });
     }
 }

@@ -4,9 +4,11 @@ use super::super::node::GRACE;
 use super::super::requests::{Answer, Seen};
 use super::{About, Running, World};
 use crate::catalog::records::Stamp;
+use crate::ingest::queue::OVERTAKEN;
 
-/// A write that has not ended after its node went on so often is starved, where its node has little else to do.
-const STARVED: u64 = 200;
+/// A write that has not ended after its node went on in the catalogue so often is starved, where its node has little
+/// else to write.
+const STARVED: u64 = 100;
 
 impl World {
     /// Takes the answers that are there.
@@ -21,6 +23,11 @@ impl World {
             if let Some(running) = self.running.remove(&id) {
                 self.answered(id, running).await;
             }
+        }
+        let overtaken = self.nodes.iter().flatten().map(|node| node.overtaken()).max();
+        self.told.overtaken = self.told.overtaken.max(overtaken.unwrap_or(0));
+        if self.told.overtaken > OVERTAKEN {
+            self.fail(&format!("a write was overtaken {} times", self.told.overtaken));
         }
         let crowd = self.mood.favourite.filter(|_| self.mood.crowd);
         let crowd = crowd

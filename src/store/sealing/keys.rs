@@ -6,22 +6,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::TryStreamExt as _;
 use moka::future::Cache;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, MAX_TAG_LEN, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use uuid::Uuid;
 
 use crate::model::ids::PersonId;
 use crate::store::errors::StoreError;
 use crate::store::objects::ObjectStorage;
 
-use super::master::{KEY_BYTES, MasterKeys};
+use super::master::KEY_BYTES;
+use super::unusable;
+use super::wrapping::Wrapping;
 
 /// How long a key that was read is remembered: so long another node may go on reading for somebody whose key was
 /// destroyed here.
 const REMEMBERED: Duration = Duration::from_mins(1);
 /// People whose keys are remembered.
 const PEOPLE: u64 = 10_000;
+/// What the names of stored keys end with.
+const SUFFIX: &str = ".key";
 /// The first byte of a sealed blob of the tail.
 const SEALED_BLOB: u8 = 2;
 
@@ -30,7 +36,7 @@ const SEALED_BLOB: u8 = 2;
 pub struct PersonKeys {
     /// Where they are, wrapped.
     place: ObjectStorage,
-    masters: MasterKeys,
+    wrapping: Wrapping,
     known: Cache<PersonId, PersonKey>,
     random: SystemRandom,
 }
@@ -52,10 +58,10 @@ impl fmt::Debug for PersonKey {
 impl PersonKeys {
     /// `place`: where wrapped keys are kept, apart from all that they seal.
     #[must_use]
-    pub fn new(place: ObjectStorage, masters: MasterKeys) -> Self {
+    pub fn new(place: ObjectStorage, wrapping: Wrapping) -> Self {
         Self {
             place,
-            masters,
+            wrapping,
             known: Cache::builder()
                 .max_capacity(PEOPLE)
                 .time_to_live(REMEMBERED)
@@ -73,8 +79,7 @@ impl PersonKeys {
         let secret = self.random_bytes::<KEY_BYTES>()?;
         let nonce = self.random_bytes::<NONCE_LEN>()?;
         let bound = person.to_string();
-        let wrapped = self.masters.wrap(&secret, nonce, bound.as_bytes());
-        let wrapped = wrapped.ok_or_else(|| unusable("it cannot be wrapped"))?;
+        let wrapped = self.wrapping.wrap(&secret, nonce, bound.as_bytes()).await?;
         match self.place.put(&path_of(person), Bytes::from(wrapped)).await {
             // Somebody else was first; theirs it is.
             Ok(()) | Err(StoreError::Exists { .. }) => self.found(person).await,
@@ -103,13 +108,41 @@ impl PersonKeys {
         Ok(self.place.version(&path_of(person)).await?.is_some())
     }
 
+    /// Everybody who has a key.
+    pub async fn people(&self) -> Result<Vec<PersonId>, StoreError> {
+        let mut people = Vec::new();
+        let mut listed = self.place.list("")?;
+        while let Some(object) = listed.try_next().await? {
+            let name = object.path.strip_suffix(SUFFIX);
+            people.extend(name.and_then(|name| Uuid::parse_str(name).ok()).map(PersonId));
+        }
+        people.sort_unstable();
+        Ok(people)
+    }
+
+    /// Wraps the key of a person as it would be wrapped today; says whether there was anything to do. Whoever calls
+    /// this has to look afterwards whether the person is being erased: the key may have been destroyed meanwhile.
+    pub async fn wrap_anew(&self, person: PersonId) -> Result<bool, StoreError> {
+        let path = path_of(person);
+        let wrapped = self.place.get(&path).await?;
+        if self.wrapping.is_current(&wrapped) {
+            return Ok(false);
+        }
+        let bound = person.to_string();
+        let secret = self.wrapping.unwrap(&wrapped, bound.as_bytes()).await?;
+        let nonce = self.random_bytes::<NONCE_LEN>()?;
+        let anew = self.wrapping.wrap(&secret, nonce, bound.as_bytes()).await?;
+        self.place.replace(&path, Bytes::from(anew)).await?;
+        Ok(true)
+    }
+
     async fn found(&self, person: PersonId) -> Result<PersonKey, StoreError> {
         if let Some(key) = self.known.get(&person).await {
             return Ok(key);
         }
         let wrapped = self.place.get(&path_of(person)).await?;
-        let secret = self.masters.unwrap(&wrapped, person.to_string().as_bytes());
-        let secret = secret.ok_or_else(|| unusable(&format!("no master key here opens that of {person}")))?;
+        let bound = person.to_string();
+        let secret = self.wrapping.unwrap(&wrapped, bound.as_bytes()).await?;
         let key = PersonKey::new(secret).ok_or_else(|| unusable("it is of another length"))?;
         self.known.insert(person, key.clone()).await;
         Ok(key)
@@ -185,12 +218,5 @@ fn derived(secret: &[u8], salt: &[u8], purpose: &[u8]) -> Option<LessSafeKey> {
 }
 
 fn path_of(person: PersonId) -> String {
-    format!("{person}.key")
-}
-
-/// The bytes are what they were; it is the key that is missing.
-fn unusable(detail: &str) -> StoreError {
-    StoreError::Unavailable {
-        detail: format!("a person's key: {detail}"),
-    }
+    format!("{person}{SUFFIX}")
 }

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 pub(super) const KEY_BYTES: usize = 32;
 /// Bytes by which a wrapped key says which master key wrapped it.
 const NAME_BYTES: usize = 8;
-const NONCE_BYTES: usize = 12;
+pub(super) const NONCE_BYTES: usize = 12;
 
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
@@ -87,6 +87,12 @@ impl MasterKeys {
             .seal_in_place_append_tag(nonce_used, Aad::from(bound), &mut sealed)
             .ok()?;
         Some([&master.name[..], &nonce[..], &sealed[..]].concat())
+    }
+
+    /// Whether the key that wraps now wrapped this.
+    pub(super) fn is_current(&self, wrapped: &[u8]) -> bool {
+        let first = self.0.first();
+        first.is_some_and(|master| wrapped.starts_with(&master.name))
     }
 
     /// What `wrap` wrapped, if one of the keys here did it.

@@ -26,7 +26,8 @@ impl Bench {
     fn with(masters: &str, directory: tempfile::TempDir) -> Self {
         let at = |name: &str| ObjectStoreSettings::Local(directory.path().join(name));
         let open = |name: &str| ObjectStorage::open(&at(name)).unwrap();
-        let keys = Arc::new(PersonKeys::new(open("keys"), MasterKeys::parse(masters).unwrap()));
+        let wrapping = Wrapping::new(MasterKeys::parse(masters), None);
+        let keys = Arc::new(PersonKeys::new(open("keys"), wrapping));
         Self {
             beneath: open("objects"),
             above: over(open("objects"), &keys),

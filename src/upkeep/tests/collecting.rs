@@ -2,9 +2,13 @@
 
 use super::*;
 use crate::catalog::CatalogError;
+use crate::catalog::records::{Effect, UploadReceipt};
+use crate::model::ids::UploadId;
 use crate::store::piece::object_path;
 use crate::store::strays::take_back;
-use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_retired, remove_strays};
+use crate::upkeep::collect::{
+    CONDEMNED_AGE, ORPHAN_AGE, RECEIPT_AGE, remove_remains, remove_retired, remove_strays,
+};
 use crate::upkeep::compact::{Limits, compact};
 
 async fn orphan(bench: &Bench) -> Vec<NewPiece> {
@@ -106,23 +110,26 @@ async fn an_object_is_condemned_before_it_is_removed_and_from_then_on_nobody_can
     assert_eq!(bench.visible().await.len(), 15);
 }
 
+/// What another node works with, over the same catalogue and store.
+async fn with_clock_ahead(bench: &Bench, ahead: Duration) -> UpkeepStores {
+    let ahead = bench.clock.now().micros() + ahead.as_micros() as i64;
+    let clock = Arc::new(ManualClock::at(Instant::from_micros(ahead)));
+    let file = bench.directory.path().join("catalogue.sqlite");
+    let catalog = Catalog::open(&format!("sqlite://{}", file.display()), clock.clone())
+        .await
+        .unwrap();
+    UpkeepStores {
+        catalog: catalog.keeping_time(bench.clock.clone()),
+        clock,
+        ..bench.stores.clone()
+    }
+}
+
 #[tokio::test]
 async fn a_node_whose_clock_is_hours_ahead_takes_nothing_from_a_write_under_way() {
     let bench = Bench::new().await;
     bench.put(&many(100, 10, LAST_DAY_OF_2023), true).await;
-    let ahead = Arc::new(ManualClock::at(Instant::from_micros(
-        bench.clock.now().micros() + 9 * 3600 * SECOND,
-    )));
-    let address = format!(
-        "sqlite://{}",
-        bench.directory.path().join("catalogue.sqlite").display()
-    );
-    let catalog = Catalog::open(&address, ahead.clone()).await.unwrap();
-    let other = UpkeepStores {
-        catalog: catalog.keeping_time(bench.clock.clone()),
-        clock: ahead,
-        ..bench.stores.clone()
-    };
+    let other = with_clock_ahead(&bench, Duration::from_hours(9)).await;
     let written = orphan(&bench).await;
     for _ in 0..3 {
         assert_eq!(remove_strays(&other, false).await.unwrap().removed, 0);
@@ -131,6 +138,40 @@ async fn a_node_whose_clock_is_hours_ahead_takes_nothing_from_a_write_under_way(
     }
     assert_eq!(commit_late(&bench, written).await.unwrap(), CommitOutcome::Done);
     assert_eq!(bench.visible().await.len(), 15);
+}
+
+#[tokio::test]
+async fn how_long_a_key_is_remembered_is_not_up_to_the_clock_of_a_node() {
+    let bench = Bench::new().await;
+    let other = with_clock_ahead(&bench, Duration::from_hours(24 * 365)).await;
+    let person = bench.key.person;
+    // Accepted by the one and by the other.
+    for (catalog, key) in [(&bench.stores.catalog, "here"), (&other.catalog, "there")] {
+        let receipt = UploadReceipt {
+            person,
+            upload: UploadId(Uuid::now_v7()),
+            key: Some((key.to_owned(), [1; 32])),
+            effect: Effect::default(),
+        };
+        let commit = Commit {
+            uploads: vec![receipt],
+            ..Commit::default()
+        };
+        assert_eq!(catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
+    }
+    let remembered = async || {
+        let catalog = &bench.stores.catalog;
+        catalog.key_count(person, 10).await.unwrap()
+    };
+    remove_remains(&other).await.unwrap();
+    assert_eq!(remembered().await, 2);
+    bench.pass(RECEIPT_AGE.saturating_sub(Duration::from_hours(1)));
+    remove_remains(&other).await.unwrap();
+    remove_remains(&bench.stores).await.unwrap();
+    assert_eq!(remembered().await, 2);
+    bench.pass(Duration::from_hours(2));
+    remove_remains(&bench.stores).await.unwrap();
+    assert_eq!(remembered().await, 0);
 }
 
 #[tokio::test]

@@ -1,0 +1,56 @@
+//! Who wraps the keys of people: a key service, a file of master keys, or the service while keys are still wrapped
+//! by those of the file.
+//!
+//! One of them wraps, the service where there is one; each opens what it wrapped. Knows no people.
+
+use crate::store::errors::StoreError;
+
+use super::master::{KEY_BYTES, MasterKeys, NONCE_BYTES};
+use super::service::KeyService;
+
+/// What opens a key must say what it belongs to; it is opened as nothing else.
+#[derive(Debug)]
+pub struct Wrapping {
+    file: Option<MasterKeys>,
+    service: Option<KeyService>,
+}
+
+impl Wrapping {
+    #[must_use]
+    pub const fn new(file: Option<MasterKeys>, service: Option<KeyService>) -> Self {
+        Self { file, service }
+    }
+
+    /// The secret as it may be stored.
+    pub(super) async fn wrap(
+        &self,
+        secret: &[u8; KEY_BYTES],
+        nonce: [u8; NONCE_BYTES],
+        bound: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
+        match (&self.service, &self.file) {
+            (Some(service), _) => service.wrap(secret, bound).await,
+            (None, Some(file)) => file
+                .wrap(secret, nonce, bound)
+                .ok_or_else(|| super::unusable("it cannot be wrapped")),
+            (None, None) => Err(super::unusable("nothing here wraps it")),
+        }
+    }
+
+    /// What was wrapped, by whichever of them did it.
+    pub(super) async fn unwrap(&self, wrapped: &[u8], bound: &[u8]) -> Result<[u8; KEY_BYTES], StoreError> {
+        if KeyService::has_wrapped(wrapped) {
+            let service = self.service.as_ref();
+            let service = service.ok_or_else(|| super::unusable("ALMANAC_KEY_SERVICE wrapped it"))?;
+            return service.unwrap(wrapped, bound).await;
+        }
+        let opened = self.file.as_ref().and_then(|file| file.unwrap(wrapped, bound));
+        opened.ok_or_else(|| super::unusable("no master key here opens it"))
+    }
+
+    /// Whether it would be wrapped just so today. A service says nothing of which of its own keys it used.
+    pub(super) fn is_current(&self, wrapped: &[u8]) -> bool {
+        let file = self.file.as_ref().filter(|_| self.service.is_none());
+        file.is_some_and(|file| file.is_current(wrapped))
+    }
+}
