@@ -8,6 +8,7 @@ pub mod grants;
 pub mod jwks;
 pub mod keys;
 pub mod mint;
+pub mod reach;
 pub mod settings;
 pub mod tickets;
 pub mod tokens;

@@ -292,7 +292,7 @@ impl From<CommitError> for ApiError {
             CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => {
                 Self::unavailable(error, RETRY_AFTER)
             }
-            CommitError::Backlog => Self::unavailable(error, FLUSHED_BY_THEN),
+            CommitError::Backlog => Self::overloaded(error, FLUSHED_BY_THEN),
             CommitError::Corrupt(_) => Self::damaged(error),
             CommitError::Unknown(_) => Self::outcome_unknown(error),
             CommitError::Broken(_) => Self::internal(error),

@@ -8,6 +8,7 @@ pub mod compression;
 pub mod cors;
 pub mod disclosure;
 pub mod frame;
+pub mod overload;
 pub mod participants;
 pub mod rates;
 pub mod wall;

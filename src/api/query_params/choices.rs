@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use crate::ingest::coerce::Epoch;
 use crate::model::units::UnitSystem;
 use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
@@ -63,6 +64,40 @@ impl FromStr for Dates {
     fn from_str(name: &str) -> Result<Self, UnknownDates> {
         let found = Self::ALL.into_iter().find(|dates| dates.name() == name);
         found.ok_or_else(|| UnknownDates(name.to_owned()))
+    }
+}
+
+/// How a record is told from another that comes without an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dedupe {
+    /// Every record is new.
+    None,
+    /// By what identifies it.
+    Natural,
+}
+
+/// A name that is neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown dedupe {0:?}; use one of none, natural")]
+pub struct UnknownDedupe(String);
+
+impl Dedupe {
+    const ALL: [Self; 2] = [Self::None, Self::Natural];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Natural => "natural",
+        }
+    }
+}
+
+impl FromStr for Dedupe {
+    type Err = UnknownDedupe;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDedupe> {
+        let found = Self::ALL.into_iter().find(|dedupe| dedupe.name() == name);
+        found.ok_or_else(|| UnknownDedupe(name.to_owned()))
     }
 }
 
@@ -128,6 +163,8 @@ named! {
     FrameCompression = None;
     Dates = None;
     OpenEnds = None;
+    Dedupe = None;
+    Epoch = None;
     UnitSystem = None;
     Order = None;
     Function = None;

@@ -87,6 +87,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Flag(false),
     },
     Entry {
+        name: "coerce",
+        aliases: &[],
+        description: "Whether numbers may come as texts, and times as seconds or milliseconds since 1970. \
+                      Otherwise such a record is refused",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
         name: "columns",
         aliases: &[],
         description: "Only these columns, in this order; a dot reaches into a struct: source_properties.name",
@@ -145,6 +153,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("local"),
     },
     Entry {
+        name: "dedupe",
+        aliases: &[],
+        description: "How records without an id are told from each other. With natural each gets one that \
+                      follows from its type, its source, its start and its end (and, where there may be \
+                      several at once, from all that it says), so that it counts once however often it is sent",
+        absent: "",
+        example: Text("natural"),
+    },
+    Entry {
         name: "defuse_formulas",
         aliases: &[],
         description: "Whether csv has an apostrophe before text that a spreadsheet would run as a formula",
@@ -173,6 +190,14 @@ pub(super) const ENTRIES: &[Entry] = &[
                       UTC, a date alone is its midnight",
         absent: "the range has no end",
         example: Text("2024-06-02T00:00:00Z"),
+    },
+    Entry {
+        name: "epoch",
+        aliases: &[],
+        description: "With coerce: what numbers for times count. By magnitude, a number below \
+                      100,000,000,000 is seconds, and any other milliseconds",
+        absent: "",
+        example: Text("milliseconds"),
     },
     Entry {
         name: "export_id",
