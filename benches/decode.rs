@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use almanac::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use almanac::ingest::compile::{CompiledType, CompiledTypes};
-use almanac::ingest::decode::{DecodeContext, RecordDecoder};
+use almanac::ingest::decode::{DecodeContext, Leave, RecordDecoder};
 use almanac::ingest::decompress::ContentEncoding;
 use almanac::model::faults::Fault;
 use almanac::model::ids::IdSource;
@@ -77,6 +77,7 @@ fn records(criterion: &mut Criterion) {
         text_limit: 1 << 20,
         definition: None,
         scales: Arc::default(),
+        leave: Leave::default(),
     };
     let mut group = criterion.benchmark_group("decode");
     group

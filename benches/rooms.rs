@@ -10,6 +10,7 @@ use std::time::Duration;
 use almanac::auth::grants::Grants;
 use almanac::auth::keys::SigningKey;
 use almanac::auth::mint::{Minter, TokenOrder};
+use almanac::auth::reach::Reach;
 use almanac::auth::settings::{IdentitySettings, Provider};
 use almanac::auth::tokens::{Reader, Verifier};
 use almanac::catalog::Catalog;
@@ -17,7 +18,7 @@ use almanac::catalog::documents::{Change as DocumentChange, Changed, Document, D
 use almanac::catalog::granting::SHARED_WITH_PERSON;
 use almanac::ingest::assemble::Stores;
 use almanac::ingest::compile::CompiledType;
-use almanac::ingest::decode::{DecodeContext, DecodedRows, RecordDecoder};
+use almanac::ingest::decode::{DecodeContext, DecodedRows, Leave, RecordDecoder};
 use almanac::ingest::intake::IntakeStores;
 use almanac::ingest::merge::Change;
 use almanac::ingest::pressure::TailPressure;
@@ -94,6 +95,7 @@ impl HeartRate {
             text_limit: 1 << 20,
             definition: None,
             scales: Arc::default(),
+            leave: Leave::default(),
         };
         let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();
         for (number, line) in lines.iter().enumerate() {
@@ -222,6 +224,7 @@ impl Installation {
             order: Order::Ascending,
             ids,
             limit: None,
+            after: None,
             columns: None,
         };
         let prepared = self.archive.records(permit, &[source], &spec).await.unwrap();
@@ -487,6 +490,7 @@ async fn verified(directory: &TempDir, people: [PersonId; 2]) -> Vec<Reader> {
             person,
             name: None,
             lifetime: Duration::from_hours(1),
+            reach: Reach::default(),
         };
         let minter = Minter::new(key.clone(), settings.clone());
         let token = minter.token(&order, Uuid::now_v7(), SystemClock.now()).unwrap();

@@ -8,6 +8,7 @@ pub mod answer;
 pub mod answer_form;
 pub mod app;
 pub mod body;
+pub mod cursor;
 pub mod data;
 pub mod docs;
 pub mod download;

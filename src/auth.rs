@@ -9,6 +9,7 @@ pub mod grounds;
 pub mod jwks;
 pub mod keys;
 pub mod mint;
+pub mod reach;
 pub mod settings;
 pub mod tickets;
 pub mod tokens;

@@ -13,6 +13,7 @@ use clap::ArgMatches;
 mod arguments;
 mod assembly;
 pub mod backup;
+mod backups;
 pub mod check;
 mod data_directory;
 mod demo;
@@ -113,7 +114,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         },
         "key" => key::run(&settings, &arguments::key(given)),
         "import" => import::run(&settings, &arguments::archive(given)),
-        "backup" => backup::run(&settings, &arguments::directory(given)),
+        "backup" => backup::run(&settings, &arguments::backup(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };
     done.map_err(Problem::Failed)

@@ -39,5 +39,8 @@ pub use method::{OutputMethod, RowFormat, UnknownMethod};
 pub use packing::{FrameCompression, Packing};
 pub use stream::encode;
 
+/// Field metadata: the unit of what a column holds, which frames carry to whoever reads them.
+const UNIT: &str = "unit";
+
 /// Field metadata, `true` on a JSON-text column: the members of its object are printed as members of the row.
 pub const SPREAD: &str = "almanac.spread";

@@ -10,6 +10,7 @@ pub mod key_quota;
 pub mod limits;
 pub mod preferences;
 pub mod purging;
+pub mod quota;
 pub mod reflections;
 pub mod sessions;
 pub mod sharing;

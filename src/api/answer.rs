@@ -12,7 +12,7 @@ use std::time::{Duration, Instant as Moment};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -74,7 +74,7 @@ pub async fn answer(
     prepared: Prepared,
     form: &AnswerForm,
 ) -> Result<Response, ApiError> {
-    let packing = form.packing();
+    let packing = form.packing(request.headers);
     let tag = entity_tag(
         &prepared.states,
         &prepared.scope,
@@ -85,7 +85,7 @@ pub async fn answer(
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
-    let prepared = prepared.only(form.columns.as_ref())?;
+    let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
     let planned = request.begun.elapsed();
     let name = format!("inline; filename=\"answer.{}\"", form.method.file_extension());
     let head = [
@@ -93,6 +93,7 @@ pub async fn answer(
         (ETAG, header_value(&tag)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
+    let varies = form.varies().then_some([(VARY, HeaderValue::from_name(ACCEPT))]);
     let run = Run {
         engine: Arc::clone(&request.app.engine),
         meters: request.app.metrics.meters.clone(),
@@ -100,7 +101,7 @@ pub async fn answer(
         planned,
         ticket: request.ticket,
     };
-    Ok(deferred(head, run.body(prepared, packing)))
+    Ok(deferred((head, varies, ()), run.body(prepared, packing)))
 }
 
 /// A question whose head was answered.
@@ -318,7 +319,7 @@ impl From<CommitError> for ApiError {
             CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => {
                 Self::unavailable(error, RETRY_AFTER)
             }
-            CommitError::Backlog => Self::unavailable(error, FLUSHED_BY_THEN),
+            CommitError::Backlog => Self::overloaded(error, FLUSHED_BY_THEN),
             CommitError::Corrupt(_) => Self::damaged(error),
             CommitError::Unknown(_) => Self::outcome_unknown(error),
             CommitError::Broken(_) => Self::internal(error),

@@ -1,6 +1,9 @@
-//! What a caller says about the form of an answer of rows: method, columns, compression.
+//! What a caller says about the form of an answer of rows: method, columns, how many, compression.
 //!
 //! Every route that answers rows reads its parameters here, so that they mean the same everywhere.
+
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT;
 
 use crate::api::query_params::Params;
 use crate::output::{FrameCompression, OutputMethod, Packing, RowFormat};
@@ -16,6 +19,8 @@ pub struct AnswerForm {
     pub method: OutputMethod,
     /// Those that are wanted; all of them if none are named.
     pub columns: Option<Columns>,
+    /// At most so many rows.
+    pub limit: Option<usize>,
     compression: Option<FrameCompression>,
 }
 
@@ -66,12 +71,14 @@ impl AnswerForm {
                 .map_err(|error| params.fault("columns", "value_error", error.to_string()))
                 .ok()
         };
+        let limit = row_limit(params);
         let compression = params.choice("compression");
         let defuse = params.flag_or("defuse_formulas", false);
         let (method, defuse) = (method?, defuse?);
         Some(Self {
             method: if defuse { method.defused() } else { method },
             columns,
+            limit,
             compression,
         })
     }
@@ -86,13 +93,73 @@ impl AnswerForm {
         }
     }
 
-    /// How the answer is packed. Only frames of Arrow are compressed as they are asked to be.
+    /// How the answer is packed for whoever sent `headers`. Only frames of Arrow are compressed inside, for
+    /// those who ask for it, or who say in `Accept` that what reads their frames can undo it. That what
+    /// carries them can undo a coding of its own says nothing about that.
     #[must_use]
-    pub fn packing(&self) -> Packing {
-        let frame = self.compression.filter(|_| self.method.is_arrow());
+    pub fn packing(&self, headers: &HeaderMap) -> Packing {
+        let frame = if self.method.is_arrow() {
+            self.compression
+                .or_else(|| undone(self.method.media_type(), headers))
+        } else {
+            None
+        };
         Packing {
             method: self.method,
             frame: frame.unwrap_or_default(),
         }
     }
+
+    /// Whether another `Accept` can have the answer packed otherwise.
+    #[must_use]
+    pub const fn varies(&self) -> bool {
+        self.method.is_arrow() && self.compression.is_none()
+    }
+}
+
+/// The first compression that `Accept` names for the media type: `…; codecs="zstd, lz4"`.
+fn undone(media_type: &str, headers: &HeaderMap) -> Option<FrameCompression> {
+    let lines = headers.get_all(ACCEPT);
+    let lines = lines.iter().filter_map(|line| line.to_str().ok());
+    for range in lines.flat_map(|line| parts(line, ',')) {
+        let mut parameters = parts(range, ';');
+        if !parameters.next()?.eq_ignore_ascii_case(media_type) {
+            continue;
+        }
+        let codecs = parameters.find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim()
+                .eq_ignore_ascii_case("codecs")
+                .then(|| value.trim().trim_matches('"'))
+        });
+        let known = |name: &str| name.trim().to_ascii_lowercase().parse().ok();
+        if let Some(found) = codecs.and_then(|codecs| codecs.split(',').find_map(known)) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// What stands between separators that are not quoted.
+fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    text.split(move |letter| {
+        quoted ^= letter == '"';
+        letter == separator && !quoted
+    })
+    .map(str::trim)
+}
+
+/// `limit`: at most so many rows.
+fn row_limit(params: &mut Params<'_>) -> Option<usize> {
+    let limit = params.integer("limit")?;
+    let rows = usize::try_from(limit).ok().filter(|rows| *rows > 0);
+    if rows.is_none() {
+        params.fault(
+            "limit",
+            "greater_than_equal",
+            "expected a whole number of at least 1",
+        );
+    }
+    rows
 }

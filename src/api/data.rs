@@ -16,6 +16,7 @@ pub mod selector;
 pub mod series;
 mod shared_types;
 pub mod sleep;
+mod units;
 pub mod whereabouts;
 pub mod workouts;
 

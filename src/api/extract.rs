@@ -169,7 +169,8 @@ impl Notes {
         let _already_noted = self.0.ignored.set(names);
     }
 
-    fn understood_range(&self, range: TimeRange) {
+    /// Notes which range was asked for.
+    pub fn understood_range(&self, range: TimeRange) {
         let _already_noted = self.0.range.set(range);
     }
 

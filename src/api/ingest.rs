@@ -23,21 +23,20 @@ use uuid::Uuid;
 use crate::api::app::{App, Shared};
 use crate::api::docs::common::also_answering;
 use crate::api::problem::{ApiError, invalid};
-use crate::catalog::records::SeenSource;
+use crate::catalog::records::{Effect, SeenSource};
 use crate::ingest::accept::{AcceptError, FilesRead};
 use crate::ingest::assemble::AssembleError;
 use crate::ingest::compile::{CompileError, CompiledType};
-use crate::ingest::decode::DecodeContext;
+use crate::ingest::decode::{DecodeContext, Leave};
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
-use crate::ingest::queue::CommitError;
+use crate::ingest::queue::{CommitError, Receipt};
 use crate::ingest::submit::submit;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
-use crate::people::key_quota::KeyQuotaError;
-use crate::people::source_quota::SourceQuotaError;
+use crate::people::quota::{Limited, QuotaError};
 use crate::people::types::OwnType;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -138,6 +137,7 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
         text_limit: app.settings.text_limit,
         definition,
         scales: Arc::new(scales),
+        leave: Leave::default(),
     };
     Ok(Recordable { compiled, context })
 }
@@ -196,10 +196,36 @@ struct Submission {
     memory: Allowance,
 }
 
-/// What was stored, once it is durable.
+/// What happened, once it is durable. A record counts once, however often the body names it. The counts are absent only
+/// where a request is repeated that was accepted by a version that did not count.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Uploaded {
     upload_id: Uuid,
+    /// Records that were new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored: Option<u64>,
+    /// Records that took the place of a stored version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<u64>,
+    /// Records that were stored already just so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unchanged: Option<u64>,
+    /// Records that were there and are not any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<u64>,
+}
+
+impl From<Receipt> for Uploaded {
+    fn from(receipt: Receipt) -> Self {
+        let count = |of: fn(Effect) -> u64| receipt.effect.map(of);
+        Self {
+            upload_id: receipt.upload.0,
+            stored: count(|effect| effect.stored),
+            replaced: count(|effect| effect.replaced),
+            unchanged: count(|effect| effect.unchanged),
+            deleted: count(|effect| effect.deleted),
+        }
+    }
 }
 
 /// Whether the person may have as many sources and keys as they would have then.
@@ -245,10 +271,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         // The records are there; whoever sends them again has it noted.
         tracing::warn!(%error, "it is not noted of a file that records were read from it");
     }
-    let uploaded = Uploaded {
-        upload_id: receipt.upload.0,
-    };
-    Ok((StatusCode::CREATED, Json(uploaded)).into_response())
+    Ok((StatusCode::CREATED, Json(Uploaded::from(receipt))).into_response())
 }
 
 impl From<AcceptError> for ApiError {
@@ -265,23 +288,20 @@ impl From<AcceptError> for ApiError {
     }
 }
 
-impl From<SourceQuotaError> for ApiError {
-    fn from(error: SourceQuotaError) -> Self {
+impl From<QuotaError> for ApiError {
+    fn from(error: QuotaError) -> Self {
+        let loc: &[&str] = match &error {
+            QuotaError::Reached { what, .. } => match what {
+                Limited::Keys => &["header", "idempotency-key"],
+                Limited::Sources => &["body"],
+            },
+            QuotaError::Catalog(_) => &[],
+        };
         match error {
-            SourceQuotaError::Reached(_) => Fault::new(["body"], "limit_reached", error.to_string()).into(),
-            SourceQuotaError::Catalog(error) => error.into(),
-        }
-    }
-}
-
-impl From<KeyQuotaError> for ApiError {
-    fn from(error: KeyQuotaError) -> Self {
-        match error {
-            KeyQuotaError::Reached(_) => {
-                let loc = ["header", "idempotency-key"];
-                Fault::new(loc, "limit_reached", error.to_string()).into()
+            QuotaError::Reached { .. } => {
+                Fault::new(loc.iter().copied(), "limit_reached", error.to_string()).into()
             }
-            KeyQuotaError::Catalog(error) => error.into(),
+            QuotaError::Catalog(error) => error.into(),
         }
     }
 }

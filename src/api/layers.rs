@@ -9,6 +9,7 @@ pub mod cors;
 pub mod disclosure;
 pub mod frame;
 pub mod heads;
+pub mod overload;
 pub mod participants;
 pub mod rates;
 pub mod wall;

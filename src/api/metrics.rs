@@ -17,6 +17,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::api::app::Shared;
+use crate::api::layers::overload::Overload;
 use crate::api::problem::ApiError;
 use crate::model::meters::{Meters, latency_histogram};
 
@@ -43,6 +44,8 @@ pub struct Metrics {
     seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
     panics: Counter,
+    /// Requests for which there was no room.
+    pub overload: Overload,
     /// Handles for the rooms below.
     pub meters: Meters,
 }
@@ -77,6 +80,7 @@ impl Metrics {
             seconds,
             in_flight,
             panics,
+            overload: Overload::default(),
             meters,
         }
     }

@@ -54,6 +54,8 @@ pub struct Failure {
     pub reason: String,
     /// What is stored is not what was written.
     pub damage: bool,
+    /// Nothing failed: there was no room.
+    pub overload: bool,
     /// It may have happened all the same.
     unknown: bool,
     retry_after: Option<Duration>,
@@ -121,6 +123,7 @@ impl ApiError {
             status,
             reason: reason.to_string(),
             damage: false,
+            overload: false,
             unknown: false,
             retry_after,
         })))
@@ -237,6 +240,15 @@ impl ApiError {
         Self::failure(StatusCode::SERVICE_UNAVAILABLE, &reason, Some(retry_after))
     }
 
+    /// 503 because there is no room now, though nothing is wrong. `reason` is for the log, which has one line for many.
+    pub fn overloaded(reason: impl Display, retry_after: Duration) -> Self {
+        let mut error = Self::unavailable(reason, retry_after);
+        if let Inner::Failure(failure) = &mut *error.0 {
+            failure.overload = true;
+        }
+        error
+    }
+
     /// 503 of its own type: whether it happened could not be found out. `reason` is for the log.
     pub fn outcome_unknown(reason: impl Display) -> Self {
         let mut error = Self::unavailable(reason, TRY_LATER);
@@ -324,7 +336,8 @@ impl From<Busy> for ApiError {
     fn from(busy: Busy) -> Self {
         match busy {
             Busy::QueueFull => Self::too_many(busy.to_string(), busy.retry_after()),
-            Busy::WaitedTooLong | Busy::Stopping => Self::unavailable(busy, busy.retry_after()),
+            Busy::WaitedTooLong => Self::overloaded(busy, busy.retry_after()),
+            Busy::Stopping => Self::unavailable(busy, busy.retry_after()),
         }
     }
 }

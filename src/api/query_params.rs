@@ -21,7 +21,7 @@ mod readers;
 mod tests;
 
 pub use asked::{Asked, Form, Literal, Need};
-pub use choices::Choice;
+pub use choices::{Choice, Dedupe, OpenEnds};
 
 /// Whether what the route does not know is refused instead of passed over.
 pub const STRICT: &str = "strict";

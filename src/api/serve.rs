@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Request;
+use axum::body::HttpBody as _;
+use axum::http::header::CONNECTION;
+use axum::http::{Request, Version};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -199,7 +201,14 @@ where
         let asked = asking.request();
         async move {
             request.extensions_mut().insert(Peer(peer));
-            let response = leftover::answer(router, request, limit).await;
+            let version = request.version();
+            let mut response = leftover::answer(router, request, limit).await;
+            // An old client that is told that the connection goes on takes an answer without a length for empty.
+            let ends =
+                response.body().size_hint().exact().is_none() || response.headers().contains_key(CONNECTION);
+            if version == Version::HTTP_10 && ends {
+                *response.version_mut() = version;
+            }
             Ok::<_, Infallible>(asked.answered(response))
         }
     });

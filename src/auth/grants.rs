@@ -117,6 +117,9 @@ impl Grants {
         range: TimeRange,
     ) -> Result<Readable, Denied> {
         let named = self.canonical(data_type);
+        if !reader.reach().covers(&named) {
+            return Err(Refused.into());
+        }
         let (windows, grants) = if let Some(participation) = participation(reader, owner) {
             (participation.windows_of(&named, range), Vec::new())
         } else if reader.owns(owner) {
@@ -146,6 +149,9 @@ impl Grants {
         owner: PersonId,
         range: TimeRange,
     ) -> Result<ReadableTypes, Denied> {
+        if !reader.reach().has_all_types() {
+            return Err(Refused.into());
+        }
         let (openings, grants) = if let Some(participation) = participation(reader, owner) {
             (vec![participation.opening(range)], Vec::new())
         } else if reader.owns(owner) {
@@ -187,6 +193,9 @@ impl Grants {
         owner: PersonId,
         version: Option<(&str, FileAge, Instant)>,
     ) -> Result<(), Denied> {
+        if !reader.reach().has_all_types() {
+            return Err(Refused.into());
+        }
         if reader.owns(owner) {
             return Ok(());
         }
@@ -219,6 +228,9 @@ impl Grants {
         owner: PersonId,
         folder: &str,
     ) -> Result<ReadableFiles, Denied> {
+        if !reader.reach().has_all_types() {
+            return Err(Refused.into());
+        }
         if reader.owns(owner) {
             return Ok(ReadableFiles { owner, shared: None });
         }
@@ -281,7 +293,7 @@ impl Grants {
             types: Some(terms.types()),
             windows: Windows::new([terms.window()]).within(range),
         };
-        if !opening.shows(&named) {
+        if !opening.shows(&named) || !reader.reach().covers(&named) {
             return Err(Refused.into());
         }
         let stated = Stated {

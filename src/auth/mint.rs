@@ -12,6 +12,7 @@ use crate::model::time::Instant;
 
 use super::keys::SigningKey;
 use super::keys::ring::KeyRing;
+use super::reach::Reach;
 use super::settings::IdentitySettings;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -74,6 +75,7 @@ pub struct TokenOrder {
     pub person: PersonId,
     pub name: Option<String>,
     pub lifetime: Duration,
+    pub reach: Reach,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +108,7 @@ pub(crate) fn mint(
     if let Some(name) = &order.name {
         claims.insert("name".to_owned(), json!(name));
     }
+    order.reach.write_into(&mut claims);
     claims.insert("iat".to_owned(), json!(issued));
     claims.insert("exp".to_owned(), json!(expires));
     if let Some(session) = session {

@@ -20,6 +20,7 @@ use super::disclosures::Disclosures;
 use super::jwks::{Jwks, JwksError};
 use super::keys::SigningKey;
 use super::keys::ring::KeyRing;
+use super::reach::Reach;
 use super::settings::IdentitySettings;
 
 mod claims;
@@ -49,6 +50,7 @@ struct Identity {
     session: Option<Uuid>,
     /// What the token calls itself, to find it in logs.
     token: Option<Arc<str>>,
+    reach: Reach,
 }
 
 impl Reader {
@@ -113,6 +115,12 @@ impl Reader {
         self.identity.token.as_ref()
     }
 
+    /// How far the token reaches, if not as far as its person.
+    #[must_use]
+    pub const fn reach(&self) -> &Reach {
+        &self.identity.reach
+    }
+
     #[cfg(test)]
     pub(crate) fn for_tests(person: PersonId) -> Self {
         Self::new(Identity {
@@ -122,6 +130,7 @@ impl Reader {
             name: None,
             expires: Instant::from_micros(i64::MAX),
             token: None,
+            reach: Reach::default(),
         })
     }
 }

@@ -109,11 +109,13 @@ impl Catalog {
             .iter()
             .filter_map(|upload| {
                 let (key, fingerprint) = upload.key.as_ref()?;
+                // What it did stands behind the fingerprint, in the same column.
+                let effect = upload.effect.to_bytes();
                 Some(vec![
                     id(upload.person.0),
                     text(key),
                     id(upload.upload.0),
-                    Value::Bytes(fingerprint.to_vec()),
+                    Value::Bytes([fingerprint.as_slice(), &effect].concat()),
                     Value::Int(now.micros()),
                 ])
             })

@@ -9,7 +9,7 @@ use super::committing::create_people;
 use super::database::Value;
 use super::errors::CatalogError;
 use super::reading::verify_partitions;
-use super::records::{KnownPerson, KnownSource};
+use super::records::{Effect, KeptUpload, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;
 use super::rows::{id, text};
 use super::tables::{Existing, PEOPLE, Record, SOURCES, UPDATES, UPLOADS};
@@ -108,12 +108,12 @@ impl Catalog {
             .collect()
     }
 
-    /// The upload that was accepted under an idempotency key, with the fingerprint of its request.
+    /// The upload that was accepted under an idempotency key.
     pub async fn upload_for_key(
         &self,
         person: PersonId,
         key: &str,
-    ) -> Result<Option<(UploadId, [u8; 32])>, CatalogError> {
+    ) -> Result<Option<KeptUpload>, CatalogError> {
         let found = self
             .database
             .find(
@@ -125,10 +125,18 @@ impl Catalog {
         let Some(found) = found.first() else {
             return Ok(None);
         };
-        Ok(Some((
-            found.id(2, UploadId::from_slice)?,
-            found.id(3, |bytes| bytes.try_into().ok())?,
-        )))
+        let (fingerprint, effect) = found.id(3, |bytes| {
+            let (fingerprint, effect) = bytes.split_first_chunk()?;
+            match effect {
+                [] => Some((*fingerprint, None)),
+                effect => Some((*fingerprint, Some(Effect::from_bytes(effect)?))),
+            }
+        })?;
+        Ok(Some(KeptUpload {
+            upload: found.id(2, UploadId::from_slice)?,
+            fingerprint,
+            effect,
+        }))
     }
 
     /// How many idempotency keys of a person are kept; nobody counts beyond `most`.

@@ -161,6 +161,61 @@ pub struct UploadReceipt {
     pub upload: UploadId,
     /// `Idempotency-Key` with a fingerprint of the request it came with.
     pub key: Option<(String, [u8; 32])>,
+    pub effect: Effect,
+}
+
+/// A request that was accepted under an `Idempotency-Key`, as it is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptUpload {
+    pub upload: UploadId,
+    pub fingerprint: [u8; 32],
+    /// None where it was accepted by a version that did not count.
+    pub effect: Option<Effect>,
+}
+
+/// What a request did to the records of its person: those that are different afterwards, each counted once however
+/// often the request names it, and those that it brought as they were stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Effect {
+    pub stored: u64,
+    /// Took the place of a stored version.
+    pub replaced: u64,
+    /// Left out, because they were stored just so.
+    pub unchanged: u64,
+    pub deleted: u64,
+}
+
+impl Effect {
+    const BYTES: usize = 4 * size_of::<u64>();
+
+    pub fn add(&mut self, other: Self) {
+        self.stored += other.stored;
+        self.replaced += other.replaced;
+        self.unchanged += other.unchanged;
+        self.deleted += other.deleted;
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let counts = [self.stored, self.replaced, self.unchanged, self.deleted];
+        for (place, count) in bytes.chunks_exact_mut(size_of::<u64>()).zip(counts) {
+            place.copy_from_slice(&count.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (counts, rest) = bytes.as_chunks::<{ size_of::<u64>() }>();
+        let [stored, replaced, unchanged, deleted] = *counts else {
+            return None;
+        };
+        rest.is_empty().then(|| Self {
+            stored: u64::from_le_bytes(stored),
+            replaced: u64::from_le_bytes(replaced),
+            unchanged: u64::from_le_bytes(unchanged),
+            deleted: u64::from_le_bytes(deleted),
+        })
+    }
 }
 
 /// A source that records came from.

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::records::{
-    Bounds, Commit, CommitOutcome, Footer, NewPiece, NewPlace, Partition, PartitionChange, Place, Replace,
-    SeenSource, UploadReceipt,
+    Bounds, Commit, CommitOutcome, Effect, Footer, KeptUpload, NewPiece, NewPlace, Partition,
+    PartitionChange, Place, Replace, SeenSource, UploadReceipt,
 };
 use super::{Catalog, CatalogError};
 use crate::model::clock::{Clock, ManualClock};
@@ -336,10 +336,17 @@ async fn replacing_keeps_rows_dead_that_died_after_the_output_was_read() {
 async fn a_key_is_taken_once_per_person() {
     for bench in Bench::all().await {
         let person = person();
+        let effect = Effect {
+            stored: 1,
+            replaced: 2,
+            unchanged: u64::MAX,
+            deleted: 0,
+        };
         let receipt = |fingerprint: u8| UploadReceipt {
             person,
             upload: UploadId(Uuid::now_v7()),
             key: Some(("key".to_owned(), [fingerprint; 32])),
+            effect,
         };
         let first = receipt(1);
         let commit = Commit {
@@ -354,7 +361,11 @@ async fn a_key_is_taken_once_per_person() {
         assert_eq!(bench.catalog.commit(again).await.unwrap(), CommitOutcome::Stale);
         assert_eq!(
             bench.catalog.upload_for_key(person, "key").await.unwrap(),
-            Some((first.upload, [1; 32]))
+            Some(KeptUpload {
+                upload: first.upload,
+                fingerprint: [1; 32],
+                effect: Some(effect),
+            })
         );
         assert_eq!(bench.partition(person, &heart_rate()).await.version, 0);
     }

@@ -7,8 +7,11 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use uuid::Uuid;
 
 use crate::auth::mint::TokenOrder;
+use crate::auth::reach::{Reach, Scope};
 use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
 
+use super::backup::BackupOrder;
 use super::key::KeyOrder;
 use super::settings::table::SETTINGS;
 
@@ -20,7 +23,10 @@ const ERASED: &str = "erased";
 const USER: &str = "user";
 const NAME: &str = "name";
 const DAYS: &str = "days";
+const SCOPE: &str = "scope";
+const TYPES: &str = "types";
 const DIRECTORY: &str = "directory";
+const KEEP: &str = "keep";
 const DONE: &str = "done";
 const ROTATE: &str = "rotate";
 const LIST: &str = "list";
@@ -51,34 +57,7 @@ pub fn command() -> Command {
             "status",
             "Tell what is stored and what is wrong with it",
         ))
-        .subcommand(
-            configured(
-                "token",
-                "Print an access token for a person, who is created if new",
-            )
-            .arg(
-                Arg::new(USER)
-                    .long(USER)
-                    .required(true)
-                    .value_name("UUID")
-                    .value_parser(value_parser!(Uuid))
-                    .help("The person's id"),
-            )
-            .arg(
-                Arg::new(NAME)
-                    .long(NAME)
-                    .value_name("NAME")
-                    .help("What to call the session, and the person if they are new"),
-            )
-            .arg(
-                Arg::new(DAYS)
-                    .long(DAYS)
-                    .value_name("N")
-                    .default_value("365")
-                    .value_parser(value_parser!(u64).range(1..=36_500))
-                    .help("How long the token is accepted"),
-            ),
-        )
+        .subcommand(token_command())
         .subcommand(configured(
             "config",
             "Print every setting, its value and where it came from",
@@ -117,19 +96,7 @@ pub fn command() -> Command {
                     .help("The key to retire"),
             ),
         )
-        .subcommand(
-            configured(
-                "backup",
-                "Copy everything into a directory, while the service runs",
-            )
-            .arg(
-                Arg::new(DIRECTORY)
-                    .required(true)
-                    .value_name("DIR")
-                    .value_parser(value_parser!(PathBuf))
-                    .help("A new or empty directory"),
-            ),
-        )
+        .subcommand(backup_command())
         .subcommand(
             configured(
                 "import",
@@ -150,6 +117,72 @@ pub fn command() -> Command {
                     .help("The person as whom it is brought back, if not the one whose archive it is"),
             ),
         )
+}
+
+/// `almanac token`.
+fn token_command() -> Command {
+    configured(
+        "token",
+        "Print an access token for a person, who is created if new",
+    )
+    .arg(
+        Arg::new(USER)
+            .long(USER)
+            .required(true)
+            .value_name("UUID")
+            .value_parser(value_parser!(Uuid))
+            .help("The person's id"),
+    )
+    .arg(
+        Arg::new(NAME)
+            .long(NAME)
+            .value_name("NAME")
+            .help("What to call the session, and the person if they are new"),
+    )
+    .arg(
+        Arg::new(DAYS)
+            .long(DAYS)
+            .value_name("N")
+            .default_value("365")
+            .value_parser(value_parser!(u64).range(1..=36_500))
+            .help("How long the token is accepted"),
+    )
+    .arg(
+        Arg::new(SCOPE)
+            .long(SCOPE)
+            .value_name("read|write")
+            .value_parser([Scope::Read.name(), Scope::Write.name()])
+            .help("Make a token that only reads, or only sends records and files"),
+    )
+    .arg(
+        Arg::new(TYPES)
+            .long(TYPES)
+            .value_name("TYPE,…")
+            .value_delimiter(',')
+            .help("Make a token for records of these types only"),
+    )
+}
+
+/// `almanac backup`.
+fn backup_command() -> Command {
+    configured(
+        "backup",
+        "Copy everything into a directory, while the service runs",
+    )
+    .arg(
+        Arg::new(DIRECTORY)
+            .required(true)
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf))
+            .help("A new or empty directory; with --keep, the directory of all backups"),
+    )
+    .arg(
+        Arg::new(KEEP)
+            .long(KEEP)
+            .value_name("N")
+            .value_parser(value_parser!(u64).range(1..=10_000))
+            .help("Copy into a directory of DIR named for the time, and remove all but the newest N"),
+    )
 }
 
 /// A command that takes the settings as flags.
@@ -188,6 +221,12 @@ pub fn token(given: &ArgMatches) -> TokenOrder {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
         name: given.get_one::<String>(NAME).cloned(),
         lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+        reach: Reach {
+            scope: given.get_one::<String>(SCOPE).and_then(|name| name.parse().ok()),
+            types: given
+                .get_many::<String>(TYPES)
+                .map(|types| types.map(|name| TypeId::new(name)).collect()),
+        },
     }
 }
 
@@ -207,9 +246,16 @@ pub fn erased(given: &ArgMatches) -> Option<PersonId> {
     given.get_one::<Uuid>(ERASED).copied().map(PersonId)
 }
 
-/// Where `backup` is to go.
-pub fn directory(given: &ArgMatches) -> PathBuf {
-    given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default()
+/// Where `backup` is to go, and how many are to be there afterwards.
+pub fn backup(given: &ArgMatches) -> BackupOrder {
+    let directory = given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default();
+    match given.get_one::<u64>(KEEP) {
+        None => BackupOrder::Into(directory),
+        Some(kept) => BackupOrder::Among {
+            directory,
+            kept: usize::try_from(*kept).unwrap_or(usize::MAX),
+        },
+    }
 }
 
 /// What `import` was asked for.

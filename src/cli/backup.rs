@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::auth::keys::ring;
@@ -13,14 +13,42 @@ use crate::model::clock::{Clock, SystemClock};
 use crate::upkeep::copy::{Told, copy};
 use crate::upkeep::identity;
 
+use super::backups::Backups;
 use super::check::refuse_nothing;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, print};
 
-pub fn run(settings: &Settings, directory: &Path) -> Result<(), Failed> {
+/// Where a backup goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackupOrder {
+    /// Into a directory that is new or empty.
+    Into(PathBuf),
+    /// Into one of its own below `directory`, of which the newest are kept.
+    Among { directory: PathBuf, kept: usize },
+}
+
+pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
     refuse_nothing(&settings.database_url)?;
+    match order {
+        BackupOrder::Into(directory) => copied_into(settings, directory),
+        BackupOrder::Among { directory, kept } => {
+            let backups = Backups::open(directory)?;
+            let begun = backups.begin(SystemClock.now())?;
+            match copied_into(settings, &begun.unfinished) {
+                Ok(()) => {
+                    let place = backups.finish(&begun)?;
+                    let removed = backups.keep(*kept)?;
+                    print(&format!("{}: kept, {removed} older removed\n", place.display()))
+                }
+                Err(failed) => Err(begun.given_up(&failed)),
+            }
+        }
+    }
+}
+
+fn copied_into(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     refuse_full(directory)?;
     data_directory::open(directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

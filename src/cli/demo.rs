@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::api::app::App;
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
-use crate::ingest::decode::DecodeContext;
+use crate::ingest::decode::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::upload::{Upload, Work};
 use crate::model::ids::{PersonId, UploadId};
@@ -75,6 +75,7 @@ async fn record(
         text_limit: app.settings.text_limit,
         definition: None,
         scales: std::sync::Arc::default(),
+        leave: Leave::default(),
     };
     let memory = app.bodies.allowance(PERSON);
     let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context, memory)?;
@@ -115,7 +116,7 @@ pub fn invitation(url: &str, token: &str) -> String {
          TOKEN={token}\n\n\
          curl -H \"Authorization: Bearer $TOKEN\" \"{url}/data/v0/{PERSON}/metric_samples?metric=HeartRate&{range}&output=csv\"\n\
          curl -H \"Authorization: Bearer $TOKEN\" \"{url}/data/v1alpha1/event/MomentAnnotation?{range}\"\n\
-         curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d '{{\"start_date\":\"2024-06-03T12:00:00Z\",\"value\":71}}' \"{url}/ingest/v1/record/HeartRate\"\n\n\
+         curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d '{{\"start_date\":\"2024-06-03T12:00:00Z\",\"value\":71}}' \"{url}/ingest/v1/record/HeartRate?dedupe=natural\"\n\n\
          The whole interface: {url}/docs\n"
     )
 }

@@ -17,6 +17,7 @@ use crate::api::{routes, serve};
 use crate::auth::jwks::Jwks;
 use crate::auth::keys::ring::KeyRing;
 use crate::auth::mint::{Minter, TokenOrder};
+use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
 use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
@@ -321,6 +322,7 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
         person: demo::PERSON,
         name: Some(demo::NAME.to_owned()),
         lifetime: DEMO_TOKEN,
+        reach: Reach::default(),
     };
     let session = app
         .sessions

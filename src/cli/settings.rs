@@ -142,7 +142,7 @@ impl Settings {
             identity: identity(sayings)?,
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
-            objects: objects(sayings, &data_dir)?,
+            objects: storage(sayings, "object_store", data_dir.join("objects"))?,
             encryption: encryption(sayings, &data_dir)?,
             adopt_store: parse::flag(said("adopt_store")?)?,
             allow_plaintext: parse::flag(said("allow_plaintext")?)?,
@@ -390,21 +390,13 @@ fn encryption(sayings: &Sayings, data_dir: &Path) -> Result<Option<EncryptionSet
         return Ok(None);
     }
     let place = sayings.said("person_keys")?;
-    let keys = match place.value() {
-        None if sayings.said("object_store")?.value().is_some() => {
-            return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
-        }
-        None => ObjectStoreSettings::Local(data_dir.join("person-keys")),
-        Some(url) if url.starts_with("s3://") => ObjectStoreSettings::S3 {
-            url: url.to_owned(),
-            options: s3_options(sayings)?,
-        },
-        Some(path) => ObjectStoreSettings::Local(PathBuf::from(path)),
-    };
+    if place.value().is_none() && sayings.said("object_store")?.value().is_some() {
+        return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
+    }
     Ok(Some(EncryptionSettings {
         master,
         service,
-        keys,
+        keys: storage(sayings, "person_keys", data_dir.join("person-keys"))?,
     }))
 }
 
@@ -435,16 +427,17 @@ fn key_service(sayings: &Sayings) -> Result<Option<KeyServiceSettings>, Settings
     }))
 }
 
-fn objects(sayings: &Sayings, data_dir: &Path) -> Result<ObjectStoreSettings, SettingsError> {
-    let store = sayings.said("object_store")?;
-    match store.value() {
-        None => Ok(ObjectStoreSettings::Local(data_dir.join("objects"))),
+/// The store that the setting `name` names: a bucket or a directory, `usual` where nothing is said.
+fn storage(sayings: &Sayings, name: &str, usual: PathBuf) -> Result<ObjectStoreSettings, SettingsError> {
+    let said = sayings.said(name)?;
+    match said.value() {
+        None => Ok(ObjectStoreSettings::Local(usual)),
         Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
             url: url.to_owned(),
             options: s3_options(sayings)?,
         }),
         Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
-            path if path.contains("://") => Err(store.wrong("s3://bucket/prefix or a directory")),
+            path if path.contains("://") => Err(said.wrong("s3://bucket/prefix or a directory")),
             path => Ok(ObjectStoreSettings::Local(PathBuf::from(path))),
         },
     }

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use crate::auth::keys::SigningKey;
 use crate::auth::mint::{Minter, TokenOrder};
+use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
+use crate::model::nearest::{hint, nearest};
+use crate::model::registry::{Registry, TypeId};
 use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
 
@@ -39,6 +42,10 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
     let name = order.name.clone().unwrap_or_else(|| NAMELESS.to_owned());
     let name =
         Name::try_from(name).map_err(|error| Failed::because(format!("the name cannot be kept: {error}")))?;
+    let order = TokenOrder {
+        reach: known(&order.reach)?,
+        ..order.clone()
+    };
     let Some(key) = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)? else {
         return Err(Failed::because(format!(
             "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and --data-dir or \
@@ -51,11 +58,33 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
         .enable_all()
         .build()
         .map_err(Failed::from_error)?;
-    let session = runtime.block_on(opened(settings, order, name))?;
+    let session = runtime.block_on(opened(settings, &order, name))?;
     let token = Minter::new(key, settings.identity.clone())
-        .token(order, session.id, session.created_at)
+        .token(&order, session.id, session.created_at)
         .map_err(Failed::from_error)?;
     print(&format!("{token}\n"))
+}
+
+/// The same with the names that types have. One that nobody can have would make a token that opens nothing.
+fn known(reach: &Reach) -> Result<Reach, Failed> {
+    let Some(types) = &reach.types else {
+        return Ok(reach.clone());
+    };
+    let registry = Registry::builtin().map_err(Failed::from_error)?;
+    let canonical = |name: &TypeId| {
+        let built_in = registry.get(name.as_str()).map(|known| known.id.clone());
+        let own = || TypeId::parse(name.as_str()).filter(|own| registry.get(own.base()).is_some());
+        built_in.or_else(own).ok_or_else(|| {
+            let known = registry.types().iter().map(|known| known.id.as_str());
+            let hint = hint(nearest(name.as_str(), known));
+            Failed::because(format!("there is no type {name}{hint}"))
+        })
+    };
+    let types: Result<Vec<TypeId>, Failed> = types.iter().map(canonical).collect();
+    Ok(Reach {
+        types: Some(types?.into()),
+        ..reach.clone()
+    })
 }
 
 /// A session of the person, who is in the catalogue afterwards.

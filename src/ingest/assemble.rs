@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::catalog::records::{NewPiece, PartitionChange};
+use crate::catalog::records::{Effect, NewPiece, PartitionChange};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
@@ -21,7 +21,7 @@ use crate::store::tail;
 
 use super::forward::bring_forward;
 use super::intake::IntakeStores;
-use super::merge::{self, Change, Outcome, Stored};
+use super::merge::{self, Asked, Change, Outcome, Stored};
 use super::upload::WrittenRows;
 
 /// Why changes could not be turned into a commit.
@@ -65,16 +65,16 @@ pub struct Assembled {
     pub rows: Vec<Option<RecordBatch>>,
 }
 
-/// What `changes` do to a partition; `None` when they change nothing.
+/// What is asked of a partition does this to it, or `None` when it changes nothing; and what each request does.
 pub async fn small(
     stores: &Stores,
     piece: PieceId,
     person: PersonId,
     data_type: TypeId,
     layout: &Arc<Layout>,
-    changes: Vec<Change>,
-) -> Result<Option<Assembled>, AssembleError> {
-    let ids = merge::ids_to_look_up(&changes);
+    asked: Asked,
+) -> Result<(Option<Assembled>, Vec<Effect>), AssembleError> {
+    let ids = merge::ids_to_look_up(&asked.changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
     let (expected, found) = if ids.is_empty() {
         (None, HashMap::new())
@@ -83,9 +83,9 @@ pub async fn small(
         let found = stores.finder.predecessors(&snapshot, &ids).await?;
         (Some((snapshot.version, snapshot.digest)), found)
     };
-    let bytes: usize = changes.iter().map(Change::bytes).sum();
+    let bytes: usize = asked.changes.iter().map(Change::bytes).sum();
     let layout = Arc::clone(layout);
-    let work = move || packed(piece, &layout, &changes, found);
+    let work = move || packed(piece, &layout, asked, found);
     let packed = if bytes < HANDED_OVER {
         work()?
     } else {
@@ -93,14 +93,14 @@ pub async fn small(
             .await
             .map_err(|error| AssembleError::Broken(error.to_string()))??
     };
-    let Some(Packed {
+    let Packed {
         mut add,
         rows,
         outcome,
-    }) = packed
-    else {
-        return Ok(None);
-    };
+    } = packed;
+    if add.is_empty() && outcome.dead.is_empty() {
+        return Ok((None, outcome.effects));
+    }
     if let Some(keys) = stores.snapshots.keys() {
         let mut sealed = Vec::with_capacity(add.len());
         for piece in add {
@@ -118,7 +118,7 @@ pub async fn small(
         records_delta: outcome.records_delta,
         updates: outcome.updates,
     };
-    Ok(Some(Assembled { change, rows }))
+    Ok((Some(Assembled { change, rows }), outcome.effects))
 }
 
 /// What changes come to, with the rows as a piece.
@@ -131,14 +131,12 @@ struct Packed {
 fn packed(
     piece: PieceId,
     layout: &Layout,
-    changes: &[Change],
+    mut asked: Asked,
     found: HashMap<RecordId, Predecessor>,
-) -> Result<Option<Packed>, AssembleError> {
+) -> Result<Packed, AssembleError> {
     let schema = &layout.storage;
-    let outcome = merge::merge(schema, &in_schema(schema, changes)?, &stored_rows(schema, found)?)?;
-    if outcome.add.is_none() && outcome.dead.is_empty() {
-        return Ok(None);
-    }
+    asked.changes = in_schema(schema, &asked.changes)?;
+    let outcome = merge::merge(schema, &asked, &stored_rows(schema, found)?)?;
     let mut add = Vec::new();
     let mut rows = Vec::new();
     if let Some(added) = &outcome.add {
@@ -146,7 +144,7 @@ fn packed(
         add.push(tail::piece(piece, &sorted, layout.version)?);
         rows.push(Some(without_null_columns(&sorted)?));
     }
-    Ok(Some(Packed { add, rows, outcome }))
+    Ok(Packed { add, rows, outcome })
 }
 
 /// What rows that stand in objects do to their partition, as it is now.

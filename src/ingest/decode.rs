@@ -21,10 +21,12 @@ use uuid::Uuid;
 
 use super::body::Place;
 use super::bounds::{self, TooMuch};
+use super::coerce::{Epoch, coerced};
 use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::memo::{Memo, NOTHING};
-use super::naming::with_source;
+use super::naming::{with_named_source, with_source};
+use super::natural::{Known, natural_id};
 use super::row::{Row, SourceMark};
 use super::{fast, general};
 use crate::model::faults::Fault;
@@ -48,6 +50,17 @@ pub struct DecodeContext {
     /// The steps that values may have, by the definitions whose records they are. Definitions that nobody has
     /// allow everything.
     pub scales: Arc<HashMap<Uuid, Scale>>,
+    /// What the sender asks for beyond that.
+    pub leave: Leave,
+}
+
+/// What a sender may ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leave {
+    /// A record without an id gets the one that follows from what identifies it.
+    pub natural_ids: bool,
+    /// Numbers may come as texts, and times as numbers that count so.
+    pub coercion: Option<Epoch>,
 }
 
 impl DecodeContext {
@@ -190,19 +203,37 @@ impl RecordDecoder {
             Some(source) => with_source(json, source),
             None => Cow::Borrowed(json),
         };
+        let record = match self.context.leave.coercion {
+            Some(epoch) => coerced(named, &self.compiled.plan, epoch),
+            None => named,
+        };
+        self.push_record(place, &record)?;
+        self.bytes = self.bytes.saturating_add(record.len());
+        Ok(())
+    }
+
+    fn push_record(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
+        if let Some(row) = self.hastily(json) {
+            self.append(row, json);
+            return Ok(());
+        }
+        let Some(renamed) = with_named_source(json, &self.compiled.plan) else {
+            return self.push_as_it_is(place, json);
+        };
+        match self.hastily(&renamed) {
+            Some(row) => self.append(row, &renamed),
+            None => self.push_as_it_is(place, &renamed)?,
+        }
+        Ok(())
+    }
+
+    fn hastily<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
         // Values that are bound by more than their type are rare, and are looked at without haste.
-        let hasty = if self.context.scales.is_empty() {
-            fast::decode(&self.compiled, &self.context, &mut self.memo, &named)
+        if self.context.scales.is_empty() {
+            fast::decode(&self.compiled, &self.context, &mut self.memo, json)
         } else {
             None
-        };
-        if let Some(row) = hasty {
-            self.append(row);
-        } else {
-            self.push_completely(place, &named)?;
         }
-        self.bytes = self.bytes.saturating_add(named.len());
-        Ok(())
     }
 
     /// How many rows are waiting to be taken.
@@ -266,7 +297,16 @@ impl RecordDecoder {
     }
 
     /// Decodes one record by the complete way, whatever it looks like.
+    #[cfg(test)]
     pub(super) fn push_completely(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
+        match with_named_source(json, &self.compiled.plan) {
+            Some(renamed) => self.push_as_it_is(place, &renamed),
+            None => self.push_as_it_is(place, json),
+        }
+    }
+
+    /// Decodes one record that names its source where its type has it, by the complete way.
+    fn push_as_it_is(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
         let record = general::decode(&self.compiled, &self.context, place, json)?;
         let mut cells: Vec<_> = record
             .cells
@@ -286,7 +326,7 @@ impl RecordDecoder {
             source_id: record.source.source_id.map(Into::into),
         };
         let set: Vec<usize> = cells.iter().map(|(column, _)| *column).collect();
-        self.append(Row {
+        let row = Row {
             id: record.id,
             start: record.start,
             end: record.end,
@@ -294,7 +334,8 @@ impl RecordDecoder {
             cells,
             source: source.clone(),
             extras: record.extras,
-        });
+        };
+        self.append(row, json);
         let number_in = |column: usize| {
             self.columns
                 .get(column)
@@ -330,13 +371,29 @@ impl RecordDecoder {
         number
     }
 
-    fn append(&mut self, mut row: Row<'_>) {
+    /// The id of a record that comes without one. What does not say when it was is new each time.
+    fn natural_id(&self, row: &Row<'_>, json: &[u8]) -> Option<RecordId> {
+        if !self.context.leave.natural_ids || row.undated {
+            return None;
+        }
+        let source = self.sources.get(row.source.number)?;
+        let known = Known {
+            source: &source.key,
+            start: row.start,
+            end: row.end,
+        };
+        Some(natural_id(&self.compiled, known, json))
+    }
+
+    /// Takes the row of the record `json`.
+    fn append(&mut self, mut row: Row<'_>, json: &[u8]) {
         let number = self.given.len();
-        self.given.push(row.id.is_some());
+        let chosen = row.id.or_else(|| self.natural_id(&row, json));
+        self.given.push(chosen.is_some());
         if row.undated {
             self.undated.push(number);
         }
-        let id = row.id.unwrap_or_else(|| RecordId(self.context.ids.next()));
+        let id = chosen.unwrap_or_else(|| RecordId(self.context.ids.next()));
         self.ids.extend_from_slice(id.as_bytes());
         self.starts.push(row.start.micros());
         self.ends.push(row.end.micros());

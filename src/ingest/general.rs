@@ -12,12 +12,14 @@ use serde_json::{Map, Number, Value};
 
 use super::body::Place;
 use super::cells::{self, Filled, Misfit};
+use super::coerce::is_coercible;
 use super::columns::Cell;
 use super::compile::CompiledType;
 use super::decode::DecodeContext;
 use super::extras::Extras;
 use super::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use super::json;
+use super::misread;
 use super::plan::Role;
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::RecordId;
@@ -139,11 +141,7 @@ impl<'c, 'a> Reading<'c, 'a> {
         json: &'a [u8],
     ) -> Result<Self, Vec<Fault>> {
         let loc = place.loc();
-        let fields = json::fields(json).map_err(|mistake| {
-            let mut loc = loc.clone();
-            loc.extend(mistake.field.map(LocPart::Name));
-            vec![Fault::new(loc, "json", mistake.message)]
-        })?;
+        let fields = json::fields(json).map_err(|mistake| vec![misread::fault(place, json, mistake)])?;
         let mut reading = Self {
             compiled,
             text_limit: context.text_limit,
@@ -371,6 +369,7 @@ impl<'c, 'a> Reading<'c, 'a> {
             }
             for fault in &mut found {
                 self.name_as_given(fault);
+                self.name_coercion(fault);
             }
             found.truncate(MOST_FAULTS_OF_A_RECORD);
             if found.is_empty() {
@@ -400,6 +399,18 @@ impl<'c, 'a> Reading<'c, 'a> {
             .and_then(|field| self.given.get(field)?.as_ref());
         if let Some(given) = given {
             *name = given.name.to_string();
+        }
+    }
+
+    /// Says so where the value would have been taken if the sender had asked for it.
+    fn name_coercion(&self, fault: &mut Fault) {
+        let [LocPart::Name(name)] = fault.loc.get(self.loc.len()..).unwrap_or_default() else {
+            return;
+        };
+        let plan = &self.compiled.plan;
+        let given = plan.field(name).and_then(|field| self.given.get(field)?.as_ref());
+        if given.is_some_and(|given| is_coercible(plan, name, given.raw)) {
+            fault.message.push_str("; with coerce=true it is taken as it is");
         }
     }
 

@@ -25,6 +25,20 @@ pub(super) struct Mistake {
     /// The field of the outermost object in which it stands, where that is known.
     pub field: Option<String>,
     pub message: String,
+    pub kind: MistakeKind,
+}
+
+/// What kind of a mistake it is, and at which byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MistakeKind {
+    BreaksOff {
+        at: usize,
+    },
+    /// The object is over, and the text is not.
+    MoreFollows {
+        at: usize,
+    },
+    Malformed,
 }
 
 /// The fields of the object that `json` is, in order, duplicates included.
@@ -161,6 +175,21 @@ pub(super) fn append_compact(raw: &str, output: &mut String) {
     output.push_str(raw.get(kept_from..).unwrap_or_default());
 }
 
+/// The object with these members, whose values are JSON.
+pub(super) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut text = String::from("{");
+    for (name, raw) in members {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        append_string(name, &mut text);
+        text.push(':');
+        text.push_str(raw);
+    }
+    text.push('}');
+    text.into_bytes()
+}
+
 /// Appends `text` to `output` as a JSON string.
 pub(super) fn append_string(text: &str, output: &mut String) {
     output.push('"');
@@ -186,13 +215,20 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
     let at = offset(json, error);
     let field = field_at(json, at);
     let token = not_a_number_at(json, at);
+    let mut kind = MistakeKind::Malformed;
     let message = match token {
         Some(token) => format!("{token} is not JSON; send null, or leave the field out"),
-        None if error.is_eof() => "malformed JSON: the text breaks off".to_owned(),
+        None if error.is_eof() => {
+            kind = MistakeKind::BreaksOff { at: json.len() };
+            "malformed JSON: the text breaks off".to_owned()
+        }
         None => {
             let mut reason = error.to_string();
             if let Some(cut) = reason.rfind(" at line ") {
                 reason.truncate(cut);
+            }
+            if reason == "trailing characters" {
+                kind = MistakeKind::MoreFollows { at };
             }
             if reason == "recursion limit exceeded" {
                 "nested deeper than 127 levels".to_owned()
@@ -201,7 +237,7 @@ pub(super) fn explain(json: &[u8], error: &serde_json::Error) -> Mistake {
             }
         }
     };
-    Mistake { field, message }
+    Mistake { field, message, kind }
 }
 
 /// Where the parser stopped, as an offset.

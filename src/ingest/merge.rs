@@ -16,6 +16,7 @@ use arrow::error::ArrowError;
 use arrow::row::{Row, RowConverter, Rows, SortField};
 
 use super::dating::KnownTimes;
+use crate::catalog::records::Effect;
 use crate::model::ids::{PieceId, RecordId};
 
 /// Something that was asked of a partition, in the order of acceptance.
@@ -45,6 +46,20 @@ impl Change {
     }
 }
 
+/// Changes of one partition in the order of acceptance, and the request that each of them is of.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub changes: Vec<Change>,
+    pub requests: Vec<usize>,
+}
+
+impl Asked {
+    pub fn extend(&mut self, request: usize, changes: impl IntoIterator<Item = Change>) {
+        self.changes.extend(changes);
+        self.requests.resize(self.changes.len(), request);
+    }
+}
+
 /// A stored live row.
 #[derive(Clone, Debug)]
 pub struct Stored {
@@ -62,6 +77,8 @@ pub struct Outcome {
     pub records_delta: i64,
     /// Rows put or deleted; what changed nothing is not counted.
     pub updates: i64,
+    /// What each request did, by its number.
+    pub effects: Vec<Effect>,
 }
 
 /// The ids whose stored rows [`merge`] has to know.
@@ -89,6 +106,7 @@ pub fn ids_to_look_up(changes: &[Change]) -> Vec<RecordId> {
 }
 
 /// Where the newest version of an id is, as the changes are walked through.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Latest {
     /// Row `row` of put number `put`.
     Pending {
@@ -96,23 +114,72 @@ enum Latest {
         row: usize,
     },
     Stored,
+    #[default]
     Gone,
 }
 
-/// Applies `changes` in order to a partition in which `stored` are the live rows of [`ids_to_look_up`].
+/// What is known of an id.
+#[derive(Clone, Copy, Default)]
+struct Version {
+    now: Latest,
+    /// The request that named it last, and what there was before that request.
+    request: Option<usize>,
+    before: Latest,
+}
+
+impl Version {
+    const STORED: Self = Self {
+        now: Latest::Stored,
+        request: None,
+        before: Latest::Stored,
+    };
+
+    /// Puts `now` in the place of what there is, and counts what the request did to the record as a whole.
+    fn becomes(&mut self, now: Latest, request: usize, effect: &mut Effect) {
+        if self.request == Some(request) {
+            if let Some(count) = self.counted_in(effect) {
+                *count -= 1;
+            }
+        } else {
+            self.request = Some(request);
+            self.before = self.now;
+        }
+        self.now = now;
+        if let Some(count) = self.counted_in(effect) {
+            *count += 1;
+        }
+    }
+
+    fn counted_in<'e>(&self, effect: &'e mut Effect) -> Option<&'e mut u64> {
+        match (self.before, self.now) {
+            (Latest::Gone, Latest::Gone) => None,
+            (Latest::Gone, _) => Some(&mut effect.stored),
+            (_, Latest::Gone) => Some(&mut effect.deleted),
+            (before, now) if before == now => Some(&mut effect.unchanged),
+            _ => Some(&mut effect.replaced),
+        }
+    }
+}
+
+/// Applies what is asked in order to a partition in which `stored` are the live rows of [`ids_to_look_up`].
 pub fn merge(
     schema: &SchemaRef,
-    changes: &[Change],
+    asked: &Asked,
     stored: &HashMap<RecordId, Stored>,
 ) -> Result<Outcome, ArrowError> {
     let content = Content::new(schema)?;
-    let mut latest: HashMap<RecordId, Latest> = stored.keys().map(|id| (*id, Latest::Stored)).collect();
-    let mut outcome = Outcome::default();
-    let changes = dated(changes, stored)?;
+    let mut latest: HashMap<RecordId, Version> = stored.keys().map(|id| (*id, Version::STORED)).collect();
+    let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
+    let mut outcome = Outcome {
+        effects: vec![Effect::default(); requests],
+        ..Outcome::default()
+    };
+    let changes = dated(&asked.changes, stored)?;
     let mut puts: Vec<Put<'_>> = Vec::new();
     let mut before = StoredRows::new(schema, stored);
 
-    for change in changes.iter() {
+    for (change, request) in changes.iter().zip(&asked.requests) {
+        let effect = &mut outcome.effects[*request];
         match change {
             Change::Put { rows, given, .. } => {
                 let put = puts.len();
@@ -130,51 +197,60 @@ pub fn merge(
                     else {
                         outcome.records_delta += 1;
                         outcome.updates += 1;
+                        effect.stored += 1;
                         continue;
                     };
-                    match latest.get(&id) {
-                        Some(Latest::Pending {
+                    let version = latest.entry(id).or_default();
+                    let is_there = match version.now {
+                        Latest::Pending {
                             put: earlier,
                             row: earlier_row,
-                        }) => {
-                            let (earlier, earlier_row) = (*earlier, *earlier_row);
+                        } => {
                             puts[earlier].encode(&content)?;
                             puts[put].encode(&content)?;
-                            if puts[earlier].row(earlier_row) == puts[put].row(row) {
-                                puts[put].keep[row] = false;
-                                continue;
-                            }
-                            puts[earlier].keep[earlier_row] = false;
+                            let is_there = puts[earlier].row(earlier_row) == puts[put].row(row);
+                            puts[earlier].keep[earlier_row] = is_there;
+                            is_there
                         }
-                        Some(Latest::Stored) => {
-                            if let Some(existing) = stored.get(&id) {
-                                before.encode(&content)?;
-                                puts[put].encode(&content)?;
-                                if before.row(id) == puts[put].row(row) {
-                                    puts[put].keep[row] = false;
-                                    continue;
-                                }
-                                outcome.dead.push((existing.piece, id));
+                        Latest::Stored => {
+                            before.encode(&content)?;
+                            puts[put].encode(&content)?;
+                            let is_there = before.row(id) == puts[put].row(row);
+                            if !is_there {
+                                let existing = stored.get(&id).map(|existing| (existing.piece, id));
+                                outcome.dead.extend(existing);
                             }
+                            is_there
                         }
-                        Some(Latest::Gone) | None => outcome.records_delta += 1,
+                        Latest::Gone => {
+                            outcome.records_delta += 1;
+                            false
+                        }
+                    };
+                    if is_there {
+                        puts[put].keep[row] = false;
+                        version.becomes(version.now, *request, effect);
+                    } else {
+                        outcome.updates += 1;
+                        version.becomes(Latest::Pending { put, row }, *request, effect);
                     }
-                    outcome.updates += 1;
-                    latest.insert(id, Latest::Pending { put, row });
                 }
             }
             Change::Delete { records } => {
                 for id in records {
-                    match latest.get(id) {
-                        Some(Latest::Pending { put, row }) => puts[*put].keep[*row] = false,
-                        Some(Latest::Stored) => outcome
+                    let Some(version) = latest.get_mut(id) else {
+                        continue;
+                    };
+                    match version.now {
+                        Latest::Pending { put, row } => puts[put].keep[row] = false,
+                        Latest::Stored => outcome
                             .dead
                             .extend(stored.get(id).map(|existing| (existing.piece, *id))),
-                        Some(Latest::Gone) | None => continue,
+                        Latest::Gone => continue,
                     }
                     outcome.records_delta -= 1;
                     outcome.updates += 1;
-                    latest.insert(*id, Latest::Gone);
+                    version.becomes(Latest::Gone, *request, effect);
                 }
             }
         }

@@ -1,13 +1,21 @@
-//! Records that were sent to the address of a definition: each is given the definition as one of its sources, unless
-//! it has it. Works on the text, so that what follows sees nothing unusual. Knows JSON only.
+//! Sources that a record does not name where its type has them: the definition to whose address it was sent, and the
+//! name that its writer gives itself as `source` or `source_name`. Each is put where the type has it.
+//!
+//! Works on the text, so that what follows sees nothing unusual. Knows JSON and plans.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::json;
+use super::json::{self, Field};
+use super::plan::Plan;
 
 const SOURCES: &str = "sources";
+const SOURCE_PROPERTIES: &str = "source_properties";
+/// What a writer may call itself by, the first before the second.
+const NAMES: [&str; 2] = ["source", "source_name"];
+/// How both begin, where they are members.
+const BEGINNING: &str = "\"source";
 
 /// The record with `source` before its other sources. What cannot be read stays as it is: the decoder says better
 /// what is wrong with it.
@@ -29,15 +37,68 @@ fn named(record: &[u8], source: &str) -> Option<Vec<u8>> {
         return None;
     }
     sources.insert(0, Value::from(source));
-    let mut text = vec![b'{'];
-    for field in fields.iter().filter(|field| field.name != SOURCES) {
-        text.extend_from_slice(Value::from(field.name.as_ref()).to_string().as_bytes());
-        text.push(b':');
-        text.extend_from_slice(field.raw.as_bytes());
-        text.push(b',');
+    let others = fields.iter().filter(|field| field.name != SOURCES);
+    let others = others.map(|field| (field.name.as_ref(), field.raw));
+    let sources = Value::Array(sources).to_string();
+    Some(json::object(others.chain([(SOURCES, sources.as_str())])))
+}
+
+/// The record with the name that its writer gives itself where the type has it: in `source_properties`, or among
+/// `sources`. `None`: it gives none, the type has a field of that name, or the record says otherwise where it is from.
+pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(record).ok()?;
+    let is_mentioned = |(at, _): (usize, &str)| {
+        let rest = text.get(at + 1..).unwrap_or_default();
+        NAMES
+            .iter()
+            .any(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('"')))
+    };
+    if !text.match_indices(BEGINNING).any(is_mentioned) {
+        return None;
     }
-    text.extend_from_slice(format!("\"{SOURCES}\":{}}}", Value::Array(sources)).as_bytes());
-    Some(text)
+    let fields = json::fields(record).ok()?;
+    let (name, given) = NAMES.iter().find_map(|name| {
+        let given = only(&fields, name).filter(|_| plan.field(name).is_none())?;
+        json::text(given.raw)
+            .filter(|name| !name.is_empty())
+            .map(|name| (name, given.raw))
+    })?;
+    let is_given = |name: &str| {
+        fields
+            .iter()
+            .any(|field| field.name == name && field.raw != "null")
+    };
+    let [properties, _, sources] = plan.source_columns;
+    let (column, value) = if properties.is_some() {
+        if is_given(SOURCE_PROPERTIES) || is_given(SOURCES) {
+            return None;
+        }
+        (SOURCE_PROPERTIES, json::object([("name", given)]))
+    } else {
+        sources?;
+        let mut sources: Vec<Value> = if is_given(SOURCES) {
+            serde_json::from_str(only(&fields, SOURCES)?.raw).ok()?
+        } else {
+            Vec::new()
+        };
+        if !sources.iter().any(|source| *source == *name) {
+            sources.push(Value::from(name));
+        }
+        (SOURCES, Value::Array(sources).to_string().into_bytes())
+    };
+    let says_so = |field: &&Field<'_>| NAMES.contains(&field.name.as_ref()) && field.raw == given;
+    let others = fields
+        .iter()
+        .filter(|field| !says_so(field) && field.name != column);
+    let others = others.map(|field| (field.name.as_ref(), field.raw));
+    let value = String::from_utf8(value).ok()?;
+    Some(json::object(others.chain([(column, value.as_str())])))
+}
+
+/// The field of that name, if there is one and no other.
+fn only<'f, 'a>(fields: &'f [Field<'a>], name: &str) -> Option<&'f Field<'a>> {
+    let mut named = fields.iter().filter(|field| field.name == name);
+    named.next().filter(|_| named.next().is_none())
 }
 
 #[cfg(test)]

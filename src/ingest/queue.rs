@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::catalog::records::Effect;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::UploadId;
 use crate::store::StoreError;
@@ -54,6 +55,8 @@ pub struct Receipt {
     pub upload: UploadId,
     /// The same request was accepted before; nothing was done now.
     pub repeated: bool,
+    /// What it did, also where that was before. None where it was accepted by a version that did not count.
+    pub effect: Option<Effect>,
 }
 
 /// Why a request was not committed. Nothing of it is or will become visible, but for `Unknown`.

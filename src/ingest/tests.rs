@@ -2,6 +2,7 @@
 //! the files below.
 
 mod agreement;
+mod asked;
 mod bad_input;
 mod rules;
 mod units;
@@ -15,7 +16,7 @@ use uuid::Uuid;
 
 use super::body::Place;
 use super::compile::CompiledTypes;
-use super::decode::{DecodeContext, DecodedRows, RecordDecoder};
+use super::decode::{DecodeContext, DecodedRows, Leave, RecordDecoder};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::IdSource;
 use crate::model::registry::{DataType, Registry};
@@ -46,6 +47,7 @@ fn context() -> DecodeContext {
         text_limit: 1 << 20,
         definition: None,
         scales: Arc::default(),
+        leave: Leave::default(),
     }
 }
 

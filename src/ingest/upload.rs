@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::catalog::records::{NewPiece, SeenSource};
+use crate::catalog::records::{Effect, NewPiece, SeenSource};
 use crate::model::ids::{PersonId, PieceId, RecordId, UploadId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::snapshot::Snapshot;
@@ -107,6 +107,18 @@ impl WrittenRows {
     #[must_use]
     pub fn live(&self) -> i64 {
         self.pieces.iter().map(|piece| piece.rows).sum::<i64>() - self.superseded.len() as i64
+    }
+
+    /// What it does to the partition that it is held against.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        let replaced = self.replaced.len() as u64;
+        Effect {
+            stored: self.live().unsigned_abs().saturating_sub(replaced),
+            replaced,
+            unchanged: self.dropped.len() as u64,
+            deleted: 0,
+        }
     }
 
     /// Takes note of pieces that hold the newest rows of these ids, each with its start.

@@ -5,6 +5,7 @@
 //! is no count of strokes.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 
 use serde::Deserialize;
 
@@ -89,6 +90,50 @@ pub struct Units {
     substances: Vec<Substance>,
     ambiguous_percent: AmbiguousPercent,
     codes: Vec<CodeList>,
+    systems: Systems,
+}
+
+/// In which units values are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnitSystem {
+    /// As they are kept.
+    Catalogue,
+    Metric,
+    Us,
+}
+
+/// A name that is no system.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown units {0:?}; use one of catalogue, metric, us")]
+pub struct UnknownSystem(String);
+
+impl UnitSystem {
+    pub const ALL: [Self; 3] = [Self::Catalogue, Self::Metric, Self::Us];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Catalogue => "catalogue",
+            Self::Metric => "metric",
+            Self::Us => "us",
+        }
+    }
+}
+
+impl FromStr for UnitSystem {
+    type Err = UnknownSystem;
+
+    fn from_str(name: &str) -> Result<Self, UnknownSystem> {
+        let found = Self::ALL.into_iter().find(|system| system.name() == name);
+        found.ok_or_else(|| UnknownSystem(name.to_owned()))
+    }
+}
+
+/// By system, the units that take the place of others.
+#[derive(Debug, Deserialize)]
+struct Systems {
+    metric: HashMap<String, String>,
+    us: HashMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,6 +142,7 @@ struct Table {
     substances: Vec<Substance>,
     ambiguous_percent: AmbiguousPercent,
     codes: Vec<CodeList>,
+    systems: Systems,
     units: Vec<Unit>,
 }
 
@@ -160,6 +206,7 @@ impl Units {
             substances,
             ambiguous_percent,
             codes,
+            systems,
             units,
         } = table;
         Ok(Self {
@@ -170,6 +217,7 @@ impl Units {
             substances,
             ambiguous_percent,
             codes,
+            systems,
         })
     }
 
@@ -254,6 +302,21 @@ impl Units {
                     expected,
                 }
             })
+    }
+
+    /// The unit in which people of a system tell what is kept of the metric `data_type` in the unit `kept`,
+    /// and how to get there. `None`: they tell it as it is kept.
+    #[must_use]
+    pub fn shown(&self, system: UnitSystem, kept: &str, data_type: &str) -> Option<(String, Conversion)> {
+        let kept = self.target(kept)?;
+        let shown = match system {
+            UnitSystem::Catalogue => None,
+            UnitSystem::Metric => self.systems.metric.get(&kept.name),
+            UnitSystem::Us => self.systems.us.get(&kept.name),
+        }?;
+        let shown = self.target(shown)?;
+        let is_difference = self.differences.iter().any(|name| name == data_type);
+        Some((shown.name.clone(), between(kept, shown, is_difference)))
     }
 
     /// Whether `value` is a code of the unit `from` for something that is not there.
@@ -405,6 +468,63 @@ mod tests {
                 (converted - expected).abs() <= tolerance,
                 "{value} {unit} of {metric}: {converted} instead of {expected}"
             );
+        }
+    }
+
+    #[test]
+    fn units_of_a_system_are_units_of_the_same_dimension_and_lead_there() {
+        let registry = Registry::builtin().unwrap();
+        let units = registry.units();
+        for (system, table) in [
+            (UnitSystem::Metric, &units.systems.metric),
+            (UnitSystem::Us, &units.systems.us),
+        ] {
+            for (kept, shown) in table {
+                let of = |name: &str| units.known.iter().find(|unit| unit.name == name);
+                let dimensions = [kept, shown].map(|name| &of(name).unwrap().dimension);
+                assert_eq!(dimensions[0], dimensions[1], "{kept} as {shown}");
+                assert_eq!(units.shown(system, kept, "X").unwrap().0, *shown);
+                assert!(
+                    !table.contains_key(shown),
+                    "{kept} is told as {shown}, which is not told so"
+                );
+            }
+            assert_eq!(units.shown(system, "bpm", "HeartRate"), None);
+            assert_eq!(units.shown(UnitSystem::Catalogue, "lb", "Weight"), None);
+        }
+        for (system, kept, data_type, value, shown, expected) in [
+            (
+                UnitSystem::Metric,
+                "lb",
+                "Weight",
+                176.369_809_747_902,
+                "kg",
+                80.0,
+            ),
+            (UnitSystem::Metric, "degF", "BodyTemperature", 98.6, "degC", 37.0),
+            (
+                UnitSystem::Metric,
+                "degF",
+                "SkinTemperatureDelta",
+                0.9,
+                "degC",
+                0.5,
+            ),
+            (
+                UnitSystem::Metric,
+                "mi",
+                "DistanceTraveledOnFoot",
+                1.0,
+                "km",
+                1.609_344,
+            ),
+            (UnitSystem::Us, "cm", "X", 2.54, "in", 1.0),
+            (UnitSystem::Us, "kg", "X", 0.453_592_37, "lb", 1.0),
+        ] {
+            let (unit, conversion) = units.shown(system, kept, data_type).unwrap();
+            let told = conversion.apply(value);
+            assert_eq!(unit, shown);
+            assert!((told - expected).abs() < 1e-9, "{value} {kept} are {told} {unit}");
         }
     }
 

@@ -130,6 +130,13 @@ impl Zone {
         i64::from(self.tz.offset_from_utc_datetime(&instant).fix().local_minus_utc())
     }
 
+    /// What the wall clock shows at a moment, both in microseconds since 1970.
+    #[must_use]
+    pub fn wall_clock(&self, micros: i64) -> i64 {
+        let offset = self.offset(micros.div_euclid(MICROS_PER_SECOND));
+        micros.saturating_add(offset.saturating_mul(MICROS_PER_SECOND))
+    }
+
     /// The parts of `[from, to)`, in microseconds, in each of which the wall clock runs without a jump. In
     /// order, without gaps.
     pub(super) fn stretches(&self, from: i64, to: i64) -> Vec<Stretch> {

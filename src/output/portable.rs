@@ -1,5 +1,5 @@
-//! The shape in which a frame leaves as Arrow or Parquet: plain types that every reader has, and no metadata
-//! of ours.
+//! The shape in which a frame leaves as Arrow or Parquet: plain types that every reader has, and of our
+//! metadata only the units.
 //!
 //! Ids become text, as they are in every other form; string views become strings; JSON text is a string. What
 //! a dictionary becomes is decided by the caller: Parquet takes dictionaries as they come, IPC wants one for
@@ -17,6 +17,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
+use super::UNIT;
 use super::cells::is_uuid;
 use super::dictionaries::Lexicon;
 
@@ -170,9 +171,15 @@ fn reshape(field: &Field, dictionaries: Dictionaries) -> (Field, Shape) {
         field
             .clone()
             .with_data_type(data_type)
-            .with_metadata(HashMap::new()),
+            .with_metadata(told(field.metadata())),
         shape,
     )
+}
+
+/// What readers are told of a column: its unit.
+fn told(metadata: &HashMap<String, String>) -> HashMap<String, String> {
+    let unit = metadata.get(UNIT).map(|unit| (UNIT.to_owned(), unit.clone()));
+    unit.into_iter().collect()
 }
 
 impl Shape {

@@ -5,17 +5,18 @@ mod frames;
 mod sample;
 mod streaming;
 mod text_forms;
+mod weight;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
 use crate::query::spill_files::SpillFiles;
 
-use super::{Chunks, EncodeError, OutputMethod, Progress, encoder};
+use super::{Chunks, EncodeError, OutputMethod, Packing, Progress, encoder};
 
 /// A whole answer.
 fn encoded(
-    method: OutputMethod,
+    method: impl Into<Packing>,
     schema: &SchemaRef,
     batches: &[RecordBatch],
 ) -> Result<Vec<u8>, EncodeError> {

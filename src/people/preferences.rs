@@ -15,6 +15,7 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::stored_json;
+use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
 use super::types::{Types, TypesError};
@@ -30,6 +31,7 @@ const TIME_ZONE: &str = "timezone";
 const SELECTED_METRICS: &str = "selected_metrics";
 const SOURCE_ORDER: &str = "source_order";
 const INSIGHT_TARGETS: &str = "insight_targets";
+const UNITS: &str = "units";
 
 /// Why preferences cannot be had or changed.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +106,12 @@ impl Preferences {
             .get(TIME_ZONE)
             .and_then(Value::as_str)
             .and_then(Zone::parse)
+    }
+
+    /// In which units the person wants values to be told, if they said so.
+    #[must_use]
+    pub fn units(&self) -> Option<UnitSystem> {
+        self.0.get(UNITS)?.as_str()?.parse().ok()
     }
 
     /// What the person wants to reach, such as `daily_steps`, if they said so.

@@ -6,12 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::functions::core::get_field;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::model::nearest::{hint, nearest};
@@ -40,6 +41,8 @@ pub enum ColumnError {
     Unknown { name: String, nearest: Option<String> },
     #[error("column {0} has no members")]
     NoMembers(String),
+    #[error("the answer has a column {0} already")]
+    Taken(&'static str),
 }
 
 impl ColumnPath {
@@ -79,6 +82,24 @@ impl Columns {
         self.0.iter().any(|path| path.0 == name || path.column() == name)
     }
 
+    /// The structure of the column `name` with those of its members that are asked for. `None` where more
+    /// than some members are, or one that there is not.
+    pub(super) fn members_of(&self, name: &str, held: &Fields) -> Option<Fields> {
+        let mut wanted = Vec::new();
+        for path in self.0.iter().filter(|path| path.column() == name) {
+            let (member, _) = held.find(path.members().next()?)?;
+            wanted.push(member);
+        }
+        if wanted.is_empty() || self.0.iter().any(|path| path.0 == name) {
+            return None;
+        }
+        let kept = held
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| wanted.contains(place));
+        Some(kept.map(|(_, member)| Arc::clone(member)).collect())
+    }
+
     /// Whether each of them lies in one of the columns `known`.
     pub(super) fn are_among<'a>(
         &self,
@@ -90,6 +111,45 @@ impl Columns {
             }
         }
         Ok(())
+    }
+}
+
+impl Prepared {
+    /// The first so many rows of the same answer; all of them where no number is given.
+    #[must_use]
+    pub fn first(mut self, limit: Option<usize>) -> Self {
+        if limit.is_some() {
+            self.plan = Arc::new(GlobalLimitExec::new(self.plan, 0, limit));
+        }
+        self
+    }
+
+    /// The same answer with one column more, the last.
+    pub(super) fn with_column(
+        mut self,
+        expr: Arc<dyn PhysicalExpr>,
+        field: Field,
+    ) -> Result<Self, QueryError> {
+        let held = self.plan.schema();
+        let own = held
+            .fields()
+            .iter()
+            .enumerate()
+            .map(|(place, held)| ProjectionExpr {
+                expr: Arc::new(Column::new(held.name(), place)),
+                alias: held.name().clone(),
+            });
+        let mut expressions: Vec<ProjectionExpr> = own.collect();
+        expressions.push(ProjectionExpr {
+            expr,
+            alias: field.name().clone(),
+        });
+        self.plan = Arc::new(ProjectionExec::try_new(expressions, Arc::clone(&self.plan))?);
+        let mut fields: Vec<FieldRef> = self.schema.fields().iter().cloned().collect();
+        fields.push(Arc::new(field));
+        let metadata = self.schema.metadata().clone();
+        self.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        Ok(self)
     }
 }
 

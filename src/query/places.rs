@@ -12,6 +12,7 @@ pub mod calendar;
 mod fixes;
 pub mod geocoder;
 pub mod named;
+mod open_ends;
 mod operator;
 pub mod raw;
 pub mod series;

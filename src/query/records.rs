@@ -8,7 +8,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::{SortOptions, max, min};
-use datafusion::arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType,
+};
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
@@ -26,7 +28,7 @@ use futures::StreamExt as _;
 use crate::catalog::Catalog;
 use crate::catalog::records::Stamp;
 use crate::model::permit::{ReadPermit, SharedWith, Windows};
-use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
+use crate::model::registry::{DataType, ReadFrom, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
@@ -41,6 +43,7 @@ use super::files::PieceReaders;
 use super::filter::{self, Bound, Condition, FilterError};
 use super::grown;
 use super::in_turn::InTurnExec;
+use super::paging::{PageEnd, RowPlace, number_of, places_of};
 use super::partials::Partials;
 use super::scan::{KEY_COLUMNS, Scan};
 use super::shape::{self, IdForm, Sees};
@@ -102,6 +105,8 @@ pub struct RecordsSpec {
     pub ids: IdForm,
     /// At most so many rows.
     pub limit: Option<usize>,
+    /// Only rows that come after this place.
+    pub after: Option<RowPlace>,
     /// The columns that are wanted: what is not among them need not be read. All of them if none are named. [`Prepared::only`] brings the answer into their order.
     pub columns: Option<ShownColumns>,
 }
@@ -285,6 +290,60 @@ impl<Authority> Archive<Authority> {
         spec: &RecordsSpec,
     ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
+        self.records_of(permit, sources, selected, spec)
+    }
+
+    /// The same, and the place of the last row, if more follow it than `spec` wants.
+    pub async fn page_of_records(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        spec: &RecordsSpec,
+    ) -> Result<(Prepared, Option<RowPlace>), QueryError> {
+        let selected = self.select(permit, sources, &spec.conditions).await?;
+        let last = self.end_of_page(permit, sources, &selected, spec).await?;
+        let prepared = self.records_of(permit, sources, selected, spec)?;
+        Ok((prepared, last))
+    }
+
+    async fn end_of_page(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        selected: &[Selected<'_>],
+        spec: &RecordsSpec,
+    ) -> Result<Option<RowPlace>, QueryError> {
+        let Some(limit) = spec.limit else { return Ok(None) };
+        let mut plans = Vec::with_capacity(selected.len());
+        for one in selected {
+            let rows = self.rows_after(permit, sources, one, Columns::Key, spec)?;
+            plans.push(places_of(rows, number_of(&one.source.partition))?);
+        }
+        let one_more = Some(limit.saturating_add(1));
+        let plan: Arc<dyn ExecutionPlan> = match <[_; 1]>::try_from(plans) {
+            Ok([plan]) => Arc::new(GlobalLimitExec::new(plan, 0, one_more)),
+            Err(plans) if plans.is_empty() => return Ok(None),
+            Err(plans) => {
+                let union = UnionExec::try_new(plans)?;
+                let order = key_order(&union.schema(), spec.order)?;
+                Arc::new(merged(order, union).with_fetch(one_more))
+            }
+        };
+        let mut end = PageEnd::new(limit);
+        let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
+        while let Some(batch) = rows.next().await.transpose()? {
+            end.pass(&batch)?;
+        }
+        Ok(end.found())
+    }
+
+    fn records_of(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        selected: Vec<Selected<'_>>,
+        spec: &RecordsSpec,
+    ) -> Result<Prepared, QueryError> {
         let sees = Sees::through(permit);
         let wanted = Wanted::of(sources, spec)?;
         let states = selected
@@ -296,17 +355,11 @@ impl<Authority> Archive<Authority> {
         let mut plans = Vec::with_capacity(sources.len());
         for source in sources {
             let layout = &source.data_type.layout;
-            let plan = match (
-                selected.next_if(|one| std::ptr::eq(one.source, source)),
-                spec.order,
-            ) {
-                (Some(one), Order::Ascending) => {
-                    self.rows_of_source(permit, &one, Columns::Shown(wanted), None)?
-                }
-                (Some(one), Order::Descending) => self.rows_backwards(permit, &one, wanted)?,
+            let plan = match selected.next_if(|one| std::ptr::eq(one.source, source)) {
+                Some(one) => self.rows_after(permit, sources, &one, Columns::Shown(wanted), spec)?,
                 // Its columns stay: which columns there are, and what they hold, depends on the types and not
                 // on the conditions.
-                (None, _) => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
+                None => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
             };
             let plan = match spec.limit {
                 Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, spec.limit)),
@@ -381,20 +434,45 @@ impl<Authority> Archive<Authority> {
         Ok(bound.into_iter().zip(snapshots).map(selected).collect())
     }
 
-    /// The last row first.
+    /// The rows of a source in the order that is asked for, from the place on where the page begins.
+    fn rows_after(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        selected: &Selected<'_>,
+        wanted: Columns<'_>,
+        spec: &RecordsSpec,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let begins = spec.after.map(|place| place.begins(spec.order));
+        let rows = match spec.order {
+            Order::Ascending => self.rows_of_source(permit, selected, wanted, begins)?,
+            Order::Descending => self.rows_backwards(permit, selected, wanted, begins)?,
+        };
+        let Some(place) = spec.after else { return Ok(rows) };
+        let at = |source: &Source| number_of(&source.partition) == place.partition;
+        let mut after = sources.iter().skip_while(|source| !at(source)).skip(1);
+        let later = after.any(|source| std::ptr::eq(source, selected.source));
+        Ok(place.after(rows, spec.order, later)?)
+    }
+
+    /// The last row first, of those that begin in `begins`.
     fn rows_backwards(
         &self,
         permit: &ReadPermit<Authority>,
         selected: &Selected<'_>,
-        wanted: Wanted<'_>,
+        wanted: Columns<'_>,
+        begins: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let shown = Columns::Shown(wanted);
+        let all = begins.unwrap_or(TimeRange::between(Instant::MIN, Instant::MAX));
         let stretches = backwards::stretches(&selected.snapshot, permit.windows().as_slice())
             .into_iter()
-            .map(|stretch| self.rows_of_source(permit, selected, shown, Some(stretch)))
+            .filter_map(|stretch| {
+                TimeRange::new(stretch.start().max(all.start()), stretch.end().min(all.end()))
+            })
+            .map(|stretch| self.rows_of_source(permit, selected, wanted, Some(stretch)))
             .collect::<Result<Vec<_>, _>>()?;
         let Some(stretch) = stretches.first() else {
-            return self.rows_of_source(permit, selected, shown, None);
+            return self.rows_of_source(permit, selected, wanted, begins);
         };
         let order = key_order(&stretch.schema(), Order::Descending)?;
         Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
@@ -434,9 +512,13 @@ impl<Authority> Archive<Authority> {
             );
         }
         let columns = definitions::needed(source, grown::needed(&source.data_type, columns));
+        let narrowed = match wanted {
+            Columns::Shown(shown) => shown.narrowed(source, condition.as_ref()),
+            Columns::Key => None,
+        };
         let scan = Scan {
             snapshot,
-            storage: &layout.storage,
+            storage: narrowed.as_ref().unwrap_or(&layout.storage),
             columns: columns.clone(),
             windows: permit.windows().as_slice(),
             begins,
@@ -485,6 +567,38 @@ impl<'a> Wanted<'a> {
             columns: spec.columns.as_ref(),
             in_order: sources.len() > 1,
         })
+    }
+
+    /// The stored columns of a source with only those members of structures that the answer is made from,
+    /// where that is less than all of them. Members beside those are not read.
+    fn narrowed(self, source: &Source, condition: Option<&Expr>) -> Option<SchemaRef> {
+        let shown = self.columns?;
+        let layout = &source.data_type.layout;
+        // What was sent before it was declared may be any of the members.
+        if self.in_order || layout.undeclared == Undeclared::AsGiven {
+            return None;
+        }
+        let mut fields: Vec<FieldRef> = layout.storage.fields().iter().cloned().collect();
+        let mut is_less = false;
+        for column in &layout.read {
+            let (ReadFrom::Column(name) | ReadFrom::Versions { column: name, .. }) = &column.from else {
+                continue;
+            };
+            let compared = |condition: &Expr| condition.column_refs().iter().any(|held| held.name == *name);
+            let Some(field) = fields.iter_mut().find(|field| field.name() == name) else {
+                continue;
+            };
+            if let ArrowType::Struct(members) = field.data_type()
+                && !condition.is_some_and(compared)
+                && let Some(kept) = shown.members_of(&column.name, members)
+                && kept.len() < members.len()
+            {
+                *field = Arc::new(field.as_ref().clone().with_data_type(ArrowType::Struct(kept)));
+                is_less = true;
+            }
+        }
+        let metadata = layout.storage.metadata().clone();
+        is_less.then(|| Arc::new(Schema::new_with_metadata(fields, metadata)))
     }
 
     fn includes(self, name: &str) -> bool {
@@ -607,8 +721,14 @@ fn together(
         .collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
     Ok(Arc::new(
-        SortPreservingMergeExec::new(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
+        merged(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
     ))
+}
+
+/// Rows of several partitions in one order. Those that are equal in it come in the order of their partitions,
+/// each time that they are asked for, or a page could not go on where another ended.
+fn merged(order: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> SortPreservingMergeExec {
+    SortPreservingMergeExec::new(order, rows).with_round_robin_repartition(false)
 }
 
 /// (start, end, id), whichever way.

@@ -7,9 +7,11 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::array::{
+    Array as _, AsArray as _, BooleanArray, RecordBatch, StructArray, new_null_array,
+};
 use datafusion::arrow::compute::{SortOptions, concat_batches, filter_record_batch};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -185,7 +187,7 @@ impl Scan<'_> {
             };
             let own = Starts::of(piece.bounds);
             starts = Some(starts.map_or(own, |starts: Starts| starts.and(own)));
-            let rows = with_columns(rows.batch(), &whole).map_err(outside)?;
+            let rows = with_columns(&with_members(rows.batch(), &whole)?, &whole).map_err(outside)?;
             batches.push(living(&rows, &piece.dead)?);
         }
         let Some(starts) = starts else { return Ok(None) };
@@ -309,6 +311,36 @@ fn in_order(
     } else {
         Arc::new(InTurnExec::try_new(plans, key_order(schema)?)?)
     })
+}
+
+/// `rows` with only those members of structures that `schema` has.
+fn with_members(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let own = rows.schema();
+    let mut fields: Vec<FieldRef> = own.fields().iter().cloned().collect();
+    let mut columns = rows.columns().to_vec();
+    let mut is_same = true;
+    for (field, column) in fields.iter_mut().zip(&mut columns) {
+        let Some((_, wanted)) = schema.column_with_name(field.name()) else {
+            continue;
+        };
+        if let (DataType::Struct(members), Some(structure)) = (wanted.data_type(), column.as_struct_opt())
+            && members.len() < structure.num_columns()
+        {
+            let member = |member: &FieldRef| {
+                let held = structure.column_by_name(member.name());
+                held.map_or_else(|| new_null_array(member.data_type(), structure.len()), Arc::clone)
+            };
+            let kept = members.iter().map(member).collect();
+            let kept = StructArray::try_new(members.clone(), kept, structure.nulls().cloned())?;
+            *column = Arc::new(kept);
+            *field = Arc::new(field.as_ref().clone().with_data_type(wanted.data_type().clone()));
+            is_same = false;
+        }
+    }
+    if is_same {
+        return Ok(rows.clone());
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 /// `rows` without those that are dead.

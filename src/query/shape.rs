@@ -182,7 +182,7 @@ fn expression(from: &ReadFrom, schema: &SchemaRef, ids: IdForm) -> Result<Arc<dy
 }
 
 /// The same text in every row costs four bytes a row as a dictionary, and its length as a string.
-fn constant(text: &str) -> ScalarValue {
+pub(super) fn constant(text: &str) -> ScalarValue {
     ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(ScalarValue::from(text)))
 }
 

@@ -13,6 +13,7 @@ mod clip;
 mod cycles;
 mod in_bed;
 mod join;
+mod night_of;
 mod operator;
 mod resolve;
 mod rows;

@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
+use crate::catalog::records::Effect as Counted;
+
 /// Above so many possibilities, ways to the same state are taken for one, and a read may be of a moment of either.
 const MANY: usize = 200;
 
@@ -39,12 +41,51 @@ pub enum Line {
 pub struct Effect {
     pub lines: Vec<Line>,
     pub key: Option<(u32, u32)>,
+    /// It goes past the tail, in chunks: whether a row that came again within it was written again is not told from
+    /// here.
+    pub is_large: bool,
+}
+
+impl Effect {
+    /// What is certain of what was counted.
+    fn certain(&self, counted: Counted) -> Counted {
+        if !self.is_large {
+            return counted;
+        }
+        Counted {
+            replaced: counted.replaced + counted.unchanged,
+            unchanged: 0,
+            ..counted
+        }
+    }
+}
+
+/// What a write does to one record: whether it was there before, and whether its version is another one afterwards.
+#[derive(Clone, Copy)]
+struct Touched {
+    was_there: bool,
+    is_there: bool,
+    has_changed: bool,
+}
+
+fn counted<'t>(touched: impl Iterator<Item = &'t Touched>) -> Counted {
+    let mut counted = Counted::default();
+    for touched in touched {
+        match (touched.was_there, touched.is_there) {
+            (false, false) => {}
+            (false, true) => counted.stored += 1,
+            (true, false) => counted.deleted += 1,
+            (true, true) if touched.has_changed => counted.replaced += 1,
+            (true, true) => counted.unchanged += 1,
+        }
+    }
+    counted
 }
 
 /// What became of a write that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Did {
-    Happened,
+    Happened(Counted),
     /// Its key was accepted before.
     Repeated,
     /// Its key was accepted before, with another body.
@@ -82,19 +123,27 @@ impl State {
             }
         }
         let rows = Arc::make_mut(&mut self.rows);
+        let mut all: BTreeMap<Key, Touched> = BTreeMap::new();
         for line in &effect.lines {
-            let (key, before) = match line {
+            let (key, before, after) = match line {
                 Line::Put(key, token) => {
                     self.sum_of_rows ^= sum_of_one((key, token));
-                    (key, rows.insert(*key, *token))
+                    (key, rows.insert(*key, *token), Some(*token))
                 }
-                Line::Delete(key) => (key, rows.remove(key)),
+                Line::Delete(key) => (key, rows.remove(key), None),
             };
             if let Some(before) = before {
                 self.sum_of_rows ^= sum_of_one((key, &before));
             }
+            let touched = all.entry(*key).or_insert_with(|| Touched {
+                was_there: before.is_some(),
+                is_there: false,
+                has_changed: false,
+            });
+            touched.is_there = after.is_some();
+            touched.has_changed |= before != after;
         }
-        Did::Happened
+        Did::Happened(effect.certain(counted(all.values())))
     }
 }
 
@@ -199,7 +248,7 @@ impl History {
 
     /// What an open write does, in few words.
     pub fn effect(&self, write: u64) -> Option<String> {
-        let Effect { lines, key } = &self.open.get(&write)?.effect;
+        let Effect { lines, key, .. } = &self.open.get(&write)?.effect;
         let mut told = key.map_or_else(String::new, |(key, body)| format!("key {key} body {body}: "));
         for line in lines {
             let _ = match line {
@@ -234,6 +283,10 @@ impl History {
     pub fn acknowledged(&mut self, write: u64, did: Did) -> Result<(), String> {
         let Some(open) = self.open.get(&write).cloned() else {
             return Err("a write that was over was answered".to_owned());
+        };
+        let did = match did {
+            Did::Happened(counted) => Did::Happened(open.effect.certain(counted)),
+            other => other,
         };
         let mut possible = self.reached(|possible| possible.done.get(&write) == Some(&did));
         if open.may_be_lost {
@@ -458,9 +511,22 @@ mod tests {
     fn put(id: u8, token: Token) -> Effect {
         Effect {
             lines: vec![Line::Put(Key::Given(0, id), token)],
-            key: None,
+            ..Effect::default()
         }
     }
+
+    const STORED: Did = Did::Happened(Counted {
+        stored: 1,
+        replaced: 0,
+        unchanged: 0,
+        deleted: 0,
+    });
+    const REPLACED: Did = Did::Happened(Counted {
+        stored: 0,
+        replaced: 1,
+        unchanged: 0,
+        deleted: 0,
+    });
 
     fn rows(rows: &[(u8, Token)]) -> Rows {
         rows.iter()
@@ -473,10 +539,20 @@ mod tests {
         let mut history = History::default();
         history.begins(1, put(1, 10));
         history.begins(2, put(1, 20));
-        history.acknowledged(1, Did::Happened).unwrap();
-        history.acknowledged(2, Did::Happened).unwrap();
+        history.acknowledged(1, REPLACED).unwrap();
+        history.acknowledged(2, STORED).unwrap();
         history.read(&rows(&[(1, 10)])).unwrap();
         assert!(history.read(&rows(&[(1, 20)])).is_err());
+    }
+
+    #[test]
+    fn of_two_writes_of_one_record_one_is_told_that_it_replaced() {
+        let mut history = History::default();
+        history.begins(1, put(1, 10));
+        history.begins(2, put(1, 20));
+        history.acknowledged(1, STORED).unwrap();
+        assert!(history.acknowledged(2, STORED).is_err());
+        history.acknowledged(2, REPLACED).unwrap();
     }
 
     #[test]
@@ -484,7 +560,7 @@ mod tests {
         let mut history = History::default();
         history.begins(1, put(1, 10));
         history.read(&rows(&[])).unwrap();
-        history.acknowledged(1, Did::Happened).unwrap();
+        history.acknowledged(1, STORED).unwrap();
         assert!(history.read(&rows(&[])).is_err());
         history.begins(2, put(1, 20));
         history.read(&rows(&[(1, 20)])).unwrap();
@@ -499,7 +575,7 @@ mod tests {
         history.begins_to_read(100);
         history.begins(1, put(1, 10));
         history.moves_to(5);
-        history.acknowledged(1, Did::Happened).unwrap();
+        history.acknowledged(1, STORED).unwrap();
         history.moves_to(6);
         history.begins_to_read(101);
         history.moves_to(7);
@@ -535,9 +611,9 @@ mod tests {
             ..put(1, 10)
         };
         history.begins(1, keyed(7));
-        history.acknowledged(1, Did::Happened).unwrap();
+        history.acknowledged(1, STORED).unwrap();
         history.begins(2, keyed(7));
-        assert!(history.acknowledged(2, Did::Happened).is_err());
+        assert!(history.acknowledged(2, STORED).is_err());
         history.acknowledged(2, Did::Repeated).unwrap();
         history.begins(3, keyed(8));
         history.acknowledged(3, Did::KeyReused).unwrap();

@@ -17,7 +17,7 @@ use super::sharing::Shown;
 use crate::catalog::records::Stamp;
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, Place};
-use crate::ingest::decode::DecodeContext;
+use crate::ingest::decode::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
 use crate::ingest::queue::CommitError;
@@ -125,6 +125,7 @@ fn context(node: &Node) -> DecodeContext {
         text_limit: 1 << 20,
         definition: None,
         scales: Arc::default(),
+        leave: Leave::default(),
     }
 }
 
@@ -253,7 +254,10 @@ async fn commit(node: &Node, upload: Upload) -> Answer {
     let submitted = submit(&node.commits, &node.stores.catalog, &node.intake.objects, upload).await;
     match submitted {
         Ok(receipt) if receipt.repeated => Answer::Wrote(Did::Repeated),
-        Ok(_) => Answer::Wrote(Did::Happened),
+        Ok(receipt) => receipt.effect.map_or_else(
+            || Answer::Wrong("what was done is not counted".to_owned()),
+            |counted| Answer::Wrote(Did::Happened(counted)),
+        ),
         Err(CommitError::KeyReused) => Answer::Wrote(Did::KeyReused),
         Err(CommitError::Unknown(why)) => Answer::Unknown(why),
         Err(error) => Answer::Refused(error.to_string()),
@@ -330,8 +334,8 @@ pub async fn accepted(node: &Node, owner: usize, keys: u32) -> BTreeMap<u32, u32
     for key in 0..keys {
         let name = format!("key {key}");
         let found = node.stores.catalog.upload_for_key(person(owner), &name);
-        if let Some((_, fingerprint)) = found.await.unwrap() {
-            let body = u32::from_le_bytes(fingerprint[..4].try_into().unwrap());
+        if let Some(kept) = found.await.unwrap() {
+            let body = u32::from_le_bytes(kept.fingerprint[..4].try_into().unwrap());
             accepted.insert(key, body);
         }
     }

@@ -1,13 +1,14 @@
 //! Who is asking: every token that is refused is refused before anything else is looked at, and nobody reads
 //! what is another's.
 
+use axum::http::Method;
 use base64::encode as base64url;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::{
-    ALL_TIME, AUDIENCE, Almanac, ISSUER, IdentityProvider, Person, Setup, at, claims, heart_rate, id, now,
-    person, shared, sign,
+    ALL_TIME, AUDIENCE, Almanac, Call, ISSUER, IdentityProvider, Person, Setup, at, claims, heart_rate, id,
+    now, person, shared, sign,
 };
 
 /// A catalogue read: allowed to everybody who is somebody.
@@ -412,4 +413,84 @@ mod base64 {
         }
         text
     }
+}
+
+/// Clients of one person with tokens that reach less far.
+fn narrow(server: &Almanac, person: Uuid, arguments: &[&str]) -> Person {
+    let person_text = person.to_string();
+    let all: Vec<&str> = ["token", "--user", &person_text]
+        .into_iter()
+        .chain(arguments.iter().copied())
+        .collect();
+    let made = server.run(&all);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    Person::new(&server.url(), person, token)
+}
+
+#[tokio::test]
+async fn a_token_may_reach_less_far_than_its_person() {
+    let server = Almanac::start();
+    let person = server.person();
+    let record = heart_rate(id(1), &at("10:00"), 60);
+    let steps = json!({"id": id(2), "start_date": at("10:00"), "end_date": at("10:01"), "value": 9});
+    let tombstone = |data_type: &str| json!({"deleted_id": id(2), "deleted_type": data_type});
+    person.record("HeartRate", &record).await.upload();
+    person.record("StepCount", &steps).await.upload();
+    let everything = |call: Call| call.with("start_time", ALL_TIME.0).with("end_time", ALL_TIME.1);
+
+    let reads = narrow(&server, person.id, &["--scope", "read"]);
+    assert_eq!(reads.all_samples("HeartRate").await.len(), 1);
+    reads.get("/user/v1alpha1/info").await.must_be(200);
+    reads.record("HeartRate", &record).await.problem(403);
+    reads
+        .call(Method::DELETE, "/user/v1alpha1/account")
+        .await
+        .problem(403);
+
+    let writes = narrow(&server, person.id, &["--scope", "write"]);
+    writes.record("HeartRate", &record).await.upload();
+    writes.get("/data/v0/metrics_catalog").await.problem(403);
+    writes
+        .post("/user/v1alpha1/api_session", &json!({"name": "wider"}))
+        .await
+        .problem(403);
+
+    let typed = narrow(&server, person.id, &["--types", "HeartRate,Weight"]);
+    assert_eq!(typed.all_samples("HeartRate").await.len(), 1);
+    typed.record("HeartRate", &record).await.upload();
+    typed.record("StepCount", &steps).await.problem(403);
+    typed
+        .record("DeletedRecord", &tombstone("StepCount"))
+        .await
+        .problem(403);
+    typed
+        .record("DeletedRecord", &tombstone("HeartRate"))
+        .await
+        .upload();
+    everything(
+        typed
+            .get(&format!("/data/v0/{}/metric_samples", person.id))
+            .with("metric", "StepCount"),
+    )
+    .await
+    .problem(403);
+    for path in [
+        "/data/v1alpha1/data_available",
+        "/data/v1/updates",
+        "/data/v1alpha1/data_sources",
+    ] {
+        everything(typed.get(path)).await.problem(403);
+    }
+    typed.get("/user/v1alpha1/info").await.problem(403);
+    typed.get("/input/v1/file").await.problem(403);
+    assert_eq!(person.all_samples("StepCount").await.len(), 1);
+
+    let unknown = server.run(&["token", "--user", &person.id.to_string(), "--types", "HartRate"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        told.contains("there is no type HartRate; is HeartRate meant?"),
+        "{told}"
+    );
 }

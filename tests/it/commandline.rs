@@ -351,3 +351,43 @@ async fn a_backup_never_writes_into_what_is_there() {
     );
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
 }
+
+#[tokio::test]
+async fn backups_are_dated_and_the_newest_are_kept() {
+    let server = Almanac::start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+        .await;
+    let home = TempDir::new().unwrap();
+    let place = home.path().join("backups");
+    let names = || {
+        let entries = fs::read_dir(&place)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.filter_map(|name| name.into_string().ok()).collect();
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        names
+    };
+    let back_up = || output(&server.run(&["backup", place.to_str().unwrap(), "--keep", "2"]));
+    fs::create_dir_all(place.join("almanac-2020-01-01T000000Z")).unwrap();
+    fs::create_dir_all(place.join("almanac-2020-01-02T000000Z.unfinished")).unwrap();
+    fs::create_dir_all(place.join("mine")).unwrap();
+    let (told, complaint) = back_up();
+    assert!(told.contains("kept, 0 older removed"), "{told}{complaint}");
+    let first = names();
+    assert_eq!(first.len(), 3, "{first:?}");
+    // Names are of whole seconds.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let (told, complaint) = back_up();
+    assert!(told.contains("kept, 1 older removed"), "{told}{complaint}");
+    let names = names();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(
+        names.contains(&first[1]) && names.contains(&"mine".to_owned()),
+        "{names:?}"
+    );
+    let checked = server.run(&["check", "--data-dir", place.join(&names[1]).to_str().unwrap()]);
+    assert!(checked.status.success(), "{:?}", output(&checked));
+}

@@ -5,5 +5,6 @@ mod called;
 mod filters;
 mod light;
 mod own_names;
+mod pages;
 mod records;
 mod sources;

@@ -52,5 +52,7 @@ mod sleep;
 mod streaming;
 mod tags;
 mod types_round_trip;
+mod units;
 mod user_info;
 mod wall;
+mod ways_of_asking;

@@ -76,12 +76,7 @@ async fn take(
 ) -> Result<(), TestCaseError> {
     match step {
         Step::Put(samples) => {
-            person.records("HeartRate", &records(samples)).await;
-            model.extend(
-                samples
-                    .iter()
-                    .map(|sample| (sample.id, (sample.second, sample.value))),
-            );
+            put(person, model, samples).await?;
         }
         Step::PutMany { first, value } => {
             let samples: Vec<Sample> = (*first..first + MANY)
@@ -91,20 +86,17 @@ async fn take(
                     value: *value,
                 })
                 .collect();
-            person.records("HeartRate", &records(&samples)).await;
-            model.extend(
-                samples
-                    .iter()
-                    .map(|sample| (sample.id, (sample.second, sample.value))),
-            );
+            put(person, model, &samples).await?;
         }
         Step::Delete(ids) => {
             let tombstones: Vec<Value> = ids
                 .iter()
                 .map(|n| serde_json::json!({"deleted_id": id(*n), "deleted_type": "HeartRate"}))
                 .collect();
-            person.records("DeletedRecord", &tombstones).await;
+            let counts = person.lines("DeletedRecord", &tombstones).await.counts();
+            let before = model.len();
             model.retain(|id, _| !ids.contains(id));
+            prop_assert_eq!(counts, [0, 0, 0, (before - model.len()) as u64]);
         }
         Step::DeleteOfAnotherType(n) => drop(person.delete("StepCount", id(*n)).await),
         Step::Refused(samples) => {
@@ -128,6 +120,24 @@ async fn take(
             agree(&rows, &within)?;
         }
     }
+    Ok(())
+}
+
+/// Puts, and holds what is answered against what a map says: new, replaced, unchanged.
+async fn put(person: &Person, model: &mut Model, samples: &[Sample]) -> Result<(), TestCaseError> {
+    let counts = person.lines("HeartRate", &records(samples)).await.counts();
+    // Whether it was there before, and whether another version of it is there now.
+    let mut touched: BTreeMap<u32, (bool, bool)> = BTreeMap::new();
+    for sample in samples {
+        let kept = (sample.second, sample.value);
+        let before = model.insert(sample.id, kept);
+        touched.entry(sample.id).or_insert((before.is_some(), false)).1 |= before != Some(kept);
+    }
+    let count = |of: (bool, bool)| touched.values().filter(|touched| **touched == of).count() as u64;
+    prop_assert_eq!(
+        counts,
+        [count((false, true)), count((true, true)), count((true, false)), 0]
+    );
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 mod answers;
 mod extended;
 mod golden;
+mod nights;
 mod periods;
 mod refused;
 mod whole;

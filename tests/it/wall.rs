@@ -6,4 +6,5 @@ mod fuzz;
 mod identity;
 mod limits;
 mod operations;
+mod protocol;
 mod tls;

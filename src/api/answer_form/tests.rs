@@ -10,6 +10,12 @@ fn read(query: &str) -> (Option<AnswerForm>, Vec<String>) {
     (form, places.collect())
 }
 
+fn packed(query: &str, accept: &str) -> FrameCompression {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, accept.parse().unwrap());
+    read(query).0.unwrap().packing(&headers).frame
+}
+
 #[test]
 fn output_stands_in_for_format_and_never_against_it() {
     assert_eq!(read("").0.unwrap().method, OutputMethod::Jstable);
@@ -28,9 +34,39 @@ fn columns_are_named_once() {
 
 #[test]
 fn arrow_is_compressed_inside_for_those_who_ask() {
-    let frame = |query: &str| read(query).0.unwrap().packing().frame;
+    let frame = |query: &str| packed(query, "*/*");
     assert_eq!(frame("output=arrow"), FrameCompression::None);
     assert_eq!(frame("output=arrow&compression=none"), FrameCompression::None);
     assert_eq!(frame("output=arrowraw&compression=lz4"), FrameCompression::Lz4);
     assert_eq!(frame("output=parquet&compression=lz4"), FrameCompression::None);
+}
+
+#[test]
+fn arrow_is_compressed_inside_for_those_who_say_that_their_reader_undoes_it() {
+    const FILE: &str = "application/vnd.apache.arrow.file";
+    for (accept, compression) in [
+        (FILE.to_owned(), FrameCompression::None),
+        (format!("{FILE}; codecs=zstd"), FrameCompression::Zstd),
+        (format!("{FILE};codecs=\"lz4, zstd\""), FrameCompression::Lz4),
+        (
+            format!("text/csv, {FILE}; q=0.9; codecs=\"snappy,ZSTD\""),
+            FrameCompression::Zstd,
+        ),
+        (format!("{FILE}; codecs=\"snappy\""), FrameCompression::None),
+        (
+            "application/vnd.apache.arrow.stream; codecs=zstd".to_owned(),
+            FrameCompression::None,
+        ),
+    ] {
+        assert_eq!(packed("output=arrow", &accept), compression, "{accept}");
+    }
+    let asked = format!("{FILE}; codecs=zstd");
+    assert_eq!(
+        packed("output=arrow&compression=none", &asked),
+        FrameCompression::None
+    );
+    assert_eq!(
+        packed("output=csv", "text/csv; codecs=zstd"),
+        FrameCompression::None
+    );
 }

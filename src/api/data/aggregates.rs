@@ -20,19 +20,25 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::Readable;
 use crate::auth::tokens::Reader;
 use crate::model::duration::Truncation;
+use crate::model::permit::Windows;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::Named;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+use crate::query::partial::WholeWindows;
 use crate::query::records::{Prepared, Source};
+use crate::query::units::Holds;
 
 use super::names::meant;
 use super::records::{Selection, readable, sources_of};
+use super::units::{UNIT, VALUE, Wanted, compares_values};
 
 /// Periods that an answer over all participants of a group does not tell, because too few have records in them.
 pub const PERIODS_LEFT_OUT: HeaderName = HeaderName::from_static("x-svc-periods-left-out");
+/// The column in which periods begin.
+const TIME: &str = "time";
 /// People who must have a part in what is told of a group as a whole.
 const LEAST_PEOPLE: u64 = 5;
 
@@ -81,6 +87,8 @@ pub struct CountQuery {
     range: TimeRange,
     zone: Zone,
     group: Vec<String>,
+    /// Whether a column marks periods that are not whole.
+    partial: bool,
     selection: Selection,
 }
 
@@ -89,13 +97,33 @@ impl FromParams for CountQuery {
         let range = params.range();
         let zone = params.zone("time_zone");
         let group = params.list("group");
+        let partial = params.flag_or("partial", false);
         let selection = Selection::read(params);
         Some(Self {
             range: range?,
             zone: zone?,
             group,
+            partial: partial?,
             selection: selection?,
         })
+    }
+}
+
+impl CountQuery {
+    /// The periods of which all that is asked for may be seen, if that is to be told. Of a group, who sees
+    /// less than others is not told.
+    fn whole(&self, periods: Truncation, permits: &[Readable]) -> Option<WholeWindows> {
+        if !self.partial {
+            return None;
+        }
+        let seen = match permits {
+            [permit] => permit.windows().within(self.range),
+            _ => Windows::new([self.range]),
+        };
+        let end = self.range.end();
+        let ends_at_edge = periods.trunc(&self.zone, end) == end;
+        let grid = periods.grid(&self.zone, self.range);
+        Some(WholeWindows::of(&grid, ends_at_edge, &seen))
     }
 }
 
@@ -104,6 +132,7 @@ impl FromParams for CountQuery {
 pub struct ValuesQuery {
     query: CountQuery,
     functions: Vec<Function>,
+    units: Wanted,
 }
 
 impl FromParams for ValuesQuery {
@@ -113,6 +142,7 @@ impl FromParams for ValuesQuery {
             "function",
             "this parameter is required; use one or more of sum, avg, min, max",
         );
+        let units = Wanted::read(params);
         let functions = functions?;
         let twice = functions
             .iter()
@@ -129,6 +159,7 @@ impl FromParams for ValuesQuery {
         Some(Self {
             query: query?,
             functions,
+            units: units?,
         })
     }
 }
@@ -151,7 +182,7 @@ pub async fn event_aggregate(
         question: question.as_deref().unwrap_or_default(),
         headers: &headers,
     };
-    aggregate(&app, &reader, &asked, query, AggregateMeasure::Count).await
+    aggregate(&app, &reader, &asked, query, (AggregateMeasure::Count, None)).await
 }
 
 /// What the values of a metric come to in each period. Periods without samples are left out.
@@ -162,7 +193,7 @@ pub async fn metric_aggregate(
     State(app): State<Shared>,
     reader: Reader,
     Path((data_type, resolution)): Path<(String, String)>,
-    Checked(ValuesQuery { query, functions }): Checked<ValuesQuery>,
+    Checked(query): Checked<ValuesQuery>,
     RawQuery(question): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -172,7 +203,13 @@ pub async fn metric_aggregate(
         question: question.as_deref().unwrap_or_default(),
         headers: &headers,
     };
-    aggregate(&app, &reader, &asked, query, AggregateMeasure::Values(functions)).await
+    let ValuesQuery {
+        query,
+        functions,
+        units,
+    } = query;
+    let measured = (AggregateMeasure::Values(functions), Some(units));
+    aggregate(&app, &reader, &asked, query, measured).await
 }
 
 /// What the request says beside its query.
@@ -188,7 +225,7 @@ async fn aggregate(
     reader: &Reader,
     asked: &Asked<'_>,
     query: CountQuery,
-    measure: AggregateMeasure,
+    (measure, units): (AggregateMeasure, Option<Wanted>),
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let all_of = query.selection.which.group;
@@ -222,6 +259,13 @@ async fn aggregate(
             "groups of fields are told of one participant, not of all of them",
         ));
     }
+    let told = match units {
+        Some(units) => {
+            let hindrance = |moves_zero: bool| hindrance(&query, &measure, moves_zero);
+            units.told(app, reader, &named.data_type, hindrance).await?
+        }
+        None => None,
+    };
     let ticket = app.queries.enter(reader.person()).await?;
     let question = Question {
         app,
@@ -231,7 +275,7 @@ async fn aggregate(
         measure: &measure,
         periods: resolution.periods(),
     };
-    let mut text = format!("{data_type} by {} {}", asked.resolution, asked.question);
+    let mut text = format!("{data_type} by {} {} {told:?}", asked.resolution, asked.question);
     let mut each = Vec::with_capacity(permits.len());
     for permit in &permits {
         let (prepared, chosen_sources) = question.of(permit).await?;
@@ -262,6 +306,11 @@ async fn aggregate(
             over.prepared
         }
     };
+    let prepared = match &told {
+        Some(told) => prepared.told_in(told, &COLUMNS, UNIT)?,
+        None => prepared,
+    };
+    let prepared = prepared.marking(query.whole(resolution.periods(), &permits), TIME)?;
     let request = Request {
         app,
         headers: asked.headers,
@@ -274,6 +323,33 @@ async fn aggregate(
         response.headers_mut().insert(PERIODS_LEFT_OUT, left_out.into());
     }
     Ok(response)
+}
+
+/// The columns that are in the unit of the metric.
+const COLUMNS: [(&str, Holds); 4] = [
+    (Function::Sum.name(), Holds::Differences),
+    (Function::Avg.name(), Holds::Values),
+    (Function::Min.name(), Holds::Values),
+    (Function::Max.name(), Holds::Values),
+];
+
+/// Why values cannot be told in other units than those in which they are kept.
+fn hindrance(
+    query: &CountQuery,
+    measure: &AggregateMeasure,
+    moves_zero: bool,
+) -> Option<(&'static str, &'static str)> {
+    let sums = matches!(measure, AggregateMeasure::Values(functions) if functions.contains(&Function::Sum));
+    if query.group.iter().any(|field| field == VALUE) {
+        return Some(("group", "groups by value are of values as they are kept, in"));
+    }
+    if moves_zero && sums {
+        return Some((
+            "function",
+            "a sum has no meaning but in the unit of the values, which is",
+        ));
+    }
+    compares_values(&query.selection.which.conditions)
 }
 
 /// What is asked, of whomever.

@@ -103,6 +103,6 @@ impl Asking {
             begun: self.begun,
             ticket,
         };
-        answer(request, prepared, form).await
+        answer(request, prepared.with_units_by_name(), form).await
     }
 }

@@ -13,7 +13,7 @@ use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{FromParams, OpenEnds, Params};
 use crate::auth::grants::{Denied, Refused, Warden};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
@@ -77,6 +77,7 @@ pub async fn platform_location_updates(
 pub struct VisitsQuery {
     range: TimeRange,
     derive: bool,
+    ends: OpenEnds,
     form: AnswerForm,
 }
 
@@ -87,7 +88,9 @@ impl FromParams for VisitsQuery {
             params.flag_or("derive", false),
             AnswerForm::read(params),
         );
+        let ends = params.choice_or("open_ends", OpenEnds::Sentinel);
         Some(Self {
+            ends: ends?,
             range: range?,
             derive: derive?,
             form: form?,
@@ -135,6 +138,9 @@ pub async fn platform_location_visits(
             scope: prepared.scope.and(stays.scope),
             ..stays
         };
+    }
+    if query.ends == OpenEnds::Null {
+        prepared = prepared.with_open_ends()?;
     }
     asking.answer(&app, ticket, prepared, &query.form, "").await
 }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::api::answer::{Request, answer, computed, listing};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
@@ -28,22 +29,26 @@ use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::{Order, RecordsSpec, Source};
 
 use super::names::meant;
+use super::units::{Wanted, told_as};
 
 /// Which records, in which order and form.
 #[derive(Debug)]
 pub struct RecordsQuery {
     range: TimeRange,
-    limit: Option<usize>,
+    cursor: Option<String>,
+    units: Wanted,
     selection: Selection,
 }
 
 impl FromParams for RecordsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, limit) = (params.range(), row_limit(params));
+        let (range, cursor) = (params.range(), params.text("cursor"));
+        let units = Wanted::read(params);
         let selection = Selection::read(params);
         Some(Self {
             range: range?,
-            limit,
+            cursor,
+            units: units?,
             selection: selection?,
         })
     }
@@ -156,27 +161,33 @@ async fn records(
     let named = readable(app, owner, data_type).await?;
     let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(app, reader, owner, &named, which.conditions).await?;
+    let pages = Pages::of(
+        &app.tickets,
+        &(owner, &named.data_type.id, &conditions, query.range, order),
+    );
     let spec = RecordsSpec {
         conditions,
         order,
         ids: form.ids(),
-        limit: query.limit,
+        limit: form.limit,
+        after: pages.place(query.cursor.as_deref())?,
         columns: form.columns.clone(),
     };
-    let prepared = app.archive.records(&permit, &sources, &spec).await?;
-    let question = format!("{owner} {data_type} {}", question.unwrap_or_default());
-    answer(
-        Request {
-            app,
-            headers,
-            question: &question,
-            begun,
-            ticket,
-        },
-        prepared,
-        &form,
-    )
-    .await
+    let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
+    let told = query
+        .units
+        .of_records(app, reader, &named, &spec.conditions)
+        .await?;
+    let prepared = told_as(prepared, told.as_ref())?;
+    let question = format!("{owner} {data_type} {} {told:?}", question.unwrap_or_default());
+    let request = Request {
+        app,
+        headers,
+        question: &question,
+        begun,
+        ticket,
+    };
+    pages.lead_on(answer(request, prepared, &form).await?, last)
 }
 
 /// Records of any time, unless the caller bounds it.
@@ -240,6 +251,7 @@ pub async fn latest_event(
         order: Order::Descending,
         ids: query.form.ids(),
         limit: Some(1),
+        after: None,
         columns: query.form.columns.clone(),
     };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
@@ -376,18 +388,4 @@ async fn definitions_of(
     }
     let prefix = app.annotations.source_prefix();
     Ok(Some(Arc::new(Definitions::new(prefix, known))))
-}
-
-/// `limit`: at most so many rows.
-pub(super) fn row_limit(params: &mut Params<'_>) -> Option<usize> {
-    let limit = params.integer("limit")?;
-    let rows = usize::try_from(limit).ok().filter(|rows| *rows > 0);
-    if rows.is_none() {
-        params.fault(
-            "limit",
-            "greater_than_equal",
-            "expected a whole number of at least 1",
-        );
-    }
-    rows
 }

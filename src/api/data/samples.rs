@@ -9,6 +9,7 @@ use axum::response::Response;
 use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
@@ -19,26 +20,30 @@ use crate::model::time::TimeRange;
 use crate::query::records::{Order, RecordsSpec};
 
 use super::names::meant;
-use super::records::{row_limit, sources_of};
+use super::records::sources_of;
+use super::units::{Wanted, told_as};
 
 /// Which samples, and in which form.
 #[derive(Debug)]
 pub struct SamplesQuery {
     range: TimeRange,
     metric: String,
-    limit: Option<usize>,
+    cursor: Option<String>,
+    units: Wanted,
     form: AnswerForm,
 }
 
 impl FromParams for SamplesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (range, metric) = (params.range(), params.required_text("metric"));
-        let limit = row_limit(params);
+        let cursor = params.text("cursor");
+        let units = Wanted::read(params);
         let form = AnswerForm::read(params);
         Some(Self {
             range: range?,
             metric: metric?,
-            limit,
+            cursor,
+            units: units?,
             form: form?,
         })
     }
@@ -74,25 +79,34 @@ pub async fn metric_samples(
     }
     let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
+    let pages = Pages::of(
+        &app.tickets,
+        &(owner, &named.data_type.id, &conditions, query.range),
+    );
     let spec = RecordsSpec {
         conditions,
         order: Order::Ascending,
         ids: query.form.ids(),
-        limit: query.limit,
+        limit: query.form.limit,
+        after: pages.place(query.cursor.as_deref())?,
         columns: query.form.columns.clone(),
     };
-    let prepared = app.archive.records(&permit, &sources, &spec).await?;
-    let question = format!("{owner} samples {metric} {}", question.unwrap_or_default());
-    answer(
-        Request {
-            app: &app,
-            headers: &headers,
-            question: &question,
-            begun,
-            ticket,
-        },
-        prepared,
-        &query.form,
-    )
-    .await
+    let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
+    let told = query
+        .units
+        .of_records(&app, &reader, &named, &spec.conditions)
+        .await?;
+    let prepared = told_as(prepared, told.as_ref())?;
+    let question = format!(
+        "{owner} samples {metric} {} {told:?}",
+        question.unwrap_or_default()
+    );
+    let request = Request {
+        app: &app,
+        headers: &headers,
+        question: &question,
+        begun,
+        ticket,
+    };
+    pages.lead_on(answer(request, prepared, &query.form).await?, last)
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Instant as Moment;
 
+use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -11,7 +12,7 @@ use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::docs::answers::Rows;
-use crate::api::extract::Checked;
+use crate::api::extract::{Checked, Notes};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Choice, FromParams, Params};
 use crate::auth::tokens::Reader;
@@ -100,6 +101,7 @@ pub async fn selected_records(
     reader: Reader,
     Checked(query): Checked<SelectorQuery>,
     RawQuery(question): RawQuery,
+    Extension(notes): Extension<Notes>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
@@ -111,6 +113,9 @@ pub async fn selected_records(
         ..
     } = &query.selector;
     let range = query.selector.range(app.clock.now());
+    if matches!(extent, Extent::Back(_)) {
+        notes.understood_range(range);
+    }
     let permit = app
         .grants
         .windows(&reader, owner, &TypeId::new(name), range)
@@ -122,7 +127,8 @@ pub async fn selected_records(
         conditions,
         order: Order::Ascending,
         ids: query.form.ids(),
-        limit: None,
+        limit: query.form.limit,
+        after: None,
         columns: query.form.columns.clone(),
     };
     let prepared = match extent {

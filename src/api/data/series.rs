@@ -21,17 +21,23 @@ use crate::model::duration::SampleRate;
 use crate::model::faults::Fault;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
+use crate::model::permit::Windows;
 use crate::model::registry::{Base, DataType, MergePolicy, MetricKind, MetricTraits, TypeId};
 use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
+use crate::query::partial::WholeWindows;
 use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::sleep::StageTable;
+use crate::query::units::Holds;
 
 use super::names::{all_meant, meant};
 use super::records::sources_of;
+use super::units::{UNIT, Wanted, held_by};
 
+/// The column in which windows begin.
+const TIME: &str = "time";
 /// How long a bin is when nothing is said: seconds.
 const DEFAULT_RATE: &str = "60";
 
@@ -59,6 +65,9 @@ struct WindowsQuery {
     range: TimeRange,
     rate: SampleRate,
     zone: Zone,
+    /// Whether a column marks windows that are not whole.
+    partial: bool,
+    units: Wanted,
     form: AnswerForm,
 }
 
@@ -104,10 +113,14 @@ impl WindowsQuery {
         let (range, form) = (params.range(), AnswerForm::required(params));
         let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
+        let partial = params.flag_or("partial", false);
+        let units = Wanted::read(params);
         Some(Self {
             range: range?,
             rate: rate?,
             zone: zone?,
+            partial: partial?,
+            units: units?,
             form: form?,
         })
     }
@@ -117,6 +130,17 @@ impl WindowsQuery {
             SampleRate::Width(micros) => Grid::uniform(self.range, *micros),
             SampleRate::Calendar(truncation) => truncation.grid(&self.zone, self.range),
         }
+    }
+
+    /// The windows of which all that is asked for may be seen, if that is to be told.
+    fn whole(&self, grid: &Grid, seen: &Windows) -> Option<WholeWindows> {
+        let end = self.range.end();
+        let ends_at_edge = match &self.rate {
+            SampleRate::Width(micros) => (end.micros() - self.range.start().micros()) % micros == 0,
+            SampleRate::Calendar(truncation) => truncation.trunc(&self.zone, end) == end,
+        };
+        self.partial
+            .then(|| WholeWindows::of(grid, ends_at_edge, &seen.within(self.range)))
     }
 }
 
@@ -158,6 +182,12 @@ pub async fn metric_time_series(
         chosen_sources: Vec::new(),
     };
     refuse_too_many(&app, spec.cells())?;
+    let told = windows
+        .units
+        .told(&app, &reader, &named.data_type, |moves_zero| {
+            hindrance(&spec, moves_zero)
+        })
+        .await?;
     let ticket = app.queries.enter(reader.person()).await?;
     if spec.measure.counting() == Counting::BestSource {
         spec.chosen_sources = Preferences::of(&app.catalog, owner)
@@ -165,10 +195,11 @@ pub async fn metric_time_series(
             .chosen_sources(&named.data_type.id);
     }
     let question = format!(
-        "{owner} series {metric} {} {:?}",
+        "{owner} series {metric} {} {:?} {told:?}",
         question.unwrap_or_default(),
         spec.chosen_sources
     );
+    let columns = measured(&spec);
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
     let source = sources
         .first()
@@ -180,7 +211,12 @@ pub async fn metric_time_series(
         spec,
         stages: stages(&app, traits),
     };
-    let prepared = app.archive.series(asked).await?;
+    let whole = windows.whole(&asked.spec.grid, permit.windows());
+    let mut prepared = app.archive.series(asked).await?;
+    if let Some(told) = &told {
+        prepared = prepared.told_in(told, &by_name(&columns), UNIT)?;
+    }
+    let prepared = prepared.marking(whole, TIME)?;
     let request = Request {
         app: &app,
         headers: &headers,
@@ -220,6 +256,7 @@ pub async fn time_series_grouped(
     let ticket = app.queries.enter(reader.person()).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut meant = Vec::with_capacity(metrics.len());
+    let mut units = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {
         let (sources, conditions) = sources_of(&app, &reader, owner, named, Vec::new()).await?;
         let source = sources.into_iter().next();
@@ -235,11 +272,18 @@ pub async fn time_series_grouped(
             gaps: query.gaps,
             chosen_sources: preferences.chosen_sources(&named.data_type.id),
         };
+        let told = windows
+            .units
+            .told(&app, &reader, &named.data_type, |moves_zero| {
+                hindrance(&spec, moves_zero)
+            })
+            .await?;
+        units.extend(told.map(|told| (told, measured(&spec), format!("{column}_unit"))));
         meant.push((source, conditions, spec, stages(&app, traits)));
     }
     let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
     let question = format!(
-        "{owner} series {names:?} {} {orders:?}",
+        "{owner} series {names:?} {} {orders:?} {units:?}",
         question.unwrap_or_default()
     );
     let asked = permits
@@ -252,7 +296,19 @@ pub async fn time_series_grouped(
             spec: spec.clone(),
             stages: stages.clone(),
         });
-    let prepared = app.archive.series_grouped(asked.collect()).await?;
+    // A window is whole where all of its metrics are.
+    let seen = permits
+        .iter()
+        .fold(Windows::new([windows.range]), |seen, permit| {
+            let each = permit.windows().as_slice().iter();
+            Windows::new(each.flat_map(|window| seen.within(*window).as_slice().to_vec()))
+        });
+    let whole = windows.whole(&grid, &seen);
+    let mut prepared = app.archive.series_grouped(asked.collect()).await?;
+    for (told, columns, unit) in &units {
+        prepared = prepared.told_in(told, &by_name(columns), unit)?;
+    }
+    let prepared = prepared.marking(whole, TIME)?;
     let request = Request {
         app: &app,
         headers: &headers,
@@ -261,6 +317,43 @@ pub async fn time_series_grouped(
         ticket,
     };
     answer(request, prepared, &windows.form).await
+}
+
+/// Why a series cannot be told in units whose zero is another one.
+fn hindrance(spec: &SeriesSpec, moves_zero: bool) -> Option<(&'static str, &'static str)> {
+    if !moves_zero {
+        None
+    } else if spec.gaps.replace {
+        Some((
+            "replace_nulls",
+            "what replaces nulls is 0 in the unit of the values, which is",
+        ))
+    } else if spec.calculations.contains(&Calculation::Sum) {
+        Some((
+            "calculations",
+            "a sum has no meaning but in the unit of the values, which is",
+        ))
+    } else {
+        None
+    }
+}
+
+/// The columns of a series that are in the unit of its metric.
+fn measured(spec: &SeriesSpec) -> Vec<(String, Holds)> {
+    let calculated = spec.calculations.iter().filter_map(|calculation| {
+        let holds = held_by(*calculation)?;
+        Some((calculation.column(&spec.column), holds))
+    });
+    std::iter::once((spec.column.clone(), Holds::Values))
+        .chain(calculated)
+        .collect()
+}
+
+fn by_name(columns: &[(String, Holds)]) -> Vec<(&str, Holds)> {
+    columns
+        .iter()
+        .map(|(name, holds)| (name.as_str(), *holds))
+        .collect()
 }
 
 /// The metrics of a request with the columns that they get: each metric once, no two columns of one name.

@@ -24,6 +24,7 @@ use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
+use crate::query::partial::WholeWindows;
 use crate::query::records::Source;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
@@ -32,6 +33,8 @@ use query::{AggregateQuery, CyclesQuery, StagesQuery};
 
 /// The metric whose samples are stages.
 const SLEEP_STAGE: &str = "SleepStage";
+/// The column of a total's period.
+const PERIOD: &str = "period_start_time";
 /// How far beyond the range a cycle is followed that is not clipped.
 const LOOK_AROUND: i64 = 48 * 3_600_000_000;
 
@@ -54,7 +57,7 @@ pub async fn sleep_stages(
         merge_contiguous: query.merge_contiguous,
     };
     asked
-        .answer(Question::Stages(spec), &query.cycles.form, &headers)
+        .answer(Question::Stages(spec), None, &query.cycles.form, &headers)
         .await
 }
 
@@ -72,7 +75,9 @@ pub async fn sleep_cycles(
 ) -> Result<Response, ApiError> {
     let asked = Asked::new(&app, &reader, owner, &query, "sleep_cycles", question).await?;
     let spec = asked.cycles(&query)?;
-    asked.answer(Question::Cycles(spec), &query.form, &headers).await
+    asked
+        .answer(Question::Cycles(spec), None, &query.form, &headers)
+        .await
 }
 
 /// How long each stage lasted in each period.
@@ -96,8 +101,13 @@ pub async fn sleep_agg(
         functions: query.functions,
     };
     asked.refuse_too_many(&spec)?;
+    let grid = spec.period.grid(&spec.zone, query.cycles.range);
+    let whole = query.partial.then(|| {
+        let ends = spec.period.trunc(&spec.zone, query.cycles.range.end()) == query.cycles.range.end();
+        WholeWindows::of(&grid, ends, &asked.permit.windows().within(query.cycles.range))
+    });
     asked
-        .answer(Question::Aggregate(spec), &query.cycles.form, &headers)
+        .answer(Question::Aggregate(spec), whole, &query.cycles.form, &headers)
         .await
 }
 
@@ -207,6 +217,7 @@ impl<'a> Asked<'a> {
                 .as_deref()
                 .map(|stages| set("stages", stages))
                 .transpose()?,
+            nights: query.nights,
         })
     }
 
@@ -237,6 +248,7 @@ impl<'a> Asked<'a> {
     async fn answer(
         self,
         question: Question,
+        whole: Option<WholeWindows>,
         form: &AnswerForm,
         headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
@@ -252,7 +264,8 @@ impl<'a> Asked<'a> {
         let prepared = app
             .archive
             .sleep(&self.permit, &source, &self.stages, question, names)
-            .await?;
+            .await?
+            .marking(whole, PERIOD)?;
         let request = Request {
             app,
             headers,
@@ -260,7 +273,7 @@ impl<'a> Asked<'a> {
             begun: self.begun,
             ticket,
         };
-        answer(request, prepared, form).await
+        answer(request, prepared.with_units_by_name(), form).await
     }
 
     /// The ids under which `data_sources` lists the sources.

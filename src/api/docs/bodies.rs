@@ -91,6 +91,9 @@ pub struct PreferencesDocument {
     source_order: Option<HashMap<String, Vec<Uuid>>>,
     #[schema(example = "Europe/Berlin")]
     timezone: Option<String>,
+    /// In which units values are told: catalogue, metric or us.
+    #[schema(example = "metric")]
+    units: Option<String>,
 }
 
 /// What the person wants to reach, for insights.

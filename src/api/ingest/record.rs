@@ -12,24 +12,37 @@ use crate::api::body::{broke_off, content_encoding, text};
 use crate::api::docs::bodies::RawBytes;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
-use crate::api::query_params::{FromParams, Params};
+use crate::api::query_params::{Dedupe, FromParams, Params};
+use crate::auth::reach::Beyond;
 use crate::auth::tokens::Reader;
 use crate::ingest::accept::{Acceptance, Accepted, FilesRead, deletions};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
+use crate::ingest::coerce::Epoch;
+use crate::ingest::decode::Leave;
+use crate::ingest::tombstone::TOMBSTONE_TYPE;
 use crate::ingest::upload::{IdempotencyKey, Work};
 
 use super::{Deleter, Recordable, Submission, Uploaded, commit, content_length, idempotency_key, recordable};
 
-/// Which version of the type is meant.
+/// Which version of the type is meant, and what the sender asks for.
 #[derive(Debug)]
 pub struct RecordQuery {
     api_version: Option<String>,
+    leave: Leave,
 }
 
 impl FromParams for RecordQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let api_version = params.text("api_version");
+        let dedupe = params.choice_or("dedupe", Dedupe::None);
+        let coerce = params.flag_or("coerce", false);
+        let epoch = params.choice_or("epoch", Epoch::ByMagnitude);
         Some(Self {
-            api_version: params.text("api_version"),
+            api_version,
+            leave: Leave {
+                natural_ids: dedupe? == Dedupe::Natural,
+                coercion: coerce?.then_some(epoch?),
+            },
         })
     }
 }
@@ -51,7 +64,16 @@ pub async fn record(
 ) -> Result<Response, ApiError> {
     content_length(&app, &headers)?;
     let person = reader.person();
-    let Recordable { compiled, context } = recordable(&app, person, &data_type).await?;
+    let Recordable {
+        compiled,
+        mut context,
+    } = recordable(&app, person, &data_type).await?;
+    context.leave = query.leave;
+    let reach = reader.reach();
+    let is_tombstone = compiled.data_type().id.as_str() == TOMBSTONE_TYPE;
+    if !is_tombstone && !reach.covers(&compiled.data_type().id) {
+        return Err(ApiError::forbidden(Beyond::Types.to_string()));
+    }
     if let Some(version) = &query.api_version {
         let known = serde_json::to_value(compiled.data_type().api_version).map_err(ApiError::internal)?;
         if known != *version {
@@ -95,6 +117,9 @@ pub async fn record(
         Accepted::Deletions(tombstones, memory) => {
             let deleter = Deleter::of(&app, person).await?;
             let changes = deletions(&tombstones, |name| deleter.partitions_of(name));
+            if !changes.iter().all(|change| reach.covers(&change.data_type)) {
+                return Err(ApiError::forbidden(Beyond::Types.to_string()));
+            }
             (Work::Small(changes), Vec::new(), FilesRead::new(), memory)
         }
     };
@@ -117,10 +142,12 @@ pub async fn record(
 }
 
 pub(super) fn body_reader(app: &App, headers: &HeaderMap) -> Result<BodyReader, ApiError> {
-    let form = BodyForm::from_media_type(text(headers, &CONTENT_TYPE)).ok_or_else(|| {
-        ApiError::unsupported_media_type(
-            "expected application/json with one record, or application/x-jsonl with a record a line",
-        )
+    let media_type = text(headers, &CONTENT_TYPE);
+    let form = BodyForm::from_media_type(media_type).ok_or_else(|| {
+        ApiError::unsupported_media_type(format!(
+            "found {:?}; send application/json with one record, or application/x-jsonl with a record a line",
+            media_type.unwrap_or_default()
+        ))
     })?;
     let encoding = content_encoding(headers)?;
     let limits = BodyLimits {

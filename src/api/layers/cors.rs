@@ -9,6 +9,7 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use crate::api::cursor::NEXT_CURSOR;
 use crate::api::extract::PREFER;
 use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
 use crate::api::layers::rates::{RATE_LIMIT, RATE_LIMIT_POLICY};
@@ -74,6 +75,7 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             X_REQUEST_ID,
             X_IGNORED_PARAMETERS,
             X_SVC_RANGE,
+            NEXT_CURSOR,
         ])
         .max_age(REMEMBERED);
     Some(layer)

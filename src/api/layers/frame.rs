@@ -53,7 +53,11 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
         ApiError::internal("a panic").into_response()
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
+        if failure.overload {
+            app.metrics.overload.note(&failure.reason);
+        } else {
+            span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
+        }
         if failure.damage {
             app.metrics.meters.store.corrupt.inc();
         }

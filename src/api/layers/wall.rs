@@ -35,6 +35,10 @@ pub async fn wall(State(app): State<Shared>, mut request: Request, next: Next) -
     match verdict {
         Ok(reader) => match is_let_in(&app, &reader).await {
             Ok(true) => {
+                let is_safe = request.method().is_safe();
+                if let Err(beyond) = reader.reach().admits(is_safe, request.uri().path()) {
+                    return ApiError::forbidden(beyond.to_string()).into_response();
+                }
                 if let Some(notes) = request.extensions().get::<Notes>() {
                     notes.is_asked_by(&reader);
                 }

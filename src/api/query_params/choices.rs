@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use crate::ingest::coerce::Epoch;
+use crate::model::units::UnitSystem;
 use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
@@ -65,6 +67,73 @@ impl FromStr for Dates {
     }
 }
 
+/// How a record is told from another that comes without an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dedupe {
+    /// Every record is new.
+    None,
+    /// By what identifies it.
+    Natural,
+}
+
+/// A name that is neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown dedupe {0:?}; use one of none, natural")]
+pub struct UnknownDedupe(String);
+
+impl Dedupe {
+    const ALL: [Self; 2] = [Self::None, Self::Natural];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Natural => "natural",
+        }
+    }
+}
+
+impl FromStr for Dedupe {
+    type Err = UnknownDedupe;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDedupe> {
+        let found = Self::ALL.into_iter().find(|dedupe| dedupe.name() == name);
+        found.ok_or_else(|| UnknownDedupe(name.to_owned()))
+    }
+}
+
+/// How ends that nobody knows are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenEnds {
+    /// As moments that cannot be meant.
+    Sentinel,
+    Null,
+}
+
+/// A name that is neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown open_ends {0:?}; use one of sentinel, null")]
+pub struct UnknownEnds(String);
+
+impl OpenEnds {
+    const ALL: [Self; 2] = [Self::Sentinel, Self::Null];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sentinel => "sentinel",
+            Self::Null => "null",
+        }
+    }
+}
+
+impl FromStr for OpenEnds {
+    type Err = UnknownEnds;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEnds> {
+        let found = Self::ALL.into_iter().find(|ends| ends.name() == name);
+        found.ok_or_else(|| UnknownEnds(name.to_owned()))
+    }
+}
+
 /// The names of a [`Choice`].
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
@@ -93,6 +162,10 @@ named! {
     RowFormat = Some("RowFormat");
     FrameCompression = None;
     Dates = None;
+    OpenEnds = None;
+    Dedupe = None;
+    Epoch = None;
+    UnitSystem = None;
     Order = None;
     Function = None;
     SleepFunction = None;

@@ -176,22 +176,35 @@ impl Params<'_> {
     fn days(&mut self) -> Option<Zone> {
         match self.choice_or("dates", Dates::Utc)? {
             Dates::Utc => None,
-            Dates::Local => self.zone_of_days(),
+            Dates::Local => self.zone_for("dates", "dates=local are those of a zone: name one in tz"),
         }
     }
 
-    /// Not every route that takes a range takes a zone; here it is known all the same.
-    fn zone_of_days(&mut self) -> Option<Zone> {
+    /// `night_of`: in which zone it is noon, where the rows are to say to which night they belong. There is
+    /// no zone in which that is so for everybody. `Some` unless something is wrong with it.
+    pub fn nights(&mut self) -> Option<Option<Zone>> {
+        if !self.flag_or("night_of", false)? {
+            return Some(None);
+        }
+        let zone = self.zone_for("night_of", "nights begin at noon in a zone: name one in tz")?;
+        Some(Some(zone))
+    }
+
+    /// The zone that the parameter `name` cannot do without. Not every route that takes such a parameter
+    /// takes a zone; here it is known all the same.
+    fn zone_for(&mut self, name: &'static str, missing: &'static str) -> Option<Zone> {
         let sent: Vec<String> = ZONES.iter().flat_map(|name| self.take(name)).collect();
         let zone = sent.last().and_then(|text| Zone::parse_in_query(text).ok());
         if zone.is_none() {
-            self.fault(
-                "dates",
-                "value_error",
-                "dates=local are those of a zone: name one in tz",
-            );
+            self.fault(name, "value_error", missing);
         }
         zone
+    }
+
+    /// Whether the parameter was sent, under whichever of its names.
+    #[must_use]
+    pub fn is_sent(&self, name: &str) -> bool {
+        self.sent_as(name).is_some()
     }
 
     fn required_bound(

@@ -17,6 +17,7 @@ use crate::api::extract::{Checked, Path};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::mint::TokenOrder;
+use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
@@ -145,6 +146,7 @@ pub async fn create(
         person: reader.person(),
         name: reader.name().map(str::to_owned),
         lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+        reach: Reach::default(),
     };
     let session = app.sessions.open(order.person, body.name, order.lifetime).await?;
     let token = minter

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::auth::mint::SESSION_CLAIM;
+use crate::auth::reach::Reach;
 use crate::auth::settings::{IdentitySettings, Provider};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -58,6 +59,7 @@ pub(super) fn identity(
         issued: moment(claims, "iat"),
         session: session(claims, settings)?,
         token: token(claims),
+        reach: Reach::of(claims).map_err(|_| Refusal::Malformed)?,
     })
 }
 

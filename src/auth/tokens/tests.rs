@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::auth::mint::{TokenOrder, mint};
+use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
 use crate::model::clock::ManualClock;
 
@@ -100,6 +101,7 @@ async fn a_minted_token_is_accepted_until_it_expires() {
         person: PERSON,
         name: Some("Ada".to_owned()),
         lifetime: Duration::from_mins(1),
+        reach: Reach::default(),
     };
     let token = mint(&case.key, &settings(), &order, None, at(NOW)).unwrap();
     let reader = case.bearer(&token).await.unwrap();

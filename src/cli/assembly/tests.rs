@@ -24,6 +24,7 @@ use crate::api::query_params::{FromParams, Params};
 use crate::api::routes;
 use crate::auth::keys::SigningKey;
 use crate::auth::mint::{TokenOrder, mint};
+use crate::auth::reach::Reach;
 use crate::auth::tickets::Tickets;
 use crate::auth::tokens::{Reader, Verifier};
 use crate::catalog::Catalog;
@@ -155,6 +156,7 @@ impl Service {
             person: PERSON,
             name: None,
             lifetime: Duration::from_hours(1),
+            reach: Reach::default(),
         };
         let token = mint(&key, &settings.identity, &order, None, NOW).unwrap();
         let catalog = Catalog::open(&settings.database_url, clock.clone())

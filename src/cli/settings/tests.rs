@@ -234,3 +234,28 @@ fn names_are_unique_and_flags_keep_secrets_out() {
         assert_eq!(entry.flag, expected);
     }
 }
+
+#[test]
+fn every_place_of_objects_is_read_the_same_way() {
+    let local = |path: &str| ObjectStoreSettings::Local(path.into());
+    for (text, place) in [
+        ("/srv/place", local("/srv/place")),
+        ("file:///srv/place", local("/srv/place")),
+    ] {
+        let said = settings(&[
+            ("ALMANAC_OBJECT_STORE", text),
+            ("ALMANAC_MASTER_KEY_FILE", "/etc/master.key"),
+            ("ALMANAC_PERSON_KEYS", text),
+        ])
+        .unwrap();
+        assert_eq!(said.objects, place);
+        assert_eq!(said.encryption.unwrap().keys, place);
+    }
+    for name in ["ALMANAC_OBJECT_STORE", "ALMANAC_PERSON_KEYS"] {
+        let said = settings(&[
+            ("ALMANAC_MASTER_KEY_FILE", "/etc/master.key"),
+            (name, "gs://bucket"),
+        ]);
+        assert!(said.is_err(), "{name}");
+    }
+}

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::catalog::records::{Commit, UploadReceipt};
+use crate::catalog::records::{Commit, Effect, UploadReceipt};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::{Layout, TypeId};
 
 use super::super::assemble::{self, Assembled};
-use super::super::merge::Change;
+use super::super::merge::Asked;
 use super::super::upload::{Upload, Work};
 use super::{CommitError, Committer, Receipt};
 
@@ -25,6 +25,8 @@ pub(super) struct Job {
     /// For each request the earlier one that came with the same key, whose fate it shares unless the key was
     /// accepted before both.
     follows: Vec<Option<usize>>,
+    /// What each of the open requests does, as it was prepared last.
+    effects: Vec<Effect>,
     /// How often somebody else came first.
     pub overtaken: usize,
     /// Rows that stand in objects already.
@@ -46,6 +48,7 @@ impl Job {
             person,
             results: uploads.iter().map(|_| None).collect(),
             follows: repetitions(&uploads),
+            effects: vec![Effect::default(); uploads.len()],
             overtaken: 0,
             is_written: uploads
                 .iter()
@@ -62,13 +65,25 @@ impl Job {
             .collect()
     }
 
+    /// What is remembered of a request.
+    fn receipt(&self, index: usize) -> UploadReceipt {
+        let upload = &self.uploads[index];
+        UploadReceipt {
+            person: upload.person,
+            upload: upload.upload,
+            key: upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint)),
+            effect: self.effects[index],
+        }
+    }
+
     /// All that were open have this outcome.
     pub fn conclude(&mut self, outcome: &Result<(), CommitError>) {
         for index in self.open() {
-            let upload = self.uploads[index].upload;
+            let (upload, effect) = (self.uploads[index].upload, self.effects[index]);
             self.results[index] = Some(outcome.clone().map(|()| Receipt {
                 upload,
                 repeated: false,
+                effect: Some(effect),
             }));
         }
     }
@@ -108,47 +123,46 @@ impl Committer {
             return Ok(None);
         }
         let mut prepared = Prepared::default();
-        let mut small: Vec<(TypeId, Arc<Layout>, Vec<Change>)> = Vec::new();
-        for index in open {
+        let mut small: Vec<(TypeId, Arc<Layout>, Asked)> = Vec::new();
+        for index in open.iter().copied() {
+            job.effects[index] = Effect::default();
             let upload = &mut job.uploads[index];
-            prepared.commit.uploads.push(UploadReceipt {
-                person: upload.person,
-                upload: upload.upload,
-                key: upload.key.as_ref().map(|key| (key.key.clone(), key.fingerprint)),
-            });
             prepared.commit.sources.extend(upload.sources.iter().cloned());
             match &mut upload.work {
                 Work::Small(partitions) => {
                     for partition in partitions {
                         let known = small.iter_mut().find(|(id, ..)| *id == partition.data_type);
                         let changes = partition.changes.iter().cloned();
-                        match known {
-                            Some((_, layout, all)) => {
-                                if partition.layout.version > layout.version {
-                                    *layout = Arc::clone(&partition.layout);
-                                }
-                                all.extend(changes);
+                        if let Some((_, layout, asked)) = known {
+                            if partition.layout.version > layout.version {
+                                *layout = Arc::clone(&partition.layout);
                             }
-                            None => small.push((
-                                partition.data_type.clone(),
-                                Arc::clone(&partition.layout),
-                                changes.collect(),
-                            )),
+                            asked.extend(index, changes);
+                        } else {
+                            let mut asked = Asked::default();
+                            asked.extend(index, changes);
+                            small.push((partition.data_type.clone(), Arc::clone(&partition.layout), asked));
                         }
                     }
                 }
                 Work::Written(written) => {
                     let added = assemble::written(&self.shared, upload.person, written).await?;
+                    job.effects[index] = written.effect();
                     prepared.added.push(added);
                 }
             }
         }
-        for (data_type, layout, changes) in small {
+        for (data_type, layout, asked) in small {
             let piece = PieceId(self.shared.ids.next());
             let stores = &self.shared.stores;
-            let added = assemble::small(stores, piece, job.person, data_type, &layout, changes).await?;
+            let (added, effects) =
+                assemble::small(stores, piece, job.person, data_type, &layout, asked).await?;
             prepared.added.extend(added);
+            for (effect, more) in job.effects.iter_mut().zip(effects) {
+                effect.add(more);
+            }
         }
+        prepared.commit.uploads = open.into_iter().map(|index| job.receipt(index)).collect();
         let mut known = std::collections::HashSet::new();
         prepared
             .commit
@@ -165,10 +179,11 @@ impl Committer {
                 continue;
             };
             match self.catalog.upload_for_key(upload.person, &key.key).await {
-                Ok(Some((accepted, fingerprint))) if fingerprint == key.fingerprint => {
+                Ok(Some(kept)) if kept.fingerprint == key.fingerprint => {
                     job.results[index] = Some(Ok(Receipt {
-                        upload: accepted,
+                        upload: kept.upload,
                         repeated: true,
+                        effect: kept.effect,
                     }));
                 }
                 Ok(Some(_)) => job.results[index] = Some(Err(CommitError::KeyReused)),
@@ -239,7 +254,11 @@ mod tests {
         let upload = ACCEPTED;
         job.results = vec![
             Some(Err(CommitError::KeyReused)),
-            Some(Ok(Receipt { upload, repeated })),
+            Some(Ok(Receipt {
+                upload,
+                repeated,
+                effect: None,
+            })),
         ];
         assert_eq!(told(job), ["KeyReused", "repeated"]);
     }

@@ -25,6 +25,54 @@ fn malformed_json_is_refused_with_line_and_field() {
 }
 
 #[test]
+fn a_text_that_is_no_record_is_told_what_was_found_where_and_what_to_send() {
+    let record = r#"{"start_date":"2024-05-01","value":72}"#;
+    let two = format!("{record}\n{record}");
+    let cut = &record[..30];
+    for (place, text, told) in [
+        (Place::Whole, "", "nothing was sent"),
+        (
+            Place::Whole,
+            "[{}]",
+            "found an array where one record was expected; send its elements one a line",
+        ),
+        (
+            Place::Line(0),
+            "[{}]",
+            "send its elements one a line, without brackets and commas",
+        ),
+        (Place::Line(0), "[", "found an array"),
+        (
+            Place::Whole,
+            two.as_str(),
+            "before byte 39, where something else begins; several records are sent one a line",
+        ),
+        (Place::Line(0), "{} {}", "send each record on a line of its own"),
+        (
+            Place::Whole,
+            cut,
+            "breaks off at byte 30, within the record; send all of it",
+        ),
+        (
+            Place::Line(0),
+            "{",
+            "one over several lines is sent as application/json",
+        ),
+        (Place::Whole, "\"{}\"", "found a string"),
+        (Place::Whole, "72", "found a number"),
+        (
+            Place::Whole,
+            "start_date,value",
+            "found something that is no object",
+        ),
+    ] {
+        let faults = decoder("HeartRate").push(place, text.as_bytes()).unwrap_err();
+        assert!(faults[0].message.contains(told), "{text}: {}", faults[0].message);
+        assert_eq!(faults[0].loc[..place.loc().len()], place.loc(), "{text}");
+    }
+}
+
+#[test]
 fn a_body_that_is_one_object_has_no_line_in_its_place() {
     let faults = decoder("HeartRate")
         .push(Place::Whole, br#"{"start_date":"2024-05-01","value":"high"}"#)

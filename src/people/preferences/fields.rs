@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::model::faults::{Fault, LocPart};
+use crate::model::units::UnitSystem;
 use crate::model::zone::Zone;
 
 /// What a preference holds.
@@ -11,6 +12,7 @@ use crate::model::zone::Zone;
 enum Kind {
     Texts,
     Zone,
+    Units,
     Periods,
     Targets,
     /// An object whose values are of one form.
@@ -25,7 +27,7 @@ enum Form {
     Ids,
 }
 
-const FIELDS: [(&str, Kind); 11] = [
+const FIELDS: [(&str, Kind); 12] = [
     ("calendar_events_data_track_filter_map", Kind::Each(Form::Texts)),
     ("calendars", Kind::Texts),
     (super::INSIGHT_TARGETS, Kind::Targets),
@@ -37,6 +39,7 @@ const FIELDS: [(&str, Kind); 11] = [
     ("selected_metrics_map", Kind::Each(Form::Texts)),
     (super::SOURCE_ORDER, Kind::Each(Form::Ids)),
     (super::TIME_ZONE, Kind::Zone),
+    (super::UNITS, Kind::Units),
 ];
 
 /// What can be aimed at, and the most that anybody could.
@@ -86,6 +89,7 @@ impl Check {
         match kind {
             Kind::Texts => self.texts(place, value),
             Kind::Zone => self.zone(place, value),
+            Kind::Units => self.units(place, value),
             Kind::Periods => self.periods(place, value),
             Kind::Targets => self.targets(place, value),
             Kind::Each(form) => {
@@ -152,6 +156,15 @@ impl Check {
                 "value_error",
                 "expected the name of a time zone, such as Europe/Berlin, America/New_York or UTC",
             );
+        }
+    }
+
+    fn units(&mut self, place: &Place, value: &Value) {
+        let named = value.as_str().map(str::parse::<UnitSystem>);
+        match named {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.fault(place, "enum", error.to_string()),
+            None => self.fault(place, "string_type", "expected one of catalogue, metric, us"),
         }
     }
 
@@ -255,6 +268,7 @@ mod tests {
             "selected_metrics_map": {"home": ["HeartRate"]},
             "source_order": {"StepCount": ["0193b5a2-0000-7000-8000-000000000001"]},
             "timezone": "localtime",
+            "units": "metric",
         });
         assert_eq!(places(&all), Vec::<String>::new());
         let cleared: Map<String, Value> = all
@@ -280,6 +294,7 @@ mod tests {
             "selected_metrics_map": {"home": null},
             "source_order": {"StepCount": [id, "x", id], "HeartRate": {}},
             "timezone": "Mars/Olympus",
+            "units": "imperial",
         });
         assert_eq!(
             places(&wrong),
@@ -300,6 +315,7 @@ mod tests {
                 "body.source_order.StepCount.1",
                 "body.source_order.StepCount.2",
                 "body.timezone",
+                "body.units",
             ]
         );
     }

@@ -141,6 +141,7 @@ impl<Authority> Archive<Authority> {
             gap: CYCLE_GAP,
             gap_stages: StageSet::default(),
             shown: None,
+            nights: None,
         };
         let Granted { permit, source } = &sleep.granted;
         let prepared = self

@@ -24,9 +24,9 @@ use super::Pinned;
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times, uncertainty};
 
 /// 0002-01-01: an arrival before it is unknown.
-const FIRST_KNOWN: i64 = Instant::MIN.micros() + 365 * 86_400 * 1_000_000;
+pub(super) const FIRST_KNOWN: i64 = Instant::MIN.micros() + 365 * 86_400 * 1_000_000;
 /// 4001-01-01: a departure from then on is unknown.
-const FIRST_UNKNOWN: i64 = 64_092_211_200_000_000;
+pub(super) const FIRST_UNKNOWN: i64 = 64_092_211_200_000_000;
 
 /// The part of a visit that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -17,8 +17,9 @@ use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 
 use super::cycles::{Cycle, CycleSink};
+use super::night_of;
 use super::resolve::Row;
-use super::rows::{BATCH_ROWS, numbers};
+use super::rows::{BATCH_ROWS, days, numbers};
 use super::spec::{CyclesSpec, Function, Mode};
 
 /// Totals of stages by period.
@@ -60,6 +61,7 @@ impl AggregateSpec {
             time("max_end_time"),
             Field::new("cycles", DataType::Int64, false),
         ]);
+        fields.extend(self.cycles.nights.map(|_| night_of::field()));
         Arc::new(Schema::new(fields))
     }
 }
@@ -317,5 +319,9 @@ pub fn batch(totals: &[Total], spec: &AggregateSpec, schema: &SchemaRef) -> Resu
         times(|total| total.last_end),
         numbers(each(|total| total.cycles)),
     ]);
+    if let Some(zone) = &spec.cycles.nights {
+        let nights = totals.iter().map(|total| night_of::night_of(zone, total.period));
+        columns.push(days(nights.collect()));
+    }
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

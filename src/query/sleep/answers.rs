@@ -94,7 +94,8 @@ impl Answer for CyclesAnswer {
         if !is_due(self.summaries.len(), ended) {
             return Ok(None);
         }
-        summary::batch(&self.summaries.take(), &self.stages).map(Some)
+        let cycles = self.summaries.take();
+        summary::batch(&cycles, &self.stages, self.summaries.spec()).map(Some)
     }
 
     fn waiting(&self) -> usize {

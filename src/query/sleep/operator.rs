@@ -149,7 +149,7 @@ fn schema_of(question: &Question) -> SchemaRef {
     match question {
         Question::Resolved => ResolvedRows::schema(),
         Question::Stages(spec) => StageRows::schema(spec),
-        Question::Cycles(_) => summary::schema(),
+        Question::Cycles(spec) => summary::schema(spec),
         Question::Aggregate(spec) => spec.schema(),
     }
 }

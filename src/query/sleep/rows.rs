@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Result;
 use uuid::Uuid;
@@ -10,6 +12,7 @@ use uuid::Uuid;
 use crate::model::registry::timestamp;
 
 use super::cycles::{Cycle, CycleSink};
+use super::night_of;
 use super::resolve::Row;
 use super::samples::SourceNumber;
 use super::spec::StagesSpec;
@@ -23,6 +26,10 @@ pub fn moments(micros: Vec<i64>) -> ArrayRef {
 
 pub fn numbers(numbers: Vec<i64>) -> ArrayRef {
     Arc::new(Int64Array::from(numbers))
+}
+
+pub fn days(days: Vec<i32>) -> ArrayRef {
+    Arc::new(Date32Array::from(days))
 }
 
 /// The length of `[start, end)` in whole milliseconds.
@@ -72,6 +79,9 @@ pub struct StageRows {
     spec: StagesSpec,
     cycle: Vec<i64>,
     rows: Vec<Row>,
+    /// The cycle of the last row, and its night.
+    night: Option<(i64, i32)>,
+    nights: Vec<i32>,
 }
 
 impl StageRows {
@@ -81,6 +91,8 @@ impl StageRows {
             spec,
             cycle: Vec::new(),
             rows: Vec::new(),
+            night: None,
+            nights: Vec::new(),
         }
     }
 
@@ -96,6 +108,7 @@ impl StageRows {
         if !spec.merge_contiguous {
             fields.push(Field::new("source_id", DataType::Utf8, true));
         }
+        fields.extend(spec.cycles.nights.map(|_| night_of::field()));
         Arc::new(Schema::new(fields))
     }
 
@@ -124,15 +137,25 @@ impl StageRows {
             let ids = rows.iter().map(|row| name(row.source).map(|id| id.to_string()));
             columns.push(Arc::new(ids.collect::<StringArray>()));
         }
+        if self.spec.cycles.nights.is_some() {
+            columns.push(days(std::mem::take(&mut self.nights)));
+        }
         Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
     }
 }
 
 impl CycleSink for StageRows {
     fn row(&mut self, number: i64, row: &Row) {
+        if let Some(zone) = &self.spec.cycles.nights
+            && self.night.is_none_or(|(cycle, _)| cycle != number)
+        {
+            // A cycle begins with its first row, shown or not.
+            self.night = Some((number, night_of::night_of(zone, row.start)));
+        }
         if self.spec.cycles.shows(row.stage) {
             self.cycle.push(number);
             self.rows.push(*row);
+            self.nights.extend(self.night.map(|(_, night)| night));
         }
     }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 use crate::model::time::TimeRange;
+use crate::model::zone::Zone;
 
 pub use super::aggregate::AggregateSpec;
 pub use super::stages::StageSet;
@@ -59,6 +60,8 @@ pub struct CyclesSpec {
     pub gap_stages: StageSet,
     /// Stages that are shown; all of them where none are named.
     pub shown: Option<StageSet>,
+    /// Whether rows say to which night their cycle belongs, and where it is noon there.
+    pub nights: Option<Zone>,
 }
 
 impl CyclesSpec {

@@ -12,8 +12,9 @@ use crate::model::registry::timestamp;
 
 use super::cycles::{Cycle, CycleSink};
 use super::in_bed::{InBed, union};
+use super::night_of;
 use super::resolve::Row;
-use super::rows::{milliseconds, moments, numbers};
+use super::rows::{days, milliseconds, moments, numbers};
 use super::spec::CyclesSpec;
 use super::stages::StageTable;
 
@@ -21,6 +22,8 @@ use super::stages::StageTable;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub number: i64,
+    /// The start of its first row, whatever stage that has.
+    pub begun: i64,
     /// The first start and the last end of stages other than being in bed, or of being in bed where there is
     /// nothing else.
     pub start: i64,
@@ -79,6 +82,7 @@ pub fn summarise(
     }
     Some(Summary {
         number,
+        begun: rows.first()?.start,
         start,
         end,
         asleep: asleep().map(|row| row.end - row.start).sum(),
@@ -125,6 +129,11 @@ impl Summaries {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.rows.len() + self.in_bed.len() + self.len()
+    }
+
+    #[must_use]
+    pub const fn spec(&self) -> &CyclesSpec {
+        &self.spec
     }
 
     /// The cycles that have closed since the last time.
@@ -177,11 +186,11 @@ fn item(fields: Fields) -> FieldRef {
 
 /// The columns of cycles.
 #[must_use]
-pub fn schema() -> SchemaRef {
+pub fn schema(spec: &CyclesSpec) -> SchemaRef {
     let time = |name: &str| Field::new(name, timestamp(), false);
     let length = |name: &str| Field::new(name, DataType::Int64, false);
     let list = |name: &str, fields: Fields| Field::new(name, DataType::List(item(fields)), false);
-    Arc::new(Schema::new(vec![
+    let mut fields = vec![
         length("number"),
         time("start_time"),
         time("end_time"),
@@ -195,16 +204,23 @@ pub fn schema() -> SchemaRef {
         list("sleep_stage_intervals", interval_fields()),
         list("sleep_stage_totals", total_fields()),
         list("in_bed_intervals", interval_fields()),
-    ]))
+    ];
+    fields.extend(spec.nights.map(|_| night_of::field()));
+    Arc::new(Schema::new(fields))
 }
 
 /// Cycles as a batch of [`schema`].
-pub fn batch(cycles: &[Summary], stages: &StageTable) -> Result<RecordBatch> {
-    RecordBatch::try_new(schema(), columns(cycles, stages)?).map_err(Into::into)
+pub fn batch(cycles: &[Summary], stages: &StageTable, spec: &CyclesSpec) -> Result<RecordBatch> {
+    let mut columns = columns(cycles, stages)?;
+    if let Some(zone) = &spec.nights {
+        let nights = cycles.iter().map(|cycle| night_of::night_of(zone, cycle.begun));
+        columns.push(days(nights.collect()));
+    }
+    RecordBatch::try_new(schema(spec), columns).map_err(Into::into)
 }
 
-/// The columns of [`schema`].
-pub fn columns(cycles: &[Summary], stages: &StageTable) -> Result<Vec<ArrayRef>> {
+/// The columns that every cycle has.
+fn columns(cycles: &[Summary], stages: &StageTable) -> Result<Vec<ArrayRef>> {
     let each = |value: fn(&Summary) -> i64| cycles.iter().map(value).collect::<Vec<i64>>();
     let intervals = cycles.iter().map(|cycle| cycle.intervals.as_slice());
     let in_bed_stage = stages.in_bed();

@@ -73,6 +73,7 @@ pub fn cycles_of(asked: TimeRange) -> CyclesSpec {
         gap: 7200 * SECOND,
         gap_stages: StageSet::default(),
         shown: None,
+        nights: None,
     }
 }
 

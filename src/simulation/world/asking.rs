@@ -178,7 +178,11 @@ impl World {
             let effect = if self.chance.one_in(5) {
                 let key = repeated.key.map(|(key, _)| (key, self.bodies + 1));
                 let lines = self.lines(of, 2);
-                Effect { lines, key }
+                Effect {
+                    lines,
+                    key,
+                    is_large: false,
+                }
             } else {
                 repeated
             };
@@ -237,7 +241,10 @@ impl World {
 
     fn write_large(&mut self, node: &Arc<Node>, owner: usize) {
         let data_type = self.chance.below(requests::TYPES.len());
-        let mut effect = Effect::default();
+        let mut effect = Effect {
+            is_large: true,
+            ..Effect::default()
+        };
         // Much of it may be what was sent before, as when an import is repeated.
         for _ in 0..80 + self.chance.below(40) {
             let key = Key::Given(data_type, self.chance.below(RECORDS) as u8);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::CatalogError;
-use crate::catalog::records::UploadReceipt;
+use crate::catalog::records::{Effect, UploadReceipt};
 use crate::model::ids::UploadId;
 use crate::store::piece::object_path;
 use crate::store::strays::take_back;
@@ -151,6 +151,7 @@ async fn how_long_a_key_is_remembered_is_not_up_to_the_clock_of_a_node() {
             person,
             upload: UploadId(Uuid::now_v7()),
             key: Some((key.to_owned(), [1; 32])),
+            effect: Effect::default(),
         };
         let commit = Commit {
             uploads: vec![receipt],

@@ -10,7 +10,7 @@ use crate::catalog::CatalogError;
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
-use crate::catalog::records::UploadReceipt;
+use crate::catalog::records::{Effect, UploadReceipt};
 use crate::model::ids::UploadId;
 use crate::store::StoreError;
 use crate::upkeep::check::catalogue_complaints;
@@ -66,6 +66,7 @@ async fn friends(bench: &Bench) -> PersonId {
         person,
         upload: UploadId(Uuid::now_v7()),
         key: Some(("again".to_owned(), [7; 32])),
+        effect: Effect::default(),
     };
     let commit = Commit {
         uploads: vec![upload],

@@ -3,7 +3,7 @@
 use super::*;
 use crate::catalog::access_log::LogEntry;
 use crate::catalog::documents::{Change, Document, DocumentKind, Link};
-use crate::catalog::records::{SeenSource, StoredDefinition, UploadReceipt};
+use crate::catalog::records::{Effect, SeenSource, StoredDefinition, UploadReceipt};
 use crate::model::ids::UploadId;
 use crate::store::faults::{Fault, Faults, FaultyStore, Operation};
 use crate::upkeep::collect::remove_retired;
@@ -34,6 +34,7 @@ async fn written_down() -> Bench {
         person,
         upload: UploadId(Uuid::now_v7()),
         key: None,
+        effect: Effect::default(),
     };
     let source = SeenSource {
         person,

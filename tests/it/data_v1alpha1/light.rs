@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, instant, person, steps};
+use crate::harness::{Frame, METHODS, Person, Setup, at, heart_rate, id, instant, person, steps};
 
 async fn measured() -> Person {
     let person = person();
@@ -46,6 +46,59 @@ async fn columns_are_answered_by_name_and_in_order_in_every_form() {
         .await;
     assert!(faults.text().contains("is start_date meant?"), "{faults}");
     assert_eq!(faults.faults(), ["query.columns"]);
+}
+
+#[tokio::test]
+async fn members_of_structures_are_read_alone_from_objects_and_from_what_is_not_there_yet() {
+    let almanac = Setup::default().busy_upkeep().start();
+    let person = almanac.person();
+    let sample = |n: u32| {
+        let mut record = heart_rate(id(n), &instant(n * 60), 60 + n % 40);
+        record["source_properties"] =
+            json!({"name": "Watch", "version": "10.5", "operatingSystemVersion": "10.5.1"});
+        record
+    };
+    person
+        .records("HeartRate", &(0..50).map(sample).collect::<Vec<_>>())
+        .await;
+    almanac.until_objects(1).await;
+    almanac.restart();
+    person
+        .records("HeartRate", &(50..60).map(sample).collect::<Vec<_>>())
+        .await;
+    let ask = || person.metric_samples("HeartRate", &at("00:00"), &at("12:00"));
+    for output in METHODS {
+        let light = ask()
+            .with(
+                "columns",
+                "source_properties.operatingSystemVersion,value,source_properties.name",
+            )
+            .with("output", output)
+            .await
+            .must_be(200);
+        let frame = Frame::read(output, &light.body);
+        assert_eq!(frame.rows.len(), 60, "{output}");
+        for row in [&frame.rows[0], &frame.rows[59]] {
+            assert_eq!(row["source_properties.name"], "Watch", "{output}");
+            let version = row["source_properties.operatingSystemVersion"].to_string();
+            let digits: String = version.chars().filter(char::is_ascii_digit).collect();
+            assert_eq!(digits, "1051", "{output}: {version}");
+        }
+    }
+    let whole = ask()
+        .with("columns", "source_properties,source_properties.name")
+        .await
+        .must_be(200);
+    assert_eq!(whole.rows()[0]["source_properties"]["version"], "10.5");
+    let filtered = person
+        .read("metric", "HeartRate")
+        .with("columns", "source_properties.version")
+        .with("filter", "source_properties.name:Watch")
+        .await
+        .must_be(200);
+    assert_eq!(filtered.rows()[59], json!({"source_properties.version": "10.5"}));
+    let unknown = ask().with("columns", "source_properties.nam").await;
+    assert!(unknown.text().contains("is name meant?"), "{unknown}");
 }
 
 #[tokio::test]
@@ -140,5 +193,21 @@ async fn frames_are_compressed_inside_where_that_is_asked_for() {
         }
         let none = ask().with("compression", "none").await.must_be(200);
         assert_eq!(none.body, plain.body);
+        // Who undoes a coding of the transport need not have a reader of frames that does.
+        let coded = ask().header("accept-encoding", "zstd, gzip").await.must_be(200);
+        assert_eq!(coded.header("content-encoding"), None);
+        assert_eq!(coded.body, plain.body);
+        let media_type = plain.header("content-type").unwrap();
+        let accepted = ask()
+            .header(
+                "accept",
+                &format!("{media_type}; codecs=\"zstd, lz4\", */*;q=0.1"),
+            )
+            .await
+            .must_be(200);
+        assert!(accepted.body.len() < plain.body.len());
+        assert_eq!(accepted.header("vary"), Some("accept"));
+        assert_ne!(accepted.header("etag"), plain.header("etag"));
+        assert_eq!(Frame::read(output, &accepted.body).rows, expected.rows);
     }
 }

@@ -301,6 +301,18 @@ impl Reply {
             .unwrap_or_else(|| panic!("no upload id: {self}"))
     }
 
+    /// How many records an accepted request stored, replaced, left unchanged and deleted.
+    #[track_caller]
+    pub fn counts(&self) -> [u64; 4] {
+        assert_eq!(self.status, 201, "{self}");
+        let body = self.json();
+        ["stored", "replaced", "unchanged", "deleted"].map(|name| {
+            body[name]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name} is not counted: {self}"))
+        })
+    }
+
     /// A refusal with places: `{detail: [{loc, msg, type}]}`; the places, joined by dots.
     #[track_caller]
     pub fn faults(&self) -> Vec<String> {

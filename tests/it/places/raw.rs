@@ -458,3 +458,47 @@ async fn bad_ranges_and_people_are_named() {
         ["path.svc_userid"]
     );
 }
+
+#[tokio::test]
+async fn ends_that_nobody_knows_are_null_where_that_is_asked() {
+    let person = person();
+    let visits = [
+        visit(id(1), "0001-01-01T00:00:00Z", &at("09:00"), 1.0, 1.0),
+        visit(id(2), &at("08:00"), &at("10:00"), 2.0, 2.0),
+        visit(id(3), &at("12:00"), "4001-01-01T00:00:00Z", 3.0, 3.0),
+    ];
+    person.records("PlatformLocationVisit", &visits).await;
+    let ask = || {
+        between(
+            own(&person, "platform_location_visits"),
+            &at("00:00"),
+            &at("23:00"),
+        )
+    };
+    let ends = |rows: &[Value]| -> Vec<(Value, Value)> {
+        let of = |row: &Value| (row["arrival_date"].clone(), row["departure_date"].clone());
+        rows.iter().map(of).collect()
+    };
+    let expected = [
+        (Value::Null, json!(at("09:00"))),
+        (json!(at("08:00")), json!(at("10:00"))),
+        (json!(at("12:00")), Value::Null),
+    ];
+    let null = ask().with("open_ends", "null").await.must_be(200).rows();
+    assert_eq!(ends(&null), expected);
+    let usual = ask().await.must_be(200).rows();
+    assert_eq!(ask().with("open_ends", "sentinel").await.rows(), usual);
+    assert_eq!(usual[0]["arrival_date"], "0001-01-01T00:00:00Z");
+    assert_eq!(
+        ask().with("open_ends", "never").await.faults(),
+        ["query.open_ends"]
+    );
+    for method in METHODS {
+        let reply = ask()
+            .with("open_ends", "null")
+            .with("output", method)
+            .await
+            .must_be(200);
+        assert_eq!(Frame::read(method, &reply.body).rows.len(), 3, "{method}");
+    }
+}

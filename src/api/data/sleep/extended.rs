@@ -150,7 +150,7 @@ pub async fn sleep_cycles_extended(
         begun: asked.begun,
         ticket,
     };
-    answer(request, prepared, &query.cycles.form).await
+    answer(request, prepared.with_units_by_name(), &query.cycles.form).await
 }
 
 /// Where samples of the metrics may touch a cycle.

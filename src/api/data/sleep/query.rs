@@ -10,6 +10,9 @@ use crate::query::sleep::spec::{Function, Mode};
 /// Two hours part one sleep from the next.
 const USUAL_GAP: &str = "PT2H";
 
+/// From noon to noon.
+const NIGHTS: &str = "1d@12h";
+
 /// Which cycles, and in which form.
 #[derive(Debug)]
 pub struct CyclesQuery {
@@ -19,6 +22,8 @@ pub struct CyclesQuery {
     pub stages: Option<Vec<i64>>,
     pub gap_stages: Vec<i64>,
     pub clip: bool,
+    /// Where it is noon, if rows are to say to which night they belong.
+    pub nights: Option<Zone>,
 }
 
 impl FromParams for CyclesQuery {
@@ -28,6 +33,7 @@ impl FromParams for CyclesQuery {
         let stages = stage_list(params, "stages", Emptiness::Refused);
         let gap_stages = stage_list(params, "gap_stages", Emptiness::Allowed).unwrap_or_default();
         let clip = params.flag_or("clip_to_range", true);
+        let nights = params.nights();
         Some(Self {
             range: range?,
             form: form?,
@@ -35,6 +41,7 @@ impl FromParams for CyclesQuery {
             stages,
             gap_stages,
             clip: clip?,
+            nights: nights?,
         })
     }
 }
@@ -96,6 +103,7 @@ pub struct AggregateQuery {
     pub period: Truncation,
     pub functions: Vec<Function>,
     pub zone: Zone,
+    pub partial: bool,
 }
 
 impl FromParams for AggregateQuery {
@@ -104,15 +112,39 @@ impl FromParams for AggregateQuery {
         let period = params.parsed_or("period", "1d", Truncation::parse);
         let functions = functions(params);
         let zone = params.zone("tz");
+        let partial = params.flag_or("partial", false);
         let cycles = CyclesQuery::from_params(params);
+        let (mut mode, mut period) = (mode?, period?);
+        let (cycles, zone) = (cycles?, zone?);
+        if cycles.nights.is_some() {
+            if !params.is_sent("mode") {
+                mode = Mode::Start;
+            }
+            period = nights(params, period)?;
+        }
         Some(Self {
-            cycles: cycles?,
-            mode: mode?,
-            period: period?,
+            cycles,
+            mode,
+            period,
             functions,
-            zone: zone?,
+            zone,
+            partial: partial?,
         })
     }
+}
+
+/// The periods that are nights: no others can say which night they are.
+fn nights(params: &mut Params<'_>, period: Truncation) -> Option<Truncation> {
+    let noon_to_noon = Truncation::parse(NIGHTS).ok()?;
+    if params.is_sent("period") && period != noon_to_noon {
+        params.fault(
+            "period",
+            "value_error",
+            format!("with night_of, periods are nights: {NIGHTS}, or nothing"),
+        );
+        return None;
+    }
+    Some(noon_to_noon)
 }
 
 fn functions(params: &mut Params<'_>) -> Vec<Function> {

@@ -94,6 +94,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Flag(false),
     },
     Entry {
+        name: "coerce",
+        aliases: &[],
+        description: "Whether numbers may come as texts, and times as seconds or milliseconds since 1970. \
+                      Otherwise such a record is refused",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
         name: "columns",
         aliases: &[],
         description: "Only these columns, in this order; a dot reaches into a struct: source_properties.name",
@@ -120,6 +128,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "Which bytes these are, as bytes a-b/total, or bytes */total to ask how much is there",
         absent: "all of them",
         example: Text("bytes 0-1048575/2097152"),
+    },
+    Entry {
+        name: "cursor",
+        aliases: &[],
+        description: "Where the page begins: what X-Svc-Next-Cursor of the page before said, of the same \
+                      question",
+        absent: "the first page",
+        example: Text("00061d4b2f3a8000"),
     },
     Entry {
         name: "cycle_gap",
@@ -151,6 +167,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("utc"),
     },
     Entry {
+        name: "dedupe",
+        aliases: &[],
+        description: "How records without an id are told from each other. With natural each gets one that \
+                      follows from its type, its source, its start and its end (and, where there may be \
+                      several at once, from all that it says), so that it counts once however often it is sent",
+        absent: "",
+        example: Text("natural"),
+    },
+    Entry {
         name: "defuse_formulas",
         aliases: &[],
         description: "Whether csv has an apostrophe before text that a spreadsheet would run as a formula",
@@ -179,6 +204,14 @@ pub(super) const ENTRIES: &[Entry] = &[
                       UTC, a date alone is its midnight",
         absent: "the range has no end",
         example: Text("2024-06-05T00:00:00Z"),
+    },
+    Entry {
+        name: "epoch",
+        aliases: &[],
+        description: "With coerce: what numbers for times count. By magnitude, a number below \
+                      100,000,000,000 is seconds, and any other milliseconds",
+        absent: "",
+        example: Text("milliseconds"),
     },
     Entry {
         name: "export_id",
@@ -401,6 +434,21 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("scan.pdf"),
     },
     Entry {
+        name: "night_of",
+        aliases: &[],
+        description: "Whether rows say to which night their cycle belongs, as night_of: the day at whose noon, in \
+                      the zone of tz, the night begins in which the cycle does",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
+        name: "open_ends",
+        aliases: &[],
+        description: "How an end is told that nobody knows: as a moment in the year 1 or 4001, or as null",
+        absent: "",
+        example: Text("null"),
+    },
+    Entry {
         name: "origin",
         aliases: &[],
         description: "Where the page stands that asks",
@@ -413,6 +461,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The form of the answer",
         absent: "as format says, where there is one, or else the JSON that is described",
         example: Text("jstable"),
+    },
+    Entry {
+        name: "partial",
+        aliases: &[],
+        description: "Whether a column, partial, marks the rows of windows that the range cuts, or what \
+                      may be seen",
+        absent: "",
+        example: Flag(true),
     },
     Entry {
         name: "participant_id",
@@ -642,6 +698,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         description: "The IANA time zone whose days are meant, and in which times are shown",
         absent: "",
         example: Text("Europe/Berlin"),
+    },
+    Entry {
+        name: "units",
+        aliases: &[],
+        description: "In which units values are told: as they are kept, metric ones, or those of the United \
+                      States; the answer names them beside",
+        absent: "as the caller prefers, else as they are kept",
+        example: Text("metric"),
     },
     Entry {
         name: "vendor_ids",

@@ -175,6 +175,7 @@ fn records_spec(order: Order, limit: Option<usize>, filter: &[&str]) -> RecordsS
         order,
         ids: IdForm::Text,
         limit,
+        after: None,
         columns: None,
     }
 }
@@ -355,6 +356,7 @@ proptest! {
             let plain = compared.copy(&ranges).await;
             let cycles = |clip| CyclesSpec {
                 range: asked, clip, gap: HOUR, gap_stages: std::iter::empty().collect(), shown: None,
+                nights: None,
             };
             let stages = |clip, merge_overlapping| {
                 Question::Stages(StagesSpec { cycles: cycles(clip), merge_overlapping, merge_contiguous: true })

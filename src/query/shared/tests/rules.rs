@@ -46,6 +46,7 @@ fn all(conditions: &[&str]) -> RecordsSpec {
         order: Order::Ascending,
         ids: IdForm::Text,
         limit: None,
+        after: None,
         columns: None,
     }
 }

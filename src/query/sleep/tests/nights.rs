@@ -59,6 +59,7 @@ pub fn spec_of(asked: &Asked, clip: bool) -> CyclesSpec {
         gap: asked.gap * SECOND,
         gap_stages: asked.gap_stages.iter().copied().collect(),
         shown: None,
+        nights: None,
     }
 }
 

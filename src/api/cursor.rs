@@ -1,0 +1,128 @@
+//! Cursors: places in an answer as text that clients hand back to go on from there.
+//!
+//! A cursor is nobody's business inside: it carries a place, and a seal over that and the question, so that
+//! one that was changed, or is of another question, is refused instead of answered with the wrong rows.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+
+use crate::api::problem::{ApiError, invalid};
+use crate::auth::tickets::Tickets;
+use crate::query::paging::RowPlace;
+
+/// Where the next page begins. Without it there is none.
+pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");
+
+/// Digits of a time, a partition, or a seal, and of an id.
+const NUMBER: usize = 16;
+const ID: usize = 32;
+
+/// What pages of one answer have in common.
+#[derive(Clone, Debug)]
+pub struct Pages<'a> {
+    tickets: &'a Tickets,
+    question: u64,
+}
+
+impl<'a> Pages<'a> {
+    /// Of the answer to `question`: all of it but which part, which columns and which form.
+    pub fn of(tickets: &'a Tickets, question: &impl Hash) -> Self {
+        let mut hasher = DefaultHasher::new();
+        question.hash(&mut hasher);
+        Self {
+            tickets,
+            question: hasher.finish(),
+        }
+    }
+
+    /// The place for which a cursor stands.
+    pub fn place(&self, cursor: Option<&str>) -> Result<Option<RowPlace>, ApiError> {
+        let Some(cursor) = cursor else { return Ok(None) };
+        let (place, seal) = read(cursor).ok_or_else(wrong)?;
+        if seal == self.seal(&place) {
+            Ok(Some(place))
+        } else {
+            Err(wrong())
+        }
+    }
+
+    /// `response` with the cursor of what comes after it, if anything does.
+    pub fn lead_on(&self, mut response: Response, next: Option<RowPlace>) -> Result<Response, ApiError> {
+        if let Some(place) = next {
+            let cursor = written(&place, self.seal(&place));
+            let cursor = HeaderValue::from_str(&cursor).map_err(ApiError::internal)?;
+            response.headers_mut().insert(NEXT_CURSOR, cursor);
+        }
+        Ok(response)
+    }
+
+    fn seal(&self, place: &RowPlace) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        ("cursor", self.question, place).hash(&mut hasher);
+        self.tickets.sealed(hasher.finish())
+    }
+}
+
+fn wrong() -> ApiError {
+    invalid(
+        ["query", "cursor"],
+        "this is no cursor of this question; ask without one for the first page",
+    )
+}
+
+fn written(place: &RowPlace, seal: u64) -> String {
+    let RowPlace {
+        start,
+        end,
+        id,
+        partition,
+    } = place;
+    let id = u128::from_be_bytes(*id);
+    format!("{start:016x}{end:016x}{id:032x}{partition:016x}{seal:016x}")
+}
+
+fn read(cursor: &str) -> Option<(RowPlace, u64)> {
+    let digits = cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !digits || cursor.len() != 4 * NUMBER + ID {
+        return None;
+    }
+    let number = |from: usize| u64::from_str_radix(cursor.get(from..from + NUMBER)?, 16).ok();
+    let id = cursor.get(2 * NUMBER..2 * NUMBER + ID)?;
+    let place = RowPlace {
+        start: number(0)?.cast_signed(),
+        end: number(NUMBER)?.cast_signed(),
+        id: u128::from_str_radix(id, 16).ok()?.to_be_bytes(),
+        partition: number(2 * NUMBER + ID)?,
+    };
+    Some((place, number(3 * NUMBER + ID)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_says_where_it_was_made() {
+        for place in [
+            RowPlace {
+                start: -62_135_596_800_000_000,
+                end: 253_402_300_799_999_999,
+                id: [0xff; 16],
+                partition: u64::MAX,
+            },
+            RowPlace {
+                start: 0,
+                end: 1,
+                id: [0; 16],
+                partition: 0,
+            },
+        ] {
+            assert_eq!(read(&written(&place, 7)), Some((place, 7)));
+        }
+        for other in ["", "0", "é", &"0".repeat(95), &"g".repeat(96), &"+".repeat(96)] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+}

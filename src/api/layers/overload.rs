@@ -1,0 +1,34 @@
+//! One line of the log for all requests that were refused within a second because there was no room: under pressure
+//! there are thousands of them, each says the same, and writing them down would be more pressure.
+//!
+//! Lives as long as the service. Knows counts; knows nothing of requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long is gathered.
+const GATHERED: Duration = Duration::from_secs(1);
+
+/// What was refused and not told of yet.
+#[derive(Clone, Debug, Default)]
+pub struct Overload(Arc<AtomicU64>);
+
+impl Overload {
+    /// Counts a refusal. The first one has all that follow within a second told together with it.
+    pub fn note(&self, reason: &str) {
+        if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
+            return;
+        }
+        let (counted, reason) = (Arc::clone(&self.0), reason.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(GATHERED).await;
+            let count = counted.swap(0, Ordering::Relaxed);
+            tracing::warn!(
+                count,
+                reason,
+                "requests were refused because there was no room for them"
+            );
+        });
+    }
+}

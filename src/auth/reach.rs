@@ -1,0 +1,224 @@
+//! How far a token reaches, where it does not reach as far as its person: whether it only reads or only records, and
+//! which types. A token can only be narrower than its person, and what it cannot do is refused before anything is
+//! looked at, or where a permit would be given.
+//!
+//! Knows tokens and types; paths and methods are the interface's, of which it knows the prefixes.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::registry::TypeId;
+
+/// The claims that narrow a token.
+const SCOPE: &str = "svc_scope";
+const TYPES: &str = "svc_types";
+
+/// Where everything is read and nothing is changed, whatever the method.
+const READING: &str = "/data/";
+/// Where records are sent, by their type.
+const RECORDING: &str = "/ingest/v1/record/";
+/// Where records of any types come in one body, each wrapped.
+const WRAPPED: &str = "/ingest/v1/record/batch";
+/// Where records and files are sent, and types are defined.
+const SENDING: [&str; 2] = ["/ingest/", "/input/"];
+/// What is read below `/data/` and belongs to no type.
+const OF_NO_TYPE: &str = "/data/v1alpha1/data_sources";
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Read,
+    Write,
+}
+
+/// A name that is neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown scope {0:?}; use one of read, write")]
+pub struct UnknownScope(String);
+
+impl Scope {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(name: &str) -> Result<Self, UnknownScope> {
+        let found = [Self::Read, Self::Write]
+            .into_iter()
+            .find(|scope| scope.name() == name);
+        found.ok_or_else(|| UnknownScope(name.to_owned()))
+    }
+}
+
+/// How far a token reaches. Nothing said: as far as its person.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    pub scope: Option<Scope>,
+    /// A base covers the types that people define on it.
+    pub types: Option<Arc<[TypeId]>>,
+}
+
+/// Why a request is beyond a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Beyond {
+    #[error("this token only reads")]
+    Reads,
+    #[error("this token only sends records and files")]
+    Writes,
+    #[error("this token is for records of some types only")]
+    Types,
+}
+
+/// The claims of a token narrow it in a way that is not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotUnderstood;
+
+impl Reach {
+    /// Whether a request may go on whose type is looked at later.
+    pub fn admits(&self, is_safe: bool, path: &str) -> Result<(), Beyond> {
+        match self.scope {
+            Some(Scope::Read) if !is_safe && !path.starts_with(READING) => return Err(Beyond::Reads),
+            Some(Scope::Write) if is_safe || !SENDING.iter().any(|prefix| path.starts_with(prefix)) => {
+                return Err(Beyond::Writes);
+            }
+            _ => {}
+        }
+        let has_a_type = (path.starts_with(READING) && path != OF_NO_TYPE)
+            || (path.starts_with(RECORDING) && path != WRAPPED);
+        if self.types.is_some() && !has_a_type {
+            return Err(Beyond::Types);
+        }
+        Ok(())
+    }
+
+    /// Whether it is about everything that its person may see.
+    #[must_use]
+    pub const fn has_all_types(&self) -> bool {
+        self.types.is_none()
+    }
+
+    #[must_use]
+    pub fn covers(&self, data_type: &TypeId) -> bool {
+        self.types.as_deref().is_none_or(|types| {
+            types
+                .iter()
+                .any(|covered| covered == data_type || covered.as_str() == data_type.base())
+        })
+    }
+
+    pub(super) fn write_into(&self, claims: &mut Map<String, Value>) {
+        if let Some(scope) = self.scope {
+            claims.insert(SCOPE.to_owned(), json!(scope.name()));
+        }
+        if let Some(types) = &self.types {
+            let names: Vec<&str> = types.iter().map(TypeId::as_str).collect();
+            claims.insert(TYPES.to_owned(), json!(names));
+        }
+    }
+
+    /// What cannot be understood narrows a token to nothing.
+    pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, NotUnderstood> {
+        let scope = match claims.get(SCOPE) {
+            None => None,
+            Some(claim) => {
+                let scope = claim.as_str().and_then(|name| name.parse().ok());
+                Some(scope.ok_or(NotUnderstood)?)
+            }
+        };
+        let types = match claims.get(TYPES) {
+            None => None,
+            Some(claim) => {
+                let names = claim.as_array().ok_or(NotUnderstood)?;
+                let types: Option<Vec<TypeId>> = names
+                    .iter()
+                    .map(|name| Some(TypeId::new(name.as_str()?)))
+                    .collect();
+                Some(types.ok_or(NotUnderstood)?.into())
+            }
+        };
+        Ok(Self { scope, types })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(scope: Option<Scope>, types: &[&str]) -> Reach {
+        let types: Vec<TypeId> = types.iter().map(|name| TypeId::new(name)).collect();
+        Reach {
+            scope,
+            types: (!types.is_empty()).then(|| types.into()),
+        }
+    }
+
+    #[test]
+    fn a_token_is_as_narrow_after_it_was_signed_as_before() {
+        for narrow in [
+            Reach::default(),
+            reach(Some(Scope::Read), &[]),
+            reach(
+                Some(Scope::Write),
+                &["HeartRate", "Event/0191f000-0000-7000-8000-000000000001"],
+            ),
+        ] {
+            let mut claims = Map::new();
+            narrow.write_into(&mut claims);
+            assert_eq!(Reach::of(&claims), Ok(narrow));
+        }
+        for (name, claim) in [
+            (SCOPE, json!("admin")),
+            (SCOPE, json!(null)),
+            (TYPES, json!("HeartRate")),
+            (TYPES, json!([1])),
+        ] {
+            let claims = Map::from_iter([(name.to_owned(), claim)]);
+            assert_eq!(Reach::of(&claims), Err(NotUnderstood), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_token_may_do_is_decided_by_method_and_path() {
+        let admits = |reach: &Reach, safe: bool, path: &str| reach.admits(safe, path).is_ok();
+        let (reads, writes, typed) = (
+            reach(Some(Scope::Read), &[]),
+            reach(Some(Scope::Write), &[]),
+            reach(None, &["HeartRate"]),
+        );
+        for (is_safe, path, expected) in [
+            (true, "/data/v0/metrics_catalog", [true, false, true]),
+            (false, "/data/v1/frames", [true, false, true]),
+            (true, "/data/v1alpha1/data_sources", [true, false, false]),
+            (false, "/ingest/v1/record/HeartRate", [false, true, true]),
+            (false, "/ingest/v1/record/batch", [false, true, false]),
+            (false, "/ingest/v1/record", [false, true, false]),
+            (false, "/input/v1/file", [false, true, false]),
+            (true, "/input/v1/file", [true, false, false]),
+            (true, "/user/v1alpha1/info", [true, false, false]),
+            (false, "/user/v1alpha1/api_session", [false, false, false]),
+            (false, "/user/v1alpha1/account", [false, false, false]),
+        ] {
+            let found = [&reads, &writes, &typed].map(|reach| admits(reach, is_safe, path));
+            assert_eq!(found, expected, "{path}");
+            assert!(admits(&Reach::default(), is_safe, path));
+        }
+    }
+
+    #[test]
+    fn a_base_covers_what_is_defined_on_it_and_not_the_other_way_round() {
+        let own = TypeId::new("Event/0191f000-0000-7000-8000-000000000001");
+        assert!(reach(None, &["Event"]).covers(&own));
+        assert!(!reach(None, &[own.as_str()]).covers(&TypeId::new("Event")));
+        assert!(!reach(None, &["HeartRate"]).covers(&own));
+        assert!(Reach::default().covers(&own));
+    }
+}

@@ -1,0 +1,197 @@
+//! A directory of backups: each in one of its own, named for when it was made, and of those the newest are kept. What is
+//! not finished has another name, so that whatever bears the name of a backup is one.
+//!
+//! Removes nothing but directories whose names it gave. Knows names and times; knows nothing of what is copied.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::model::time::Instant;
+use crate::store::local::{SystemDisk, make_lasting};
+
+use super::Failed;
+
+/// What the name of a backup looks like: digits of the time in UTC where there are zeros.
+const FORM: &str = "almanac-0000-00-00T000000Z";
+/// What follows the name of one that is not finished, or is not what was written once.
+const UNFINISHED: &str = ".unfinished";
+const LOCK: &str = ".almanac-backups";
+
+pub struct Backups {
+    directory: PathBuf,
+    /// Held as long as this lives.
+    _lock: File,
+}
+
+/// One that is being made.
+pub struct Begun {
+    pub unfinished: PathBuf,
+    finished: PathBuf,
+}
+
+impl Backups {
+    /// The backups in `directory`, which is made if it is not there. What an earlier run left unfinished is removed.
+    pub fn open(directory: &Path) -> Result<Self, Failed> {
+        let failed = |error: io::Error| of(directory, &error);
+        make_lasting(directory, &SystemDisk).map_err(failed)?;
+        let lock = File::create(directory.join(LOCK)).map_err(failed)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Failed::because(format!(
+                "another backup into {} is under way",
+                directory.display()
+            )),
+            TryLockError::Error(error) => failed(error),
+        })?;
+        let backups = Self {
+            directory: directory.to_owned(),
+            _lock: lock,
+        };
+        for name in backups.names()? {
+            if name.strip_suffix(UNFINISHED).is_some_and(is_backup) {
+                backups.remove(&name)?;
+            }
+        }
+        Ok(backups)
+    }
+
+    /// The place of a backup that is begun at `now`.
+    pub fn begin(&self, now: Instant) -> Result<Begun, Failed> {
+        let time: String = now
+            .to_rfc3339()
+            .chars()
+            .take(19)
+            .filter(|letter| *letter != ':')
+            .collect();
+        let name = format!("almanac-{time}Z");
+        let finished = self.directory.join(&name);
+        if !is_backup(&name) || finished.exists() {
+            return Err(Failed::because(format!(
+                "{} cannot be the name of a new backup",
+                finished.display()
+            )));
+        }
+        Ok(Begun {
+            unfinished: self.directory.join(name + UNFINISHED),
+            finished,
+        })
+    }
+
+    /// It is whole, and named so from now on.
+    pub fn finish(&self, begun: &Begun) -> Result<PathBuf, Failed> {
+        std::fs::rename(&begun.unfinished, &begun.finished)
+            .and_then(|()| File::open(&self.directory)?.sync_all())
+            .map_err(|error| of(&self.directory, &error))?;
+        Ok(begun.finished.clone())
+    }
+
+    /// Removes all but the newest `kept`; how many those were.
+    pub fn keep(&self, kept: usize) -> Result<usize, Failed> {
+        let mut names = self.names()?;
+        names.retain(|name| is_backup(name));
+        names.sort_unstable();
+        let old = names.len().saturating_sub(kept);
+        for name in names.iter().take(old) {
+            self.remove(name)?;
+        }
+        Ok(old)
+    }
+
+    fn names(&self) -> Result<Vec<String>, Failed> {
+        let failed = |error: io::Error| of(&self.directory, &error);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_directory = entry.file_type().map_err(failed)?.is_dir();
+            names.extend(entry.file_name().into_string().ok().filter(|_| is_directory));
+        }
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failed> {
+        let path = self.directory.join(name);
+        std::fs::remove_dir_all(&path).map_err(|error| of(&path, &error))
+    }
+}
+
+impl Begun {
+    /// It failed: what there is of it stays until the next run, for whoever looks at why.
+    pub fn given_up(&self, reason: &Failed) -> Failed {
+        let place = self.unfinished.display();
+        Failed::because(format!(
+            "{reason}; what there is of it is in {place}, and no earlier backup was removed"
+        ))
+    }
+}
+
+fn of(place: &Path, error: &io::Error) -> Failed {
+    Failed::because(format!(
+        "the directory of backups {} cannot be used: {error}",
+        place.display()
+    ))
+}
+
+fn is_backup(name: &str) -> bool {
+    name.len() == FORM.len()
+        && name.bytes().zip(FORM.bytes()).all(|(byte, form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            form => byte == form,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::parse_instant;
+
+    fn made(backups: &Backups, at: &str) -> PathBuf {
+        let begun = backups.begin(parse_instant(at).unwrap()).unwrap();
+        std::fs::create_dir(&begun.unfinished).unwrap();
+        std::fs::write(begun.unfinished.join("catalogue.db"), "").unwrap();
+        backups.finish(&begun).unwrap()
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_nothing_else_is_touched() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("backups");
+        std::fs::create_dir_all(place.join("almanac-of-my-own")).unwrap();
+        std::fs::write(place.join("almanac-2020-01-01T000000Z"), "a file").unwrap();
+        let backups = Backups::open(&place).unwrap();
+        for day in 1..=4 {
+            made(&backups, &format!("2026-01-0{day}T03:00:00.25Z"));
+            backups.keep(2).unwrap();
+        }
+        let mut names = backups.names().unwrap();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "almanac-2026-01-03T030000Z",
+                "almanac-2026-01-04T030000Z",
+                "almanac-of-my-own"
+            ]
+        );
+        assert!(place.join("almanac-2020-01-01T000000Z").is_file());
+    }
+
+    #[test]
+    fn one_at_a_time_and_what_broke_off_is_gone_with_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let backups = Backups::open(directory.path()).unwrap();
+        assert!(
+            Backups::open(directory.path()).is_err(),
+            "another one is under way"
+        );
+        let begun = backups.begin(Instant::from_micros(0)).unwrap();
+        std::fs::create_dir(&begun.unfinished).unwrap();
+        drop(backups);
+        let backups = Backups::open(directory.path()).unwrap();
+        assert!(!begun.unfinished.exists());
+        made(&backups, "1970-01-01");
+        assert!(
+            backups.begin(Instant::from_micros(0)).is_err(),
+            "the name is taken"
+        );
+    }
+}

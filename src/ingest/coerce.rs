@@ -1,0 +1,185 @@
+//! Numbers that were sent as texts, and times that were sent as numbers: put into the form that records have, where
+//! the sender says that they may come so. Nothing is coerced unasked.
+//!
+//! Works on the text, so that what follows sees nothing unusual. Knows plans and JSON; what cannot be coerced stays as
+//! it is, and the decoder says what is wrong with it.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use arrow::datatypes::DataType as ColumnType;
+use serde_json::{Number, Value};
+
+use super::json;
+use super::plan::{Plan, Role};
+use crate::model::time::{Instant, parse_instant};
+
+/// From here on a number is no second of this calendar's next three thousand years: it counts milliseconds.
+const MILLISECONDS_FROM: f64 = 100_000_000_000.0;
+
+/// What numbers for times count from 1970 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Epoch {
+    Seconds,
+    Milliseconds,
+    /// Seconds below 100,000,000,000, milliseconds from there on.
+    ByMagnitude,
+}
+
+/// A name that is none of an epoch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown epoch {0:?}; use one of by_magnitude, seconds, milliseconds")]
+pub struct UnknownEpoch(String);
+
+impl Epoch {
+    pub const ALL: [Self; 3] = [Self::ByMagnitude, Self::Seconds, Self::Milliseconds];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ByMagnitude => "by_magnitude",
+            Self::Seconds => "seconds",
+            Self::Milliseconds => "milliseconds",
+        }
+    }
+}
+
+impl FromStr for Epoch {
+    type Err = UnknownEpoch;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEpoch> {
+        let found = Self::ALL.into_iter().find(|epoch| epoch.name() == name);
+        found.ok_or_else(|| UnknownEpoch(name.to_owned()))
+    }
+}
+
+/// The record in the form that records have.
+pub(super) fn coerced<'a>(record: Cow<'a, [u8]>, plan: &Plan, epoch: Epoch) -> Cow<'a, [u8]> {
+    let rewritten = rewritten(&record, plan, epoch);
+    rewritten.map_or(record, Cow::Owned)
+}
+
+/// Whether the field `name`, sent as `raw`, would become what its type has.
+pub(super) fn is_coercible(plan: &Plan, name: &str, raw: &str) -> bool {
+    form_of(plan, name).is_some_and(|held| value(raw, held, Epoch::ByMagnitude).is_some())
+}
+
+/// `None`: nothing is to be coerced.
+fn rewritten(record: &[u8], plan: &Plan, epoch: Epoch) -> Option<Vec<u8>> {
+    let fields = json::fields(record).ok()?;
+    let coerced: Vec<Option<String>> = fields
+        .iter()
+        .map(|field| value(field.raw, form_of(plan, &field.name)?, epoch))
+        .collect();
+    if coerced.iter().all(Option::is_none) {
+        return None;
+    }
+    let members = fields.iter().zip(&coerced);
+    let members =
+        members.map(|(field, coerced)| (field.name.as_ref(), coerced.as_deref().unwrap_or(field.raw)));
+    Some(json::object(members))
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Number,
+    Time,
+    /// A time, or an object with two.
+    Span,
+}
+
+fn form_of(plan: &Plan, name: &str) -> Option<Held> {
+    let known = plan.fields.get(plan.field(name)?)?;
+    match known.role {
+        Role::Start | Role::End | Role::Moment => Some(Held::Time),
+        Role::RecordedAt => Some(Held::Span),
+        Role::Column(column) => match plan.columns.get(column)?.data_type() {
+            ColumnType::Float64 | ColumnType::Int64 => Some(Held::Number),
+            ColumnType::Timestamp(..) => Some(Held::Time),
+            _ => None,
+        },
+        Role::Id | Role::Unit | Role::Extras | Role::Computed => None,
+    }
+}
+
+fn value(raw: &str, held: Held, epoch: Epoch) -> Option<String> {
+    match held {
+        Held::Number => {
+            let text = json::text(raw)?;
+            let text = text.trim();
+            serde_json::from_str::<Number>(text).ok().map(|_| text.to_owned())
+        }
+        Held::Time => time(raw, epoch),
+        Held::Span if raw.starts_with('{') => {
+            let members = json::fields(raw.as_bytes()).ok()?;
+            let is_coerced = members.iter().any(|member| time(member.raw, epoch).is_some());
+            let members: Vec<(&str, Cow<'_, str>)> = members
+                .iter()
+                .map(|member| {
+                    let coerced = time(member.raw, epoch).map_or(Cow::Borrowed(member.raw), Cow::Owned);
+                    (member.name.as_ref(), coerced)
+                })
+                .collect();
+            let members = members.iter().map(|(name, raw)| (*name, raw.as_ref()));
+            is_coerced.then(|| String::from_utf8(json::object(members)).ok())?
+        }
+        Held::Span => time(raw, epoch),
+    }
+}
+
+/// The moment that a number, or a text that is one, stands for, as a JSON string.
+fn time(raw: &str, epoch: Epoch) -> Option<String> {
+    let text = json::text(raw);
+    let number = text.as_deref().unwrap_or(raw).trim();
+    let counted = serde_json::from_str::<Number>(number).ok()?.as_f64()?;
+    let unit = match epoch {
+        Epoch::Seconds => 1_000_000,
+        Epoch::Milliseconds => 1_000,
+        Epoch::ByMagnitude if counted.abs() < MILLISECONDS_FROM => 1_000_000,
+        Epoch::ByMagnitude => 1_000,
+    };
+    let micros = if let Ok(whole) = number.parse::<i64>() {
+        whole.checked_mul(unit)?
+    } else {
+        let micros = (counted * unit as f64).round();
+        (micros.abs() < i64::MAX as f64).then_some(micros as i64)?
+    };
+    let told = Instant::from_micros(micros).to_string();
+    // Beyond the calendar's years there is nothing to send it as.
+    parse_instant(&told).ok()?;
+    Some(Value::String(told).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(raw: &str, epoch: Epoch) -> Option<String> {
+        time(raw, epoch).map(|told| told.trim_matches('"').to_owned())
+    }
+
+    #[test]
+    fn a_time_is_told_from_seconds_and_milliseconds_by_its_size_unless_it_is_said() {
+        let any = Epoch::ByMagnitude;
+        for (raw, expected) in [
+            ("1717200000", "2024-06-01T00:00:00Z"),
+            ("\"1717200000\"", "2024-06-01T00:00:00Z"),
+            ("1717200000000", "2024-06-01T00:00:00Z"),
+            ("1717200000.25", "2024-06-01T00:00:00.250Z"),
+            ("1717200000123.456", "2024-06-01T00:00:00.123456Z"),
+            ("-86400", "1969-12-31T00:00:00Z"),
+            ("0", "1970-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(told(raw, any).as_deref(), Some(expected), "{raw}");
+        }
+        assert_eq!(
+            told("60000", Epoch::Milliseconds).unwrap(),
+            "1970-01-01T00:01:00Z"
+        );
+        assert_eq!(told("60000", Epoch::Seconds).unwrap(), "1970-01-01T16:40:00Z");
+        for raw in ["\"2024-06-01\"", "\"\"", "null", "true", "1e300", "\"noon\""] {
+            assert_eq!(told(raw, any), None, "{raw}");
+        }
+    }
+}

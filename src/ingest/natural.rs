@@ -1,0 +1,116 @@
+//! Ids of records that come without one, where the sender asks for it: made from what identifies a record, so that
+//! the same record has the same id however often it is sent.
+//!
+//! A sample of a metric is known by its type, its source, its start and its end; another value for them is a
+//! correction. Of what is logged, of stages and codes, and of everything that is no metric, there may be several at one
+//! moment: they are known by all that they say. Pure; knows plans and JSON.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::compile::CompiledType;
+use super::json;
+use super::plan::{Plan, Role};
+use crate::model::ids::RecordId;
+use crate::model::registry::{DataType, DefaultAggregate, MergePolicy};
+use crate::model::time::Instant;
+
+/// Never to be changed: records that are stored have ids made with it.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6a1f_7d0e_93c4_5b2a_8e57_20d9_b41c_f306);
+/// Whole numbers are exact up to here, whichever way they are written.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// What says who a record is, beside what it says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'k> {
+    pub source: &'k str,
+    pub start: Instant,
+    pub end: Instant,
+}
+
+/// The id of the record `json`, which is valid.
+pub(super) fn natural_id(compiled: &CompiledType, known: Known<'_>, json: &[u8]) -> RecordId {
+    let mut identity = Vec::with_capacity(128);
+    for text in [compiled.data_type.id.as_str(), known.source] {
+        append(&mut identity, text.as_bytes());
+    }
+    for moment in [known.start, known.end] {
+        identity.extend_from_slice(&moment.micros().to_le_bytes());
+    }
+    if !is_known_by_its_time(&compiled.data_type) {
+        append_content(&mut identity, &compiled.plan, json);
+    }
+    RecordId(Uuid::new_v5(&NAMESPACE, &identity))
+}
+
+/// Whether one source has one record of the type at a time.
+fn is_known_by_its_time(data_type: &DataType) -> bool {
+    data_type.metric.as_ref().is_some_and(|metric| {
+        let is_measured = matches!(metric.merge, MergePolicy::BestSource | MergePolicy::All);
+        is_measured && metric.default_aggregate != DefaultAggregate::Last
+    })
+}
+
+/// With its length before it, so that two texts cannot be cut in two ways.
+fn append(identity: &mut Vec<u8>, bytes: &[u8]) {
+    identity.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    identity.extend_from_slice(bytes);
+}
+
+/// Everything that a record says but its id and its time, in one spelling.
+fn append_content(identity: &mut Vec<u8>, plan: &Plan, json: &[u8]) {
+    let mut said: BTreeMap<String, Value> = BTreeMap::new();
+    for field in json::fields(json).unwrap_or_default() {
+        let known = plan.field(&field.name).and_then(|field| plan.fields.get(field));
+        let says_more =
+            known.is_none_or(|known| matches!(known.role, Role::Column(_) | Role::Unit | Role::Extras));
+        if let Ok(value) = serde_json::from_str::<Value>(field.raw)
+            && says_more
+            && !value.is_null()
+        {
+            let name = known.map_or_else(|| field.name.into_owned(), |known| known.name.clone());
+            said.insert(name, value);
+        }
+    }
+    for (name, value) in said {
+        append(identity, name.as_bytes());
+        append_value(identity, &value);
+    }
+}
+
+fn append_value(identity: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null => identity.push(b'n'),
+        Value::Bool(value) => identity.push(if *value { b't' } else { b'f' }),
+        Value::Number(number) => {
+            let exact = number
+                .as_f64()
+                .filter(|value| value.fract() == 0.0 && value.abs() < EXACT);
+            let text = exact.map_or_else(|| number.to_string(), |value| format!("{value:.0}"));
+            identity.push(b'0');
+            append(identity, text.as_bytes());
+        }
+        Value::String(text) => {
+            identity.push(b'"');
+            append(identity, text.as_bytes());
+        }
+        Value::Array(elements) => {
+            identity.push(b'[');
+            for element in elements {
+                append_value(identity, element);
+            }
+            identity.push(b']');
+        }
+        Value::Object(members) => {
+            identity.push(b'{');
+            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
+            for (name, value) in sorted {
+                append(identity, name.as_bytes());
+                append_value(identity, value);
+            }
+            identity.push(b'}');
+        }
+    }
+}

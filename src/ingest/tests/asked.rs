@@ -1,0 +1,226 @@
+//! What a sender may ask for: ids that follow from the record, and numbers in other clothes. And the name that a
+//! writer gives itself.
+
+use super::*;
+use crate::ingest::coerce::Epoch;
+
+const NATURAL: Leave = Leave {
+    natural_ids: true,
+    coercion: None,
+};
+
+fn asking(name: &str, leave: Leave, lines: &[&str]) -> DecodedRows {
+    let context = DecodeContext { leave, ..context() };
+    let mut decoder = RecordDecoder::new(COMPILED.get(&data_type(name)).unwrap(), context).unwrap();
+    for (index, line) in lines.iter().enumerate() {
+        decoder
+            .push(index, line.as_bytes())
+            .unwrap_or_else(|faults| panic!("{line}: {faults:?}"));
+    }
+    decoder.take().unwrap()
+}
+
+fn natural_ids(name: &str, lines: &[&str]) -> Vec<String> {
+    let rows = asking(name, NATURAL, lines);
+    assert!(rows.given.iter().all(|given| *given), "{lines:?}");
+    (0..lines.len()).map(|row| cell(&rows, "id", row)).collect()
+}
+
+#[test]
+fn a_sample_is_known_by_its_source_and_its_time_however_it_is_written() {
+    let ids = natural_ids(
+        "HeartRate",
+        &[
+            r#"{"start_date":"2024-05-01T10:00:00Z","value":72}"#,
+            r#"{"start_date":"2024-05-01T10:00:00Z","value":72}"#,
+            r#"{ "value": 73.0, "start_time": "2024-05-01 12:00:00.000+02:00", "end_time": "2024-05-01T10:00Z" }"#,
+            r#"{"start_date":"2024-05-01T10:00:00Z","value":72,"extras":{"note":"again"}}"#,
+        ],
+    );
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    let others = natural_ids(
+        "HeartRate",
+        &[
+            r#"{"start_date":"2024-05-01T10:00:01Z","value":72}"#,
+            r#"{"start_date":"2024-05-01T10:00:00Z","end_date":"2024-05-01T10:00:01Z","value":72}"#,
+            r#"{"start_date":"2024-05-01T10:00:00Z","value":72,"source":"watch"}"#,
+            r#"{"start_date":"2024-05-01T10:00:00Z","value":72,"source":"phone"}"#,
+        ],
+    );
+    let distinct: std::collections::BTreeSet<&String> = ids.iter().chain(&others).collect();
+    assert_eq!(distinct.len(), 5, "{ids:?} {others:?}");
+}
+
+#[test]
+fn of_what_is_logged_and_of_events_all_that_they_say_is_who_they_are() {
+    let lunch = |name: &str, what: &str| format!(r#"{{"{name}":"2024-05-01T12:00:00Z",{what}}}"#);
+    for (data_type, time, one, same, other) in [
+        (
+            "DietaryCaffeineConsumed",
+            "start_date",
+            r#""value":80"#,
+            r#""value":80.0"#,
+            r#""value":60"#,
+        ),
+        (
+            "SleepStage",
+            "start_date",
+            r#""value":3"#,
+            r#""value":3.0"#,
+            r#""value":4"#,
+        ),
+        (
+            "MomentAnnotation",
+            "recorded_at",
+            r#""note":"tea","tags":["a","b"]"#,
+            r#""tags":[ "a", "b" ], "note":"te\u0061""#,
+            r#""note":"tea","tags":["b","a"]"#,
+        ),
+    ] {
+        let [one, same, other] = [one, same, other].map(|what| lunch(time, what));
+        let ids = natural_ids(data_type, &[&one, &same, &other, &one]);
+        assert_eq!((&ids[0], &ids[0]), (&ids[1], &ids[3]), "{data_type}");
+        assert_ne!(ids[0], ids[2], "{data_type}");
+    }
+}
+
+#[test]
+fn an_id_that_was_sent_stays_and_what_has_no_time_is_new_each_time() {
+    let id = "0191f000-0000-7000-8000-000000000001";
+    let line = format!(r#"{{"id":"{id}","start_date":"2024-05-01T10:00:00Z","value":72}}"#);
+    assert_eq!(natural_ids("HeartRate", &[&line]).len(), 1);
+    let pressed = asking(
+        "MomentAnnotation",
+        NATURAL,
+        &[r#"{"note":"now"}"#, r#"{"note":"now"}"#],
+    );
+    assert_eq!(pressed.given, [false, false]);
+    assert_ne!(cell(&pressed, "id", 0), cell(&pressed, "id", 1));
+}
+
+#[test]
+fn these_ids_are_stored_and_never_change() {
+    let ids = natural_ids(
+        "HeartRate",
+        &[r#"{"start_date":"2024-05-01T10:00:00Z","value":72,"source":"My Phone"}"#],
+    );
+    let id = Uuid::parse_str(&ids[0]).or_else(|_| {
+        let bytes: Vec<u8> = (0..16)
+            .map(|at| u8::from_str_radix(&ids[0][2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        Uuid::from_slice(&bytes)
+    });
+    assert_eq!(id.unwrap().get_version_num(), 5);
+}
+
+#[test]
+fn a_writer_may_name_itself_source_or_source_name() {
+    for (named, as_kept) in [
+        (
+            r#""source":"My Phone""#,
+            r#""source_properties":{"name":"My Phone"}"#,
+        ),
+        (
+            r#""source_name":"My Phone""#,
+            r#""source_properties":{"name":"My Phone"}"#,
+        ),
+        (
+            r#""source":"My Phone","source_name":"My Phone","source_properties":null"#,
+            r#""source_properties":{"name":"My Phone"}"#,
+        ),
+        // It says so better already, and the name is kept as it is.
+        (
+            r#""source":"My Phone","source_properties":{"name":"Watch"}"#,
+            r#""source_properties":{"name":"Watch"},"extras":{"source":"My Phone"}"#,
+        ),
+        (r#""source":5"#, r#""extras":{"source":5}"#),
+    ] {
+        let line = |rest: &str| {
+            format!(
+                r#"{{"id":"0191f000-0000-7000-8000-000000000001","start_date":"2024-05-01T10:00:00Z","value":72,{rest}}}"#
+            )
+        };
+        let (named, kept) = (line(named), line(as_kept));
+        // The second line of a body goes the hasty way.
+        assert_eq!(
+            table(&rows("HeartRate", &[&named, &named])),
+            table(&rows("HeartRate", &[&kept, &kept])),
+            "{named}"
+        );
+    }
+    assert_eq!(
+        stored(
+            "HeartRate",
+            r#"{"start_date":"2024-05-01","value":72,"source":"My Phone"}"#,
+            "source"
+        ),
+        "My Phone"
+    );
+    let tagged = |rest: &str| {
+        stored(
+            "MomentAnnotation",
+            &format!(r#"{{"recorded_at":"2024-05-01",{rest}}}"#),
+            "sources",
+        )
+    };
+    assert_eq!(tagged(r#""source":"app""#), tagged(r#""sources":["app"]"#));
+    assert_eq!(
+        tagged(r#""source":"app","sources":["d"]"#),
+        tagged(r#""sources":["d","app"]"#)
+    );
+}
+
+#[test]
+fn numbers_as_text_and_times_as_numbers_are_taken_where_that_is_declared() {
+    let leave = |epoch| Leave {
+        natural_ids: false,
+        coercion: Some(epoch),
+    };
+    let id = r#""id":"0191f000-0000-7000-8000-000000000001""#;
+    let plain = format!(
+        r#"{{{id},"start_date":"2024-06-01T00:00:00Z","end_date":"2024-06-01T00:01:00Z","value":72.5,"count":2}}"#
+    );
+    for (epoch, line) in [
+        (
+            Epoch::ByMagnitude,
+            r#""start_date":1717200000,"end_date":1717200060000,"value":" 72.5 ","count":"2""#,
+        ),
+        (
+            Epoch::Seconds,
+            r#""start_date":"1717200000","end_date":1717200060,"value":72.5,"count":2"#,
+        ),
+        (
+            Epoch::Milliseconds,
+            r#""start_time":1717200000000,"end_time":"1717200060000","value":"72.5","count":2"#,
+        ),
+    ] {
+        let line = format!("{{{id},{line}}}");
+        assert_eq!(
+            table(&asking("HeartRate", leave(epoch), &[&line, &line])),
+            table(&rows("HeartRate", &[&plain, &plain])),
+            "{line}"
+        );
+    }
+    let span = format!(r#"{{{id},"recorded_at":{{"start_time":1717200000,"end_time":1717200060}}}}"#);
+    let said = format!(
+        r#"{{{id},"recorded_at":{{"start_time":"2024-06-01T00:00:00Z","end_time":"2024-06-01T00:01:00Z"}}}}"#
+    );
+    assert_eq!(
+        table(&asking("DurationAnnotation", leave(Epoch::ByMagnitude), &[&span])),
+        table(&rows("DurationAnnotation", &[&said]))
+    );
+}
+
+#[test]
+fn what_would_be_taken_if_it_were_declared_says_so() {
+    for line in [
+        r#"{"start_date":1717200000,"value":72}"#,
+        r#"{"start_date":"1717200000","value":72}"#,
+        r#"{"start_date":"2024-06-01","value":"72"}"#,
+    ] {
+        let faults = decoder("HeartRate").push(7, line.as_bytes()).unwrap_err();
+        assert!(faults[0].message.contains("coerce=true"), "{line}: {faults:?}");
+    }
+    let faults = decoder("HeartRate").push(7, br#"{"start_date":"2024-06-01","value":"high"}"#);
+    assert!(!faults.unwrap_err()[0].message.contains("coerce"));
+}

@@ -1,0 +1,92 @@
+//! How much of something one person may have: a limit, and counts that are remembered for a moment, so that a request
+//! asks the catalogue for them seldom. What is counted, and when somebody may go on at the limit, each quota decides.
+//!
+//! Knows people and counts; knows nothing of HTTP.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use moka::sync::Cache;
+
+use crate::catalog::CatalogError;
+use crate::model::ids::PersonId;
+
+/// How long a count is remembered.
+const MOMENT: Duration = Duration::from_secs(10);
+/// People whose counts are remembered.
+const PEOPLE: u64 = 10_000;
+
+/// What there may be so much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limited {
+    Keys,
+    Sources,
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Keys => "idempotency keys in a week",
+            Self::Sources => "sources of records",
+        })
+    }
+}
+
+impl Limited {
+    const fn setting(self) -> &'static str {
+        match self {
+            Self::Keys => "ALMANAC_LIMIT_KEYS",
+            Self::Sources => "ALMANAC_LIMIT_SOURCES",
+        }
+    }
+}
+
+/// Why a request is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum QuotaError {
+    #[error(
+        "a person may have {most} {what}, and this request needs more; this is the operator's setting {}",
+        .what.setting()
+    )]
+    Reached { what: Limited, most: u64 },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// A limit, and what is known of how much of it is used. Lives as long as the process.
+#[derive(Clone)]
+pub(super) struct Quota {
+    what: Limited,
+    pub most: u64,
+    counts: Cache<PersonId, Arc<AtomicU64>>,
+}
+
+impl Quota {
+    pub fn new(what: Limited, most: u64) -> Self {
+        let counts = Cache::builder().max_capacity(PEOPLE).time_to_live(MOMENT).build();
+        Self { what, most, counts }
+    }
+
+    /// How much a person has, as it was counted a moment ago, or as `count` counts it now.
+    pub async fn used(
+        &self,
+        person: PersonId,
+        count: impl Future<Output = Result<u64, CatalogError>>,
+    ) -> Result<Arc<AtomicU64>, CatalogError> {
+        if let Some(used) = self.counts.get(&person) {
+            return Ok(used);
+        }
+        let used = Arc::new(AtomicU64::new(count.await?));
+        self.counts.insert(person, Arc::clone(&used));
+        Ok(used)
+    }
+
+    pub const fn reached(&self) -> QuotaError {
+        QuotaError::Reached {
+            what: self.what,
+            most: self.most,
+        }
+    }
+}

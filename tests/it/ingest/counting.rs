@@ -1,0 +1,125 @@
+//! What an accepted body says it did: how many records it stored, replaced, left as they were and deleted.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::{Backends, Setup, at, heart_rate, id, instant, person};
+
+fn samples(ids: impl Iterator<Item = u32>, value: u32) -> Vec<Value> {
+    ids.map(|n| heart_rate(id(n), &instant(n), value)).collect()
+}
+
+fn tombstone(n: u32) -> Value {
+    json!({"deleted_id": id(n), "deleted_type": "HeartRate"})
+}
+
+#[tokio::test]
+async fn a_batch_that_overlaps_the_one_before_says_what_was_new() {
+    let person = person();
+    let first = samples(0..10, 60);
+    assert_eq!(person.lines("HeartRate", &first).await.counts(), [10, 0, 0, 0]);
+    assert_eq!(person.lines("HeartRate", &first).await.counts(), [0, 0, 10, 0]);
+    let mut second = samples(5..12, 60);
+    second[0] = heart_rate(id(5), &instant(5), 61);
+    assert_eq!(person.lines("HeartRate", &second).await.counts(), [2, 1, 4, 0]);
+    let gone = [tombstone(0), tombstone(0), tombstone(500)];
+    assert_eq!(person.lines("DeletedRecord", &gone).await.counts(), [0, 0, 0, 1]);
+}
+
+#[tokio::test]
+async fn a_record_counts_once_by_what_is_different_afterwards() {
+    let person = person();
+    let line = |value: u32| heart_rate(id(1), &at("10:00"), value);
+    let counts = |values: &[u32]| {
+        let lines: Vec<Value> = values.iter().map(|value| line(*value)).collect();
+        let call = person.lines("HeartRate", &lines);
+        async move { call.await.counts() }
+    };
+    assert_eq!(counts(&[60, 61, 62]).await, [1, 0, 0, 0]);
+    assert_eq!(counts(&[61, 62]).await, [0, 1, 0, 0]);
+    assert_eq!(counts(&[62, 62]).await, [0, 0, 1, 0]);
+    let wrapped = |data_type: &str, data: &Value| json!({"data": data.to_string(), "metadata": {"data_type": data_type, "source": [], "tags": []}});
+    // Recorded and deleted in one body.
+    let lines = [
+        wrapped("HeartRate", &heart_rate(id(2), &at("11:00"), 60)),
+        wrapped("DeletedRecord", &tombstone(2)),
+        wrapped("HeartRate", &heart_rate(id(3), &at("11:00"), 60)),
+        wrapped("DeletedRecord", &tombstone(1)),
+        wrapped(
+            "StepCount",
+            &json!({"start_date": at("11:00"), "end_date": at("11:01"), "value": 5}),
+        ),
+    ];
+    let reply = person
+        .post("/ingest/v1/record/batch", &Value::from(lines.to_vec()))
+        .await;
+    assert_eq!(reply.counts(), [2, 0, 0, 1]);
+}
+
+#[tokio::test]
+async fn a_large_body_counts_as_a_small_one_does() {
+    let person = person();
+    let many = samples(0..9_000, 60);
+    assert_eq!(person.lines("HeartRate", &many).await.counts(), [9_000, 0, 0, 0]);
+    person
+        .records("DeletedRecord", &[tombstone(1), tombstone(2)])
+        .await;
+    person.records("HeartRate", &samples(100..110, 61)).await;
+    let mut again = samples(0..9_500, 60);
+    again.push(again[0].clone());
+    again.push(json!({"start_date": at("10:00"), "value": 60}));
+    assert_eq!(
+        person.lines("HeartRate", &again).await.counts(),
+        [503, 10, 8_988, 0]
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_is_sent_again_gets_the_counts_of_the_first_time() {
+    let person = person();
+    person.records("HeartRate", &samples(0..2, 60)).await;
+    let lines = samples(1..4, 60);
+    let send = || {
+        person
+            .lines("HeartRate", &lines)
+            .header("idempotency-key", "counted")
+    };
+    let first = send().await;
+    assert_eq!(first.counts(), [2, 0, 1, 0]);
+    person.records("DeletedRecord", &[tombstone(3)]).await;
+    assert_eq!(send().await.json(), first.json());
+}
+
+async fn many_writers_of_the_same_records_share_what_was_new(backends: Backends) {
+    const WRITERS: u32 = 24;
+    let server = Setup::default().on(backends).start();
+    let person = server.person();
+    let writers = (0..WRITERS).map(|writer| {
+        let lines: Vec<Value> = (0..8)
+            .map(|n| heart_rate(id(n), &instant(n), 60 + writer % 3))
+            .collect();
+        let call = person.lines("HeartRate", &lines);
+        async move { call.await.counts() }
+    });
+    let counts = join_all(writers).await;
+    let sum = |at: usize| counts.iter().map(|counts| counts[at]).sum::<u64>();
+    assert_eq!(sum(0), 8, "{counts:?}");
+    assert_eq!(sum(1) + sum(2), u64::from(WRITERS - 1) * 8, "{counts:?}");
+    assert_eq!(
+        person.updates("HeartRate").await as u64,
+        sum(0) + sum(1),
+        "{counts:?}"
+    );
+}
+
+#[tokio::test]
+async fn many_writers_share_what_was_new_on_sqlite_and_a_local_directory() {
+    many_writers_of_the_same_records_share_what_was_new(Backends::embedded()).await;
+}
+
+#[tokio::test]
+async fn many_writers_share_what_was_new_on_postgresql_and_s3() {
+    if let Some(backends) = Backends::networked() {
+        many_writers_of_the_same_records_share_what_was_new(backends).await;
+    }
+}
