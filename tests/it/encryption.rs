@@ -296,7 +296,8 @@ async fn a_key_service_wraps_the_keys_of_people() {
     assert_eq!(other.all_samples("HeartRate").await.len(), 1);
 }
 
-#[tokio::test]
+/// On threads of its own: the key service answers while a command is waited for.
+#[tokio::test(flavor = "multi_thread")]
 async fn what_wrapped_the_keys_can_be_replaced_and_destroyed() {
     let folder = tempfile::tempdir().unwrap();
     let server = encrypting(folder.path()).no_upkeep().start();
