@@ -39,7 +39,10 @@ impl<'a> Pages<'a> {
 
     /// The place for which a cursor stands.
     pub fn place(&self, cursor: Option<&str>) -> Result<Option<RowPlace>, ApiError> {
-        let Some(cursor) = cursor else { return Ok(None) };
+        // An empty one too is that of the first page, so that a loop can begin with it.
+        let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else {
+            return Ok(None);
+        };
         let (place, seal) = read(cursor).ok_or_else(wrong)?;
         if seal == self.seal(&place) {
             Ok(Some(place))

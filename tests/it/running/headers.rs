@@ -115,7 +115,6 @@ async fn parameters_that_a_route_does_not_know_are_named() {
 async fn unknown_routes_are_404_problems() {
     let person = person();
     for path in [
-        "/",
         "/nothing",
         "/data",
         "/data/v0",

@@ -134,8 +134,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         aliases: &[],
         description: "Where the page begins: what X-Svc-Next-Cursor of the page before said, of the same \
                       question",
-        absent: "the first page",
-        example: Text("00061d4b2f3a8000"),
+        absent: "the first page, as with an empty one",
+        // Only an answer can give one: whatever stood here would be tried, and refused.
+        example: Text(""),
     },
     Entry {
         name: "cycle_gap",
