@@ -38,6 +38,8 @@ struct Connections {
     idle: Vec<Connection>,
     /// How many further ones may be opened.
     unopened: usize,
+    /// One that was in use then is not kept when it comes back.
+    is_closed: bool,
 }
 
 impl Lookups {
@@ -48,6 +50,7 @@ impl Lookups {
             connections: Mutex::new(Connections {
                 idle: Vec::new(),
                 unopened: CONNECTIONS,
+                is_closed: false,
             }),
         }))
     }
@@ -57,11 +60,12 @@ impl Lookups {
     pub fn look_up(&self, sql: &str, values: &[Value]) -> Option<Vec<Vec<Found>>> {
         let connection = self.take()?;
         let found = rows(&connection, sql, values);
+        let mut connections = self.connections();
         // One that has failed is not used again.
-        if found.is_ok() {
-            self.connections().idle.push(connection);
+        if found.is_ok() && !connections.is_closed {
+            connections.idle.push(connection);
         } else {
-            self.connections().unopened += 1;
+            connections.unopened += 1;
         }
         found.ok()
     }
@@ -69,12 +73,15 @@ impl Lookups {
     /// Closes them, and opens no more.
     pub fn close(&self) {
         let mut connections = self.connections();
-        connections.unopened = 0;
+        connections.is_closed = true;
         connections.idle.clear();
     }
 
     fn take(&self) -> Option<Connection> {
         let mut connections = self.connections();
+        if connections.is_closed {
+            return None;
+        }
         if let Some(idle) = connections.idle.pop() {
             return Some(idle);
         }

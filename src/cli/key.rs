@@ -92,7 +92,7 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
             .erasure_of(*person)
             .await
             .map_err(Failed::from_error)?
-            .is_some_and(|erasure| erasure.ended_at.is_none())
+            .is_some_and(|erasure| !erasure.is_over())
         {
             keys.forget(*person).await.map_err(Failed::from_error)?;
         }
