@@ -19,6 +19,7 @@ mod demo;
 mod init;
 mod logging;
 mod progress;
+mod query;
 pub mod serve;
 pub mod settings;
 mod spill;
@@ -91,6 +92,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "init" => init::run(&settings),
         "users" => status::users(&settings),
         "status" => status::status(&settings),
+        "query" => query::run(&settings, &arguments::query(given)),
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
         "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),

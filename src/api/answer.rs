@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::AssertUnwindSafe;
 use std::time::Instant as Moment;
 
 use axum::Extension;
@@ -13,7 +14,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ET
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::DataFusionError;
+use datafusion::common::{DataFusionError, internal_err};
 use futures::StreamExt as _;
 use serde::Serialize;
 
@@ -30,6 +31,7 @@ use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
 use crate::query::records::{Prepared, QueryError, ReadState, Scope};
 use crate::query::sleep::TooManyCells;
+use crate::query::sql;
 use crate::store::StoreError;
 
 /// Another release may answer the same question in other bytes.
@@ -37,6 +39,9 @@ const RELEASE: &str = env!("CARGO_PKG_VERSION");
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
 /// What a write is told to wait when too much waits already.
 const FLUSHED_BY_THEN: std::time::Duration = std::time::Duration::from_secs(10);
+/// What the author of a query is told who asks for more than all questions may hold together.
+const TOO_MUCH_MEMORY: &str = "the query needs more memory than questions have here (ALMANAC_MEMORY_LIMIT); ask for \
+                               fewer rows, columns or groups, or for a shorter time";
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Why an answer broke off.
@@ -72,15 +77,79 @@ pub async fn answer(
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
     let prepared = prepared.only(form.columns.as_ref())?;
-    let planned = request.begun.elapsed();
-    let app = request.app;
+    let Request {
+        app,
+        headers,
+        begun,
+        ticket,
+        ..
+    } = request;
+    if let Some(explain) = form.explain {
+        let lines = prepared.explained(&app.engine, explain).await;
+        return Ok(plain(&lines.map_err(|error| failed(app, Broken::Plan(error)))?));
+    }
+    let sending = Sending {
+        app,
+        headers,
+        begun,
+        ticket,
+    };
+    let mut response = sent(sending, prepared, form, failed).await?;
+    response.headers_mut().insert(ETAG, header_value(&tag)?);
+    Ok(response)
+}
+
+/// What is sent to whom, and since when they wait.
+pub struct Sending<'a> {
+    pub app: &'a App,
+    pub headers: &'a HeaderMap,
+    pub begun: Moment,
+    pub ticket: Ticket,
+}
+
+/// The answer to a query whose author decided what is computed: what cannot be is theirs to change. It has no tag,
+/// since it may depend on the moment.
+pub async fn answer_query(
+    sending: Sending<'_>,
+    prepared: Prepared,
+    form: &AnswerForm,
+) -> Result<Response, ApiError> {
+    sent(sending, prepared, form, misasked).await
+}
+
+/// Lines of text.
+fn plain(lines: &[String]) -> Response {
+    let body = lines.iter().fold(String::new(), |text, line| text + line + "\n");
+    let headers = [(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    )];
+    (headers, body).into_response()
+}
+
+async fn sent(
+    sending: Sending<'_>,
+    prepared: Prepared,
+    form: &AnswerForm,
+    failed: fn(&App, Broken) -> ApiError,
+) -> Result<Response, ApiError> {
+    let Sending {
+        app,
+        headers,
+        begun,
+        ticket,
+    } = sending;
+    let packing = form.packing(headers);
+    let planned = begun.elapsed();
     let rows = app
         .engine
         .start(prepared.plan)
         .map_err(|error| failed(app, Broken::Plan(error)))?;
     let count = RowCount::default();
     let counting = count.clone();
-    let counted = rows.map(move |batch| {
+    // An operator that fails altogether must not look like the end of the rows.
+    let counted = AssertUnwindSafe(rows).catch_unwind().map(move |batch| {
+        let batch = batch.unwrap_or_else(|_| internal_err!("an operator failed"));
         counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
         batch.map_err(Broken::from)
     });
@@ -96,9 +165,8 @@ pub async fn answer(
         .await
         .transpose()
         .map_err(|error| failed(app, error))?;
-    let executed = request.begun.elapsed().saturating_sub(planned);
+    let executed = begun.elapsed().saturating_sub(planned);
 
-    let ticket = request.ticket;
     let corrupt = app.metrics.meters.store.corrupt.clone();
     let rest = chunks.inspect(move |chunk| {
         let _held_until_the_last_chunk = &ticket;
@@ -119,7 +187,6 @@ pub async fn answer(
     let name = format!("inline; filename=\"answer.{}\"", method.file_extension());
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(method.content_type())),
-        (ETAG, header_value(&tag)?),
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
@@ -197,13 +264,35 @@ fn failed(app: &App, error: Broken) -> ApiError {
     }
 }
 
+/// Why a query has no answer that could be planned. What it computes was its author's idea.
+pub fn misasked(app: &App, error: Broken) -> ApiError {
+    if corrupt_part(&error).is_some() {
+        return failed(app, error);
+    }
+    let message = match &error {
+        Broken::Late => return failed(app, Broken::Late),
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<Late>) => return failed(app, Broken::Late),
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => return unprepared(error),
+        Broken::Plan(error) if is_scarce(error) => TOO_MUCH_MEMORY.to_owned(),
+        Broken::Plan(error) => sql::readable(error),
+        Broken::Encode(error) => match error {
+            EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } => error.to_string(),
+            EncodeError::BrokenJson { .. } | EncodeError::Arrow(_) | EncodeError::Parquet(_) => {
+                format!("{error}; choose another output or cast the columns")
+            }
+            EncodeError::Spool(_) | EncodeError::Compression(_) => return ApiError::internal(error),
+        },
+    };
+    invalid(["body", "query"], message)
+}
+
 /// What turned out to be too much, if that is what an error comes from.
 fn excess(error: &Broken) -> Option<Excess> {
     chain(error).find_map(|error| error.downcast_ref().copied())
 }
 
 /// Why there is no plan: some of it is worked out from stored rows.
-fn unprepared(error: &DataFusionError) -> ApiError {
+pub fn unprepared(error: &DataFusionError) -> ApiError {
     if let Some(what) = corrupt_part(error) {
         ApiError::damaged(what)
     } else if chain(error).any(<dyn Error>::is::<Late>) {

@@ -8,6 +8,7 @@ use axum::http::header::ACCEPT_ENCODING;
 use crate::api::query_params::Params;
 use crate::output::{FrameCompression, OutputMethod, Packing, RowFormat};
 use crate::query::columns::Columns;
+use crate::query::explain::Explain;
 use crate::query::shape::IdForm;
 
 #[cfg(test)]
@@ -20,6 +21,8 @@ pub struct AnswerForm {
     /// Those that are wanted; all of them if none are named.
     pub columns: Option<Columns>,
     compression: Option<FrameCompression>,
+    /// How the rows are found, in their place.
+    pub explain: Option<Explain>,
 }
 
 impl AnswerForm {
@@ -70,11 +73,24 @@ impl AnswerForm {
                 .ok()
         };
         let compression = params.choice("compression");
+        let explain = params.choice("explain");
         Some(Self {
             method: method?,
             columns,
             compression,
+            explain,
         })
+    }
+
+    /// This form, with all columns.
+    #[must_use]
+    pub const fn of_method(method: OutputMethod) -> Self {
+        Self {
+            method,
+            columns: None,
+            compression: None,
+            explain: None,
+        }
     }
 
     /// Frames carry ids as text; encoders of text print the bytes themselves.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::auth::mint::TokenOrder;
 use crate::model::ids::PersonId;
 
+use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
 
 const SERVE: &str = "serve";
@@ -18,6 +19,9 @@ pub const REPAIR: &str = "repair";
 const USER: &str = "user";
 const NAME: &str = "name";
 const DAYS: &str = "days";
+const TEXT: &str = "text";
+const PARAMETERS: &str = "parameters";
+const OUTPUT: &str = "output";
 const DIRECTORY: &str = "directory";
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
@@ -69,6 +73,36 @@ pub fn command() -> Command {
                     .value_parser(value_parser!(u64).range(1..=36_500))
                     .help("How long the token is accepted"),
             ),
+        )
+        .subcommand(
+            configured("query", "Answer one query in SQL about a person")
+                .arg(
+                    Arg::new(TEXT)
+                        .required(true)
+                        .value_name("SQL")
+                        .help("One SELECT, EXPLAIN or EXPLAIN ANALYZE"),
+                )
+                .arg(
+                    Arg::new(USER)
+                        .long(USER)
+                        .required(true)
+                        .value_name("UUID")
+                        .value_parser(value_parser!(Uuid))
+                        .help("The person who asks"),
+                )
+                .arg(
+                    Arg::new(PARAMETERS)
+                        .long(PARAMETERS)
+                        .value_name("JSON")
+                        .help("Values: a list for $1, $2, or an object for $name"),
+                )
+                .arg(
+                    Arg::new(OUTPUT)
+                        .long(OUTPUT)
+                        .value_name("METHOD")
+                        .default_value("jstable")
+                        .help("The form of the rows, as in `output` of the interface"),
+                ),
         )
         .subcommand(configured(
             "config",
@@ -133,6 +167,17 @@ pub fn token(given: &ArgMatches) -> TokenOrder {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
         name: given.get_one::<String>(NAME).cloned(),
         lifetime: Duration::from_secs(days * SECONDS_PER_DAY),
+    }
+}
+
+/// What `query` was asked for.
+pub fn query(given: &ArgMatches) -> QueryOrder {
+    let text = |name: &str| given.get_one::<String>(name).cloned();
+    QueryOrder {
+        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+        text: text(TEXT).unwrap_or_default(),
+        parameters: text(PARAMETERS),
+        output: text(OUTPUT).unwrap_or_default(),
     }
 }
 

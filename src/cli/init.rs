@@ -36,5 +36,5 @@ async fn made(settings: &Settings) -> Result<(), Failed> {
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
     let settled = identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store).await;
     catalog.close().await;
-    settled.map_err(Failed::from_error)
+    settled.map(drop).map_err(Failed::from_error)
 }

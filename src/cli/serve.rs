@@ -176,7 +176,7 @@ async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
 }
 
 /// Ends what works in the background, after the last request, and waits for none of it longer than `limit`.
-async fn close(assembly: Assembly, limit: Duration) {
+pub(super) async fn close(assembly: Assembly, limit: Duration) {
     // The committing task ends when nobody can reach its queue any more.
     drop(assembly.app);
     finished("the committing task", assembly.committing, limit).await;
@@ -218,7 +218,7 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
 }
 
 /// What makes tokens, where they are made here.
-fn minter(settings: &Settings) -> Result<Option<Minter>, Failed> {
+pub(super) fn minter(settings: &Settings) -> Result<Option<Minter>, Failed> {
     match &settings.identity.provider {
         Provider::Outside(_) => Ok(None),
         Provider::Embedded => {
@@ -228,7 +228,7 @@ fn minter(settings: &Settings) -> Result<Option<Minter>, Failed> {
     }
 }
 
-fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {
+pub(super) fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {
     let identity = settings.identity.clone();
     match &settings.identity.provider {
         Provider::Embedded => {
@@ -272,6 +272,15 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
         };
         tracing::info!(signal = name, "stopping");
     })
+}
+
+/// Of a process that answers one request, nobody asks whether it is ready.
+pub(super) struct AlwaysReady;
+
+impl Readiness for AlwaysReady {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// What every request stands on.

@@ -12,7 +12,6 @@ use datafusion::config::ConfigOptions;
 use datafusion::functions::core::get_field;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::model::nearest::nearest;

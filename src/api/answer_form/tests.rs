@@ -1,14 +1,17 @@
 use super::*;
+use crate::model::faults::{Fault, LocPart};
 
 fn read(query: &str) -> (Option<AnswerForm>, Vec<String>) {
     let mut params = Params::parse(query);
     let form = AnswerForm::of_records(&mut params);
-    let faults = params
-        .into_faults()
-        .iter()
-        .map(|fault| fault.loc.join("."))
-        .collect();
-    (form, faults)
+    let place = |fault: &Fault| {
+        let parts = fault.loc.iter().map(|part| match part {
+            LocPart::Name(name) => name.clone(),
+            LocPart::Index(index) => index.to_string(),
+        });
+        parts.collect::<Vec<_>>().join(".")
+    };
+    (form, params.into_faults().iter().map(place).collect())
 }
 
 fn packed(query: &str, accepts: &str) -> Packing {

@@ -30,7 +30,7 @@ use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames
 use query::{AggregateQuery, CyclesQuery, StagesQuery};
 
 /// The metric whose samples are stages.
-const SLEEP_STAGE: &str = "SleepStage";
+pub(super) const SLEEP_STAGE: &str = "SleepStage";
 /// How far beyond the range a cycle is followed that is not clipped.
 const LOOK_AROUND: i64 = 48 * 3_600_000_000;
 

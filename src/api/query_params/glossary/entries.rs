@@ -153,6 +153,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("2024-06-02T00:00:00Z"),
     },
     Entry {
+        name: "explain",
+        aliases: &[],
+        description: "How the rows are found, as text and in their place: plan says what would be done, analyze does \
+                      it and says what it took; without anybody's values",
+        absent: "the rows",
+        example: Text("plan"),
+    },
+    Entry {
         name: "filter",
         aliases: &[],
         description: "A field of the records, an operator (: = != < <= > >= ~) and a value; equalities of \
