@@ -1,5 +1,7 @@
 //! What bad input gets: 422 with the place and what is probably meant, and the service lives.
 
+use std::fmt::Write as _;
+
 use serde_json::json;
 
 use super::{SQL, query, rows, wrong};
@@ -174,7 +176,7 @@ async fn what_grows_upon_itself_is_stopped() {
     let doubled = |make: &str, first: &str| {
         let mut text = format!("WITH t0 AS (SELECT {first} AS a)");
         for n in 1..60 {
-            text.push_str(&format!(", t{n} AS (SELECT {make} AS a FROM t{})", n - 1));
+            let _written = write!(text, ", t{n} AS (SELECT {make} AS a FROM t{})", n - 1);
         }
         text + " SELECT a FROM t59"
     };
