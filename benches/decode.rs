@@ -76,6 +76,7 @@ fn records(criterion: &mut Criterion) {
         source_prefix: "com.almanac".into(),
         text_limit: 1 << 20,
         definition: None,
+        scales: Arc::default(),
     };
     let mut group = criterion.benchmark_group("decode");
     group

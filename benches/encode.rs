@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use almanac::output::{EncodeError, OutputMethod, encode};
+use almanac::query::spill_files::SpillFiles;
 use arrow::array::{
     ArrayRef, DictionaryArray, FixedSizeBinaryArray, Float64Array, Int64Array, StringArray, StructArray,
     TimestampMicrosecondArray, new_null_array,
@@ -164,9 +165,11 @@ fn batch(detail: Detail, number: i64) -> RecordBatch {
 fn run(method: OutputMethod, batches: &[RecordBatch]) -> usize {
     let schema = batches[0].schema();
     let source = stream::iter(batches.iter().cloned().map(Ok::<_, EncodeError>));
-    block_on(encode(method, schema, source).fold(0, |sum, chunk| async move {
-        sum + black_box(chunk.unwrap()).len()
-    }))
+    block_on(
+        encode(method, schema, SpillFiles::default(), source).fold(0, |sum, chunk| async move {
+            sum + black_box(chunk.unwrap()).len()
+        }),
+    )
 }
 
 /// What this thread has spent, or the time of day where the system does not tell.

@@ -36,6 +36,7 @@ use almanac::query::engine::{Engine, EngineSettings};
 use almanac::query::records::{Archive, Order, RecordsSpec, Source};
 use almanac::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
 use almanac::query::shape::IdForm;
+use almanac::query::spill_files::SpillFiles;
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -92,6 +93,7 @@ impl HeartRate {
             source_prefix: Arc::from("com.almanac"),
             text_limit: 1 << 20,
             definition: None,
+            scales: Arc::default(),
         };
         let mut decoder = RecordDecoder::new(Arc::clone(&self.compiled), context).unwrap();
         for (number, line) in lines.iter().enumerate() {
@@ -474,6 +476,8 @@ async fn verified(directory: &TempDir, people: [PersonId; 2]) -> Vec<Reader> {
         issuer: None,
         audience: None,
         user_claim: "sub".to_owned(),
+        subject_as_person: false,
+        longest: Duration::MAX,
         leeway: Duration::ZERO,
     };
     let verifier = Verifier::embedded(&key, settings.clone(), Arc::new(SystemClock));
@@ -498,7 +502,7 @@ async fn verified(directory: &TempDir, people: [PersonId; 2]) -> Vec<Reader> {
 
 /// The length of the answer with `batches`.
 fn bytes_of(method: OutputMethod, batches: &[RecordBatch]) -> usize {
-    let mut form = encoder(method, &batches[0].schema()).unwrap();
+    let mut form = encoder(method, &batches[0].schema(), &SpillFiles::default()).unwrap();
     let (mut out, mut length) = (Chunks::default(), 0);
     let mut send = |out: &mut Chunks, all| {
         while let Some(chunk) = out.take(all) {

@@ -10,6 +10,7 @@ pub mod app;
 pub mod body;
 pub mod data;
 pub mod docs;
+pub mod download;
 pub mod extract;
 pub mod health;
 pub mod ingest;

@@ -16,8 +16,13 @@ pub mod backup;
 pub mod check;
 mod data_directory;
 mod demo;
+mod descriptors;
+mod forgetting;
+pub mod import;
 mod init;
+mod key;
 mod logging;
+mod plaintext;
 mod progress;
 mod query;
 pub mod serve;
@@ -26,7 +31,7 @@ mod spill;
 mod status;
 mod token;
 
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 
 use settings::said::{Sayings, Sources};
 use settings::{Settings, SettingsError};
@@ -95,7 +100,12 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "query" => query::run(&settings, &arguments::query(given)),
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
-        "check" => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        "check" => match arguments::erased(given) {
+            Some(person) => check::run_erased(&settings, person),
+            None => check::run(&settings, given.get_flag(arguments::REPAIR)),
+        },
+        "key" => key::run(&settings, &arguments::key(given)),
+        "import" => import::run(&settings, &arguments::archive(given)),
         "backup" => backup::run(&settings, &arguments::directory(given)),
         other => Err(Failed::because(format!("there is no command {other}"))),
     };
@@ -147,8 +157,7 @@ fn tell_of_misspelt_variables() {
         if known().any(|known| known == name) {
             continue;
         }
-        let hint =
-            nearest(&name, known()).map_or_else(String::new, |nearest| format!("; is {nearest} meant?"));
+        let hint = hint(nearest(&name, known()));
         // Nobody is left to hear about a standard error that is closed.
         let _written = writeln!(
             std::io::stderr().lock(),
@@ -171,10 +180,15 @@ fn file(named: Option<PathBuf>) -> Result<Option<(PathBuf, String)>, SettingsErr
     }
 }
 
-/// Writes to standard output: the only place that does.
+/// Writes to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failed> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes to standard output: the only place that does.
+fn print_bytes(bytes: &[u8]) -> Result<(), Failed> {
     let mut output = std::io::stdout().lock();
-    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    let written = output.write_all(bytes).and_then(|()| output.flush());
     written.map_err(|error| Failed::because(format!("the output could not be written: {error}")))
 }
 

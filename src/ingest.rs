@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod assemble;
 pub mod body;
+pub mod bounds;
 mod cells;
 mod columns;
 pub mod compile;

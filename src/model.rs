@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod duration;
+pub mod erasure;
 pub mod faults;
 pub mod geo;
 pub mod grid;

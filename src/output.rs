@@ -34,7 +34,7 @@ mod zones;
 pub use chunks::Chunks;
 pub use encoder::{EncodeError, Encoder, Progress, encoder};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
-pub use packing::{FrameCompression, Packing, compressed};
+pub use packing::{FrameCompression, Packing};
 pub use stream::encode;
 
 /// Field metadata, `true` on a JSON-text column: the members of its object are printed as members of the row.

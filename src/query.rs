@@ -27,6 +27,7 @@ pub mod series;
 pub mod shape;
 mod shared;
 pub mod sleep;
+pub mod spill_files;
 pub mod sql;
 mod stored;
 pub mod sweep;

@@ -16,6 +16,7 @@ pub mod local;
 pub mod objects;
 pub mod piece;
 pub mod scrub;
+mod signing;
 pub mod snapshot;
 pub mod strays;
 pub mod tail;

@@ -1,14 +1,18 @@
-//! A limited number of places, with a short queue in front.
+//! A limited number of places, with a short queue in front, and of both a share for each person.
 //!
 //! Refusing early keeps the service answering: a request gets a place, waits a bounded time among a bounded
-//! number of others, or is told to come back. A place is held for as long as its [`Ticket`] lives, so a
-//! streamed answer keeps it until its last byte.
+//! number of others, or is told to come back. Nobody has more places than their share, and who waits for one of
+//! their own keeps nobody else from one. A place is held for as long as its [`Ticket`] lives, so a streamed answer
+//! keeps it until its last byte.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::time::Instant;
 
+use crate::model::ids::PersonId;
 use crate::model::meters::QueueMeters;
 
 /// What a refused request is told to wait.
@@ -36,14 +40,34 @@ impl Busy {
 pub struct Admission {
     places: Arc<Semaphore>,
     seats: Arc<Semaphore>,
+    /// How much of both one person may have.
+    each: Room,
+    people: Arc<Mutex<HashMap<PersonId, Weak<Own>>>>,
     patience: Duration,
     meters: QueueMeters,
+}
+
+/// How many are at work, and how many wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub places: usize,
+    pub seats: usize,
+}
+
+/// One person's share, for as long as they ask for anything.
+#[derive(Debug)]
+struct Own {
+    places: Arc<Semaphore>,
+    seats: Semaphore,
 }
 
 /// A place. Dropping it lets the next one in.
 #[derive(Debug)]
 pub struct Ticket {
     _place: OwnedSemaphorePermit,
+    _own_place: OwnedSemaphorePermit,
+    /// Keeps the share that the place is of.
+    _own: Arc<Own>,
     meters: QueueMeters,
 }
 
@@ -70,31 +94,30 @@ impl Drop for Waiting<'_> {
 }
 
 impl Admission {
-    /// `places` at work at once, `seats` waiting for at most `patience`.
+    /// `all`: at work at once, and waiting for at most `patience`. Of these one person has `each` at most.
     #[must_use]
-    pub fn new(places: usize, seats: usize, patience: Duration, meters: QueueMeters) -> Self {
-        let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
-        let seats = Arc::new(Semaphore::new(seats.min(Semaphore::MAX_PERMITS)));
+    pub fn new(all: Room, each: Room, patience: Duration, meters: QueueMeters) -> Self {
         Self {
-            places,
-            seats,
+            places: Arc::new(Semaphore::new(all.places.clamp(1, Semaphore::MAX_PERMITS))),
+            seats: Arc::new(Semaphore::new(all.seats.min(Semaphore::MAX_PERMITS))),
+            each,
+            people: Arc::default(),
             patience,
             meters,
         }
     }
 
-    /// A place, as soon as there is one.
-    pub async fn enter(&self) -> Result<Ticket, Busy> {
-        let entered = match Arc::clone(&self.places).try_acquire_owned() {
-            Ok(place) => Ok(place),
-            Err(TryAcquireError::NoPermits) => self.wait().await,
-            Err(TryAcquireError::Closed) => Err(Busy::Stopping),
-        };
+    /// A place for `person`, as soon as there is one.
+    pub async fn enter(&self, person: PersonId) -> Result<Ticket, Busy> {
+        let own = self.own(person);
+        let entered = self.places_of(&own).await;
         match entered {
-            Ok(place) => {
+            Ok((own_place, place)) => {
                 self.meters.running.inc();
                 Ok(Ticket {
                     _place: place,
+                    _own_place: own_place,
+                    _own: own,
                     meters: self.meters.clone(),
                 })
             }
@@ -105,51 +128,141 @@ impl Admission {
         }
     }
 
-    async fn wait(&self) -> Result<OwnedSemaphorePermit, Busy> {
+    async fn places_of(&self, own: &Own) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Busy> {
+        let at_once = |places: &Arc<Semaphore>| match Arc::clone(places).try_acquire_owned() {
+            Ok(place) => Ok(Some(place)),
+            Err(TryAcquireError::NoPermits) => Ok(None),
+            Err(TryAcquireError::Closed) => Err(Busy::Stopping),
+        };
+        // Their own first: whoever waits for it holds none of those that others wait for.
+        let own_place = at_once(&own.places)?;
+        if let Some(own_place) = own_place {
+            return match at_once(&self.places)? {
+                Some(place) => Ok((own_place, place)),
+                None => self.wait(own, Some(own_place)).await,
+            };
+        }
+        self.wait(own, None).await
+    }
+
+    async fn wait(
+        &self,
+        own: &Own,
+        own_place: Option<OwnedSemaphorePermit>,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Busy> {
+        let _own_seat = own.seats.try_acquire().map_err(|_| Busy::QueueFull)?;
         let _seat = self.seats.try_acquire().map_err(|_| Busy::QueueFull)?;
         let _waiting = Waiting::begin(&self.meters);
-        match tokio::time::timeout(self.patience, Arc::clone(&self.places).acquire_owned()).await {
+        let until = Instant::now() + self.patience;
+        let waited = async |places: &Arc<Semaphore>| match tokio::time::timeout_at(
+            until,
+            Arc::clone(places).acquire_owned(),
+        )
+        .await
+        {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) => Err(Busy::Stopping),
             Err(_) => Err(Busy::WaitedTooLong),
+        };
+        let own_place = match own_place {
+            Some(own_place) => own_place,
+            None => waited(&own.places).await?,
+        };
+        Ok((own_place, waited(&self.places).await?))
+    }
+
+    fn own(&self, person: PersonId) -> Arc<Own> {
+        let mut people = self.people.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = people.get(&person).and_then(Weak::upgrade) {
+            return own;
         }
+        // Whoever is new makes room: as many are remembered as have asked since somebody left, at most.
+        people.retain(|_, own| own.strong_count() > 0);
+        let own = Arc::new(Own {
+            places: Arc::new(Semaphore::new(self.each.places.clamp(1, Semaphore::MAX_PERMITS))),
+            seats: Semaphore::new(self.each.seats.min(Semaphore::MAX_PERMITS)),
+        });
+        people.insert(person, Arc::downgrade(&own));
+        own
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
+    const ANYBODY: PersonId = PersonId(Uuid::nil());
+
     fn admission(places: usize, seats: usize, patience: Duration) -> Admission {
-        Admission::new(places, seats, patience, QueueMeters::default())
+        let all = Room { places, seats };
+        Admission::new(all, all, patience, QueueMeters::default())
+    }
+
+    #[tokio::test]
+    async fn one_persons_questions_leave_places_for_others() {
+        let all = Room { places: 4, seats: 8 };
+        let each = Room { places: 2, seats: 4 };
+        let admission = Admission::new(all, each, Duration::from_mins(1), QueueMeters::default());
+        let other = PersonId(Uuid::from_u128(1));
+        let _first = admission.enter(ANYBODY).await.unwrap();
+        let second = admission.enter(ANYBODY).await.unwrap();
+        let waiting: Vec<_> = (0..4)
+            .map(|_| {
+                let admission = admission.clone();
+                tokio::spawn(async move { admission.enter(ANYBODY).await })
+            })
+            .collect();
+        while admission.meters.waiting.get() < 4 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(admission.enter(ANYBODY).await.unwrap_err(), Busy::QueueFull);
+        let _of_other = [
+            admission.enter(other).await.unwrap(),
+            admission.enter(other).await.unwrap(),
+        ];
+        drop(second);
+        let (mut entered, mut left) = (0, 0);
+        for waiting in waiting {
+            if entered == 0 {
+                // The first in the line goes first.
+                waiting.await.unwrap().unwrap();
+                entered += 1;
+            } else {
+                waiting.abort();
+                left += 1;
+            }
+        }
+        assert_eq!((entered, left), (1, 3));
     }
 
     #[tokio::test]
     async fn a_full_queue_refuses_at_once() {
         let admission = admission(1, 0, Duration::from_mins(1));
-        let held = admission.enter().await.unwrap();
-        assert_eq!(admission.enter().await.unwrap_err(), Busy::QueueFull);
+        let held = admission.enter(ANYBODY).await.unwrap();
+        assert_eq!(admission.enter(ANYBODY).await.unwrap_err(), Busy::QueueFull);
         assert_eq!(admission.meters.turned_away.get(), 1);
         drop(held);
-        assert!(admission.enter().await.is_ok());
+        assert!(admission.enter(ANYBODY).await.is_ok());
         assert_eq!(admission.meters.running.get(), 0);
     }
 
     #[tokio::test]
     async fn waiting_ends_when_patience_does() {
         let admission = admission(1, 1, Duration::from_millis(1));
-        let _held = admission.enter().await.unwrap();
-        assert_eq!(admission.enter().await.unwrap_err(), Busy::WaitedTooLong);
+        let _held = admission.enter(ANYBODY).await.unwrap();
+        assert_eq!(admission.enter(ANYBODY).await.unwrap_err(), Busy::WaitedTooLong);
         assert_eq!(admission.meters.waiting.get(), 0);
     }
 
     #[tokio::test]
     async fn a_place_set_free_goes_to_who_waits() {
         let admission = admission(1, 1, Duration::from_mins(1));
-        let held = admission.enter().await.unwrap();
+        let held = admission.enter(ANYBODY).await.unwrap();
         let waiting = tokio::spawn({
             let admission = admission.clone();
-            async move { admission.enter().await.map(drop) }
+            async move { admission.enter(ANYBODY).await.map(drop) }
         });
         while admission.meters.waiting.get() == 0 {
             tokio::task::yield_now().await;

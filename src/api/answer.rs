@@ -5,12 +5,13 @@
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant as Moment;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -23,9 +24,11 @@ use crate::api::answer_form::AnswerForm;
 use crate::api::app::App;
 use crate::api::layers::disclosure::RowCount;
 use crate::api::problem::{ApiError, invalid};
+use crate::auth::tickets::Tickets;
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
-use crate::output::{EncodeError, Packing, compressed, encode};
+use crate::model::faults::Fault;
+use crate::output::{EncodeError, Packing, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::Late;
@@ -71,29 +74,26 @@ pub async fn answer(
     prepared: Prepared,
     form: &AnswerForm,
 ) -> Result<Response, ApiError> {
-    let packing = form.packing(request.headers);
-    let tag = entity_tag(&prepared.states, &prepared.scope, request.question, packing);
+    let packing = form.packing();
+    let tag = entity_tag(
+        &prepared.states,
+        &prepared.scope,
+        request.question,
+        packing,
+        &request.app.tickets,
+    );
     if is_known(request.headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
     }
     let prepared = prepared.only(form.columns.as_ref())?;
     let Request {
-        app,
-        headers,
-        begun,
-        ticket,
-        ..
+        app, begun, ticket, ..
     } = request;
     if let Some(explain) = form.explain {
         let lines = prepared.explained(&app.engine, explain).await;
         return Ok(plain(&lines.map_err(|error| failed(app, Broken::Plan(error)))?));
     }
-    let sending = Sending {
-        app,
-        headers,
-        begun,
-        ticket,
-    };
+    let sending = Sending { app, begun, ticket };
     let mut response = sent(sending, prepared, form, failed).await?;
     response.headers_mut().insert(ETAG, header_value(&tag)?);
     Ok(response)
@@ -102,7 +102,6 @@ pub async fn answer(
 /// What is sent to whom, and since when they wait.
 pub struct Sending<'a> {
     pub app: &'a App,
-    pub headers: &'a HeaderMap,
     pub begun: Moment,
     pub ticket: Ticket,
 }
@@ -133,13 +132,8 @@ async fn sent(
     form: &AnswerForm,
     failed: fn(&App, Broken) -> ApiError,
 ) -> Result<Response, ApiError> {
-    let Sending {
-        app,
-        headers,
-        begun,
-        ticket,
-    } = sending;
-    let packing = form.packing(headers);
+    let Sending { app, begun, ticket } = sending;
+    let packing = form.packing();
     let planned = begun.elapsed();
     let rows = app
         .engine
@@ -153,12 +147,12 @@ async fn sent(
         counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
         batch.map_err(Broken::from)
     });
-    let encoded = encode(packing, prepared.schema, counted);
-    let encoded = if packing.whole {
-        compressed(encoded).left_stream()
-    } else {
-        encoded.right_stream()
-    };
+    let encoded = encode(
+        packing,
+        prepared.schema,
+        app.engine.spill_files().clone(),
+        counted,
+    );
     let mut chunks = Box::pin(app.engine.drive_answer(encoded, || Err(Broken::Late)));
     let first: Option<Bytes> = chunks
         .next()
@@ -190,15 +184,7 @@ async fn sent(
         (SERVER_TIMING, header_value(&timing)?),
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
-    let mut response = (Extension(count), headers, body).into_response();
-    let more = response.headers_mut();
-    if method.is_arrow() {
-        more.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    }
-    if packing.whole {
-        more.insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
-    }
-    Ok(response)
+    Ok((Extension(count), headers, body).into_response())
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are
@@ -220,12 +206,20 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
 
 /// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was read has
 /// changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in the last digit of a
-/// sum.
+/// sum. For others than the owner it is sealed, so that no state can be told from it by trying.
 #[must_use]
-pub fn entity_tag(states: &[ReadState], scope: &Scope, question: &str, packing: Packing) -> String {
+pub fn entity_tag(
+    states: &[ReadState],
+    scope: &Scope,
+    question: &str,
+    packing: Packing,
+    tickets: &Tickets,
+) -> String {
     let mut hasher = DefaultHasher::new();
     (RELEASE, states, scope, question, packing).hash(&mut hasher);
-    format!("W/\"{:016x}\"", hasher.finish())
+    let tag = hasher.finish();
+    let tag = if scope.is_own() { tag } else { tickets.sealed(tag) };
+    format!("W/\"{tag:016x}\"")
 }
 
 /// Whether the caller has what `tag` stands for already.
@@ -259,7 +253,7 @@ fn failed(app: &App, error: Broken) -> ApiError {
             app.metrics.meters.queries.deadlines_passed.inc();
             ApiError::deadline(error)
         }
-        Broken::Plan(error) if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
+        error if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
         other => ApiError::internal(other),
     }
 }
@@ -270,6 +264,7 @@ pub fn misasked(app: &App, error: Broken) -> ApiError {
         return failed(app, error);
     }
     let message = match &error {
+        Broken::Encode(EncodeError::Spool(_)) => return failed(app, error),
         Broken::Late => return failed(app, Broken::Late),
         Broken::Plan(error) if chain(error).any(<dyn Error>::is::<Late>) => return failed(app, Broken::Late),
         Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => return unprepared(error),
@@ -277,10 +272,7 @@ pub fn misasked(app: &App, error: Broken) -> ApiError {
         Broken::Plan(error) => sql::readable(error),
         Broken::Encode(error) => match error {
             EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } => error.to_string(),
-            EncodeError::BrokenJson { .. } | EncodeError::Arrow(_) | EncodeError::Parquet(_) => {
-                format!("{error}; choose another output or cast the columns")
-            }
-            EncodeError::Spool(_) | EncodeError::Compression(_) => return ApiError::internal(error),
+            error => format!("{error}; choose another output or cast the columns"),
         },
     };
     invalid(["body", "query"], message)
@@ -327,6 +319,9 @@ fn is_scarce(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|error| {
         matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
             || matches!(error.downcast_ref(), Some(StoreError::Unavailable { .. }))
+            || error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == ErrorKind::StorageFull)
     })
 }
 
@@ -350,6 +345,9 @@ impl From<TypesError> for ApiError {
         match error {
             TypesError::Unknown { .. } => Self::not_found(error.to_string()),
             TypesError::Overtaken => Self::conflict(error.to_string()),
+            TypesError::LimitReached(_) => {
+                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
+            }
             TypesError::Invalid(faults) => Self::invalid_all(faults),
             TypesError::Damaged { .. } => Self::damaged(error),
             TypesError::Catalog(error) => error.into(),
@@ -369,6 +367,7 @@ impl From<CommitError> for ApiError {
             CommitError::Corrupt(_) => Self::damaged(error),
             CommitError::Unknown(_) => Self::outcome_unknown(error),
             CommitError::Broken(_) => Self::internal(error),
+            CommitError::Erased => Self::unauthorized(),
         }
     }
 }

@@ -2,9 +2,6 @@
 //!
 //! Every route that answers rows reads its parameters here, so that they mean the same everywhere.
 
-use axum::http::HeaderMap;
-use axum::http::header::ACCEPT_ENCODING;
-
 use crate::api::query_params::Params;
 use crate::output::{FrameCompression, OutputMethod, Packing, RowFormat};
 use crate::query::columns::Columns;
@@ -74,8 +71,10 @@ impl AnswerForm {
         };
         let compression = params.choice("compression");
         let explain = params.choice("explain");
+        let defuse = params.flag_or("defuse_formulas", false);
+        let (method, defuse) = (method?, defuse?);
         Some(Self {
-            method: method?,
+            method: if defuse { method.defused() } else { method },
             columns,
             compression,
             explain,
@@ -103,27 +102,13 @@ impl AnswerForm {
         }
     }
 
-    /// How the answer is packed for whoever sent `headers`. A frame that is not compressed inside is compressed on
-    /// the way by zstd for those who say that they can undo it: it is the one coding that costs less than most
-    /// networks do.
+    /// How the answer is packed. Only frames of Arrow are compressed as they are asked to be.
     #[must_use]
-    pub fn packing(&self, headers: &HeaderMap) -> Packing {
-        let frames = self.method.is_arrow();
+    pub fn packing(&self) -> Packing {
+        let frame = self.compression.filter(|_| self.method.is_arrow());
         Packing {
             method: self.method,
-            frame: self.compression.filter(|_| frames).unwrap_or_default(),
-            whole: frames && self.compression.is_none() && undoes_zstd(headers),
+            frame: frame.unwrap_or_default(),
         }
     }
-}
-
-fn undoes_zstd(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(ACCEPT_ENCODING);
-    let lines = lines.iter().filter_map(|line| line.to_str().ok());
-    let mut codings = lines.flat_map(|line| line.split(','));
-    codings.any(|coding| {
-        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-        let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
-        name.trim().eq_ignore_ascii_case("zstd") && weight.parse().unwrap_or(0.0) > 0.0
-    })
 }

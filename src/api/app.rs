@@ -6,6 +6,7 @@ use tokio::sync::Semaphore;
 
 use crate::api::admission::Admission;
 use crate::api::health::Readiness;
+use crate::api::layers::rates::Rates;
 use crate::api::metrics::Metrics;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::{Grants, Warden};
@@ -25,7 +26,9 @@ use crate::people::limits::PersonLimits;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
 use crate::people::sharing::Sharing;
+use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
+use crate::people::takeout::Exports;
 use crate::people::types::Types;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
@@ -58,6 +61,8 @@ pub struct App {
     pub catalog: Catalog,
     /// What people keep beside their records.
     pub files: Files,
+    /// Archives of everything that a person has.
+    pub exports: Exports,
     /// Addresses to which the bytes of files are sent.
     pub tickets: Tickets,
     /// Places for files that are being sent.
@@ -72,6 +77,10 @@ pub struct App {
     pub archive: Archive<Warden>,
     /// Names for positions.
     pub geocoder: Arc<dyn Geocoder>,
+    /// How much may be asked for.
+    pub rates: Rates,
+    /// How many sources records may name.
+    pub source_quota: SourceQuota,
     /// Places for questions.
     pub queries: Admission,
 }

@@ -14,6 +14,7 @@ use serde_path_to_error::Path;
 use crate::api::app::Shared;
 use crate::api::layers::arrival::is_stalled;
 use crate::api::problem::{ApiError, invalid};
+use crate::auth::tokens::Reader;
 use crate::ingest::body::BodyForm;
 use crate::ingest::decompress::{ContentEncoding, DecompressError, Decompressor};
 use crate::model::faults::{Fault, LocPart};
@@ -22,6 +23,9 @@ use crate::model::text::{may_hold_nul, way_to_nul};
 
 /// Bytes of a document that is no batch of records, decompressed: a thousand times what anybody writes.
 const DOCUMENT_LIMIT: usize = 1 << 20;
+
+/// A document takes so many times its size once each of its values is one of its own.
+const FACTOR: usize = 16;
 
 /// The JSON document in a request's body.
 #[derive(Clone, Debug)]
@@ -51,6 +55,12 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Sent<T> {
         }
         let limit = app.settings.body_limit.min(DOCUMENT_LIMIT);
         let bytes = whole(limit, &parts.headers, body).await?;
+        // What it is read into counts among the bodies that are on their way.
+        let mut memory = None;
+        if let Some(reader) = parts.extensions.get::<Reader>() {
+            let allowance = memory.insert(app.bodies.allowance(reader.person()));
+            allowance.resize(bytes.len().saturating_mul(FACTOR)).await?;
+        }
         refuse_nul(&bytes)?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let Object(read) = serde_path_to_error::deserialize(&mut json)

@@ -161,6 +161,7 @@ pub struct Notes(Arc<Noted>);
 struct Noted {
     ignored: OnceLock<String>,
     range: OnceLock<TimeRange>,
+    asked_by: OnceLock<(PersonId, Option<Arc<str>>)>,
 }
 
 impl Notes {
@@ -182,5 +183,16 @@ impl Notes {
     #[must_use]
     pub fn ignored(&self) -> Option<&str> {
         self.0.ignored.get().map(String::as_str)
+    }
+
+    /// Who asks, once that is known.
+    pub fn is_asked_by(&self, reader: &Reader) {
+        let _already_noted = self.0.asked_by.set((reader.person(), reader.token().cloned()));
+    }
+
+    /// Who asks, and what their token calls itself.
+    #[must_use]
+    pub fn asked_by(&self) -> Option<&(PersonId, Option<Arc<str>>)> {
+        self.0.asked_by.get()
     }
 }

@@ -6,6 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::api::app::Shared;
@@ -20,7 +22,46 @@ pub trait Readiness: Send + Sync {
     fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>>;
 }
 
-#[derive(Debug, thiserror::Error)]
+/// The same look, however many ask for it: once a second at most.
+pub struct Seldom {
+    look: Box<dyn Readiness>,
+    last: Mutex<Option<(Instant, Result<(), NotReady>)>>,
+}
+
+/// How long what was seen is good for.
+const FRESH: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Seldom {
+    #[must_use]
+    pub fn new(look: Box<dyn Readiness>) -> Self {
+        Self {
+            look,
+            last: Mutex::default(),
+        }
+    }
+
+    /// What there is to see `now`.
+    async fn seen(&self, now: Instant) -> Result<(), NotReady> {
+        // Held while looking: who asks meanwhile gets the same answer.
+        let mut last = self.last.lock().await;
+        if let Some((at, seen)) = &*last
+            && now.saturating_duration_since(*at) < FRESH
+        {
+            return seen.clone();
+        }
+        let seen = self.look.check().await;
+        *last = Some((now, seen.clone()));
+        seen
+    }
+}
+
+impl Readiness for Seldom {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        Box::pin(self.seen(Instant::now()))
+    }
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{part} is not ready: {reason}")]
 pub struct NotReady {
     /// `catalogue`, `object store`.
@@ -55,5 +96,35 @@ pub async fn ready(State(app): State<Shared>) -> Response {
     match app.readiness.check().await {
         Ok(()) => Json(FINE).into_response(),
         Err(not_ready) => ApiError::unavailable(not_ready, RETRY_AFTER).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Readiness for Counted {
+        fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Box::pin(std::future::ready(Ok(())))
+        }
+    }
+
+    #[tokio::test]
+    async fn stores_are_asked_once_a_second_whoever_asks() {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let seldom = Seldom::new(Box::new(Counted(Arc::clone(&looks))));
+        let now = Instant::now();
+        for _ in 0..100 {
+            seldom.seen(now).await.unwrap();
+        }
+        assert_eq!(looks.load(Ordering::SeqCst), 1);
+        seldom.seen(now + FRESH).await.unwrap();
+        assert_eq!(looks.load(Ordering::SeqCst), 2);
     }
 }

@@ -6,6 +6,7 @@
 pub mod legacy;
 pub mod record;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,20 +24,24 @@ use crate::api::app::{App, Shared};
 use crate::api::docs::common::also_answering;
 use crate::api::problem::{ApiError, invalid};
 use crate::catalog::records::SeenSource;
-use crate::ingest::accept::AcceptError;
+use crate::ingest::accept::{AcceptError, FilesRead};
 use crate::ingest::assemble::AssembleError;
-use crate::ingest::compile::CompiledType;
+use crate::ingest::compile::{CompileError, CompiledType};
 use crate::ingest::decode::DecodeContext;
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::CommitError;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
+use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
+use crate::people::source_quota::SourceQuotaError;
 use crate::people::types::OwnType;
 use crate::store::strays::take_back;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The type whose definitions say which values their records may have.
+const SCALES: &str = "ScaleAnnotation";
 /// A longer key is refused.
 const LONGEST_KEY: usize = 255;
 
@@ -115,13 +120,22 @@ async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordabl
             format!("{} cannot be recorded", named.data_type.id),
         ));
     }
-    let compiled = app.compiled.get(&named.data_type).map_err(ApiError::internal)?;
+    let compiled = app.compiled.get(&named.data_type).map_err(|error| match error {
+        CompileError::TooCostly { .. } => invalid(["path", "data_type"], error.to_string()),
+        error => ApiError::internal(error),
+    })?;
+    let scales = if named.data_type.id.as_str() == SCALES {
+        app.annotations.scales(person).await?
+    } else {
+        HashMap::new()
+    };
     let context = DecodeContext {
         now: app.clock.now(),
         ids: Arc::clone(&app.ids),
         source_prefix: Arc::from(app.settings.source_prefix.as_str()),
         text_limit: app.settings.text_limit,
         definition,
+        scales: Arc::new(scales),
     };
     Ok(Recordable { compiled, context })
 }
@@ -175,6 +189,8 @@ struct Submission {
     key: Option<IdempotencyKey>,
     work: Work,
     sources: Vec<SeenSource>,
+    /// The files that records were read from.
+    files: FilesRead,
     memory: Allowance,
 }
 
@@ -191,12 +207,17 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         key,
         work,
         sources,
+        files,
         memory,
     } = submission;
     let written = match &work {
         Work::Written(written) => written.pieces.clone(),
         Work::Small(_) => Vec::new(),
     };
+    if let Err(error) = app.source_quota.admit(person, &sources).await {
+        remove(&app.intake.objects, &written).await;
+        return Err(error.into());
+    }
     let upload = Upload {
         person,
         upload: UploadId(app.ids.next()),
@@ -224,6 +245,10 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         }
     }
     let receipt = committed?;
+    if let Err(error) = app.files.note_types(person, files).await {
+        // The records are there; whoever sends them again has it noted.
+        tracing::warn!(%error, "it is not noted of a file that records were read from it");
+    }
     let uploaded = Uploaded {
         upload_id: receipt.upload.0,
     };
@@ -240,6 +265,15 @@ impl From<AcceptError> for ApiError {
             AcceptError::NoRoom(error) => error.into(),
             AcceptError::Assemble(AssembleError::Store(error)) => error.into(),
             AcceptError::Assemble(error) => CommitError::from(error).into(),
+        }
+    }
+}
+
+impl From<SourceQuotaError> for ApiError {
+    fn from(error: SourceQuotaError) -> Self {
+        match error {
+            SourceQuotaError::Reached(_) => Fault::new(["body"], "limit_reached", error.to_string()).into(),
+            SourceQuotaError::Catalog(error) => error.into(),
         }
     }
 }

@@ -48,7 +48,8 @@ impl FromParams for ListQuery {
 }
 
 /// The caller's own types.
-#[utoipa::path(get, path = "/input/v1/data_type", tag = "own types",
+#[utoipa::path(get, path = "/input/v1/data_type", operation_id = "list_own_types",
+    tag = "own types",
     params(Checked<ListQuery>),
     responses((status = 200, description = "Own types", body = [OwnEntry]), (status = 422)))]
 pub async fn list(
@@ -68,7 +69,8 @@ pub async fn list(
 }
 
 /// Defines a type upon `Event` or `Metric`.
-#[utoipa::path(post, path = "/input/v1/data_type/{base}", tag = "own types",
+#[utoipa::path(post, path = "/input/v1/data_type/{base}", operation_id = "create_own_type",
+    tag = "own types",
     params(("base" = inline(Base), Path), Checked<NoParams>), request_body = NewDataType,
     responses((status = 201, description = "The new type", body = OwnEntry), (status = 404), (status = 413),
         (status = 415), (status = 422)))]
@@ -87,7 +89,8 @@ pub async fn create(
 }
 
 /// One of the caller's own types, archived or not.
-#[utoipa::path(get, path = "/input/v1/data_type/{base}/{id}", tag = "own types",
+#[utoipa::path(get, path = "/input/v1/data_type/{base}/{id}", operation_id = "get_own_type",
+    tag = "own types",
     params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The type", body = OwnEntry), (status = 404), (status = 422)))]
 pub async fn one(
@@ -105,7 +108,8 @@ pub async fn one(
 }
 
 /// Changes what is sent: names, a schema that grows, or `deprecated` to archive and restore.
-#[utoipa::path(put, path = "/input/v1/data_type/{base}/{id}", tag = "own types",
+#[utoipa::path(put, path = "/input/v1/data_type/{base}/{id}", operation_id = "change_own_type",
+    tag = "own types",
     params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<NoParams>),
     request_body = DataTypeChange,
     responses((status = 200, description = "The changed type", body = OwnEntry), (status = 404),

@@ -1,5 +1,5 @@
 //! What every request passes on its way in and out, from the outside inwards: the frame (id, log, numbers,
-//! headers), cross-origin rules, compression, the wall where tokens are checked, what is
+//! headers), cross-origin rules, compression, how much an address may ask for, the wall where tokens are checked, how much a person may ask for, what is
 //! told to others, and whom a participant stands for. Order matters and is
 //! fixed in [`crate::api::routes`].
 
@@ -9,4 +9,5 @@ pub mod cors;
 pub mod disclosure;
 pub mod frame;
 pub mod participants;
+pub mod rates;
 pub mod wall;

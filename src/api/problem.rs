@@ -337,6 +337,8 @@ impl From<CatalogError> for ApiError {
             }
             CatalogError::Unknown { .. } => Self::outcome_unknown(error),
             CatalogError::Corrupt { .. } => Self::damaged(error),
+            // Their token is not accepted any more either.
+            CatalogError::Erased { .. } => Self::unauthorized(),
             other => Self::internal(other),
         }
     }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::model::faults::Fault;
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 use crate::model::time::TimeRange;
 
 mod asked;
@@ -192,7 +192,7 @@ impl<'a> Params<'a> {
     /// Notes that each of `ignored` is wrong.
     pub fn refuse(&mut self, ignored: &[Ignored]) {
         for Ignored { name, nearest } in ignored {
-            let hint = nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"));
+            let hint = hint(*nearest);
             self.fault(
                 name,
                 "extra_forbidden",

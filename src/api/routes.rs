@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::Shared;
-use crate::api::layers::{arrival, compression, cors, disclosure, frame, participants, wall};
+use crate::api::layers::{arrival, compression, cors, disclosure, frame, participants, rates, wall};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
 use crate::api::{data, docs, health, ingest, input, metrics, user};
@@ -20,7 +20,6 @@ fn open_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
-        .routes(routes!(metrics::metrics))
         .routes(routes!(input::files::upload::upload))
         .merge(user::open_routes())
 }
@@ -33,6 +32,25 @@ pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
         .merge(user::routes())
 }
 
+/// What only the machines that run the service ask for.
+fn operations_routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(metrics::metrics))
+}
+
+/// Health and metrics alone, for an address of their own.
+pub fn operations(app: Shared) -> Router {
+    let (routes, _) = OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .merge(operations_routes())
+        .split_for_parts();
+    routes
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(app.clone(), frame::frame))
+        .with_state(app)
+}
+
 /// The whole service as one router.
 pub fn router(app: Shared) -> Result<Router, serde_json::Error> {
     assembled(app, interface_routes())
@@ -42,8 +60,14 @@ pub fn router(app: Shared) -> Result<Router, serde_json::Error> {
 pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result<Router, serde_json::Error> {
     let (interface, mut interface_document) = interface.split_for_parts();
     docs::common::complete(&mut interface_document);
-    let (open, mut open_document) = open_routes().split_for_parts();
+    let open = if app.settings.operations_address.is_some() {
+        open_routes()
+    } else {
+        open_routes().merge(operations_routes())
+    };
+    let (open, mut open_document) = open.split_for_parts();
     docs::common::explain_refusals(&mut open_document);
+    docs::common::tell_methods_apart(&mut open_document);
     let mut document = docs::Frame::openapi();
     document.merge(interface_document);
     document.merge(open_document);
@@ -55,7 +79,9 @@ pub(crate) fn assembled(app: Shared, interface: OpenApiRouter<Shared>) -> Result
         .method_not_allowed_fallback(other_method)
         .layer(from_fn_with_state(app.clone(), participants::participants))
         .layer(from_fn_with_state(app.clone(), disclosure::disclosure))
-        .layer(from_fn_with_state(app.clone(), wall::wall));
+        .layer(from_fn_with_state(app.clone(), rates::of_people))
+        .layer(from_fn_with_state(app.clone(), wall::wall))
+        .layer(from_fn_with_state(app.clone(), rates::of_addresses));
     let open = open
         .merge(docs::routes(&document)?)
         .method_not_allowed_fallback(other_method);

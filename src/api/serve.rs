@@ -4,7 +4,7 @@
 //! was accepted until its time is up.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,19 +13,27 @@ use axum::http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::api::settings::InterfaceSettings;
 
+pub mod addresses;
 mod leftover;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod tls;
+mod usage;
 
+use addresses::{Share, Shares, TrustedProxies};
 use stream::Impatient;
+use tls::Certificate;
+use usage::{State, Usage};
 
 /// How long a connection of many streams is quiet before it is asked whether it still stands.
 const QUIET: Duration = Duration::from_mins(1);
@@ -36,6 +44,17 @@ const LARGEST_HEAD: usize = 256 * 1024;
 
 /// Requests at work on one connection, where the protocol allows several.
 const STREAMS_PER_CONNECTION: u32 = 64;
+
+/// Bytes of answers that one stream gathers before they go out, where the protocol has streams.
+const SEND_BUFFER: usize = 128 * 1024;
+
+/// Streams that their client took back before they were looked at; more end the connection.
+const TAKEN_BACK: usize = 32;
+
+/// How many times a connection is looked at in the time that a client is given.
+const LOOKS: u32 = 4;
+/// And how often at most.
+const BRIEFEST_LOOK: Duration = Duration::from_millis(10);
 
 /// A pause after the system refused a connection, for lack of descriptors mostly.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -58,90 +77,163 @@ pub enum Ended {
     Interrupted,
 }
 
-/// The listening socket for `settings`.
-pub async fn listen(settings: &InterfaceSettings) -> Result<TcpListener, ServeError> {
-    let address = settings.listen;
+/// Who is at the other end of a request's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
+
+/// A socket that listens on `address`.
+pub async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address)
         .await
         .map_err(|source| ServeError::Listen { address, source })
 }
 
-/// Answers requests until `stop` is done, and then those that were accepted.
+/// What connections may cost, of one listener.
+#[derive(Clone)]
+struct Terms {
+    connections: Arc<Semaphore>,
+    shares: Shares,
+    proxies: TrustedProxies,
+    certificate: Option<Arc<Certificate>>,
+    slow_client_limit: Duration,
+    builder: Arc<Builder<TokioExecutor>>,
+    stopping: CancellationToken,
+}
+
+/// Answers requests until `stop` is done, and then those that were accepted. With a certificate, TLS is spoken.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     settings: &InterfaceSettings,
+    certificate: Option<Arc<Certificate>>,
     stop: impl Future<Output = ()>,
 ) -> Ended {
-    let connections = Arc::new(Semaphore::new(
-        settings.connection_limit.clamp(1, Semaphore::MAX_PERMITS),
-    ));
-    let builder = Arc::new(builder(settings.slow_client_limit));
-    let graceful = GracefulShutdown::new();
+    let limit = settings.connection_limit.clamp(1, Semaphore::MAX_PERMITS);
+    let terms = Terms {
+        connections: Arc::new(Semaphore::new(limit)),
+        shares: Shares::new(settings.address_connections),
+        proxies: settings.trusted_proxies.clone(),
+        certificate,
+        slow_client_limit: settings.slow_client_limit,
+        builder: Arc::new(builder(settings.slow_client_limit)),
+        stopping: CancellationToken::new(),
+    };
     let mut open = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
-            let permit = Arc::clone(&connections).acquire_owned().await;
-            (permit, listener.accept().await)
+            let permit = Arc::clone(&terms.connections).acquire_owned().await;
+            (permit.ok(), listener.accept().await)
         };
-        let (permit, stream) = tokio::select! {
+        let (permit, stream, peer) = tokio::select! {
             () = &mut stop => break,
             Some(_) = open.join_next() => continue,
             (permit, accepted) = accepted => match accepted {
-                Ok((stream, _)) => (permit, stream),
+                Ok((stream, peer)) => (permit, stream, peer.ip().to_canonical()),
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             },
         };
-        let connection = connection(
-            stream,
-            router.clone(),
-            settings.slow_client_limit,
-            &builder,
-            &graceful,
-        );
-        open.spawn(async move {
-            let _permit = permit;
-            connection.await;
-        });
+        // Behind a proxy of ours are many.
+        let share = if terms.proxies.include(peer) {
+            None
+        } else {
+            let Some(share) = terms.shares.take(peer) else {
+                tracing::debug!("a connection was closed: its address has as many as it may");
+                continue;
+            };
+            Some(share)
+        };
+        let place = Place {
+            _permit: permit,
+            _share: share,
+        };
+        open.spawn(connected(stream, peer, router.clone(), terms.clone(), place));
     }
     drop(listener);
+    terms.stopping.cancel();
+    let all_ended = async { while open.join_next().await.is_some() {} };
     let ended = tokio::select! {
-        () = graceful.shutdown() => Ended::InGoodOrder,
-        () = tokio::time::sleep(settings.shutdown_limit) => Ended::Interrupted,
+        () = all_ended => Ended::InGoodOrder,
+        () = sleep(settings.shutdown_limit) => Ended::Interrupted,
     };
     // Whoever closes the rooms below next must not have to wait for a request that will never end.
     open.shutdown().await;
     ended
 }
 
-fn connection(
-    stream: TcpStream,
-    router: Router,
-    slow_client_limit: Duration,
-    builder: &Arc<Builder<TokioExecutor>>,
-    graceful: &GracefulShutdown,
-) -> impl Future<Output = ()> + use<> {
+/// What a connection holds for as long as it lives.
+struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+    _share: Option<Share>,
+}
+
+async fn connected(stream: TcpStream, peer: IpAddr, router: Router, terms: Terms, _place: Place) {
     // Small answers are whole answers: waiting for more to send would only delay them.
-    let prompt = stream.set_nodelay(true);
-    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection keeps its delays");
+    }
+    let Some(certificate) = &terms.certificate else {
+        return Box::pin(spoken(stream, peer, router, &terms)).await;
+    };
+    match timeout(terms.slow_client_limit, certificate.accept(stream)).await {
+        Ok(Ok(stream)) => Box::pin(spoken(stream, peer, router, &terms)).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection does not speak TLS"),
+        Err(_) => tracing::debug!("a connection did not come to speak TLS in time"),
+    }
+}
+
+/// Drives a connection to its end, which comes too when nothing is asked on it, or what was asked for is not taken.
+async fn spoken<S>(stream: S, peer: IpAddr, router: Router, terms: &Terms)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let limit = terms.slow_client_limit;
+    let usage = Usage::begin();
+    let asking = Arc::clone(&usage);
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let router = router.clone();
-        async move { Ok::<_, Infallible>(leftover::answer(router, request, slow_client_limit).await) }
-    });
-    let connection = builder
-        .serve_connection(TokioIo::new(Impatient::new(stream, slow_client_limit)), service)
-        .into_owned();
-    let watched = graceful.watch(connection);
-    async move {
-        if let Err(error) = prompt {
-            tracing::debug!(%error, "a connection keeps its delays");
+        let asked = asking.request();
+        async move {
+            request.extensions_mut().insert(Peer(peer));
+            let response = leftover::answer(router, request, limit).await;
+            Ok::<_, Infallible>(asked.answered(response))
         }
-        if let Err(error) = watched.await {
-            tracing::debug!(%error, "a connection ended early");
+    });
+    let connection = terms
+        .builder
+        .serve_connection(TokioIo::new(Impatient::new(stream, limit)), service);
+    let mut connection = std::pin::pin!(connection);
+    let mut looks = interval((limit / LOOKS).max(BRIEFEST_LOOK));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut asked_to_end = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return;
+            }
+            () = terms.stopping.cancelled(), if !asked_to_end => {
+                asked_to_end = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = looks.tick() => match usage.state(Instant::now(), limit) {
+                State::InUse => {}
+                State::Idle if asked_to_end => return,
+                State::Idle => {
+                    asked_to_end = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                State::Stalled => {
+                    tracing::debug!("a connection ended: its client does not take what it asked for");
+                    return;
+                }
+            },
         }
     }
 }
@@ -160,6 +252,9 @@ fn builder(slow_client_limit: Duration) -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .keep_alive_interval(QUIET)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .max_pending_accept_reset_streams(TAKEN_BACK)
+        .max_local_error_reset_streams(TAKEN_BACK)
+        .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(LARGEST_HEAD as u32);
     builder
 }

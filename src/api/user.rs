@@ -1,9 +1,11 @@
 //! People about themselves: `/user/v1alpha1`, and what they share: `/user/v1`.
 
 pub mod access_log;
+pub mod account;
 pub mod annotations;
 pub mod datasets;
 pub mod datashares;
+pub mod exports;
 pub mod groups;
 pub mod info;
 pub mod preferences;
@@ -49,6 +51,10 @@ pub fn routes() -> OpenApiRouter<Shared> {
             reflections::delete
         ))
         .routes(routes!(access_log::access_log))
+        .routes(routes!(account::erase_account))
+        .routes(routes!(exports::list, exports::create))
+        .routes(routes!(exports::one, exports::remove))
+        .routes(routes!(exports::content))
         .merge(sharing_routes())
         .merge(group_routes())
 }

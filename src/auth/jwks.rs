@@ -3,7 +3,7 @@
 //! A key set is fetched when it is first needed, kept for its lifetime, and fetched again when a token names
 //! a key that is not in it, but never more often than the minimum interval, so that made-up key names cannot
 //! turn this service against the provider. While the provider does not answer, the last set stays in use for
-//! a day.
+//! as long as the operator says.
 //!
 //! A fetch is nobody's: it goes on when the request that began it does not wait any longer, so a provider
 //! that hangs costs few requests little.
@@ -25,10 +25,6 @@ use super::tokens::{KeySet, VerifyingKey};
 mod document;
 #[cfg(test)]
 mod tests;
-
-/// How long keys stay believed while the provider cannot be reached. A key that was withdrawn meanwhile is
-/// believed as long.
-const STALE_LIMIT: Duration = Duration::from_hours(24);
 
 const FETCH_LIMIT: Duration = Duration::from_secs(5);
 
@@ -202,7 +198,7 @@ async fn outcome(fetching: Fetching) -> Result<Arc<KeySet>, JwksError> {
 
 impl Published {
     fn usable(&self, held: Held) -> Result<Arc<KeySet>, JwksError> {
-        if self.age(held.fetched_at) < STALE_LIMIT {
+        if self.age(held.fetched_at) < self.provider.stale {
             Ok(held.keys)
         } else {
             Err(JwksError::Waiting)

@@ -1,7 +1,9 @@
 //! The signing key of an installation that issues its own tokens.
 //!
-//! A file in the data directory, made at first use and kept for the life of the directory. Several processes
+//! A file in the data directory, made at first use and kept until another takes its place. Several processes
 //! may want it first: one of them wins and all use the same. Nothing here ever prints it.
+
+pub mod ring;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -10,6 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use jsonwebtoken::{DecodingKey, EncodingKey};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// What the key is called in its directory.
@@ -24,6 +27,11 @@ pub enum KeyError {
         "the signing key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 {path}`, or delete it to have a new one made"
     )]
     Exposed { path: PathBuf, mode: u32 },
+    #[error(
+        "the signing key {path} belongs to another user ({owner}), who can change it; give it to the user that runs \
+         the service with `chown`"
+    )]
+    Foreign { path: PathBuf, owner: u32 },
     #[error("{path} is no signing key: expected at least {expected} bytes in hexadecimal digits; delete it to have a new one made", expected = LEAST_BYTES)]
     Malformed { path: PathBuf },
     #[error("cannot use the signing key {path}: {source}")]
@@ -58,6 +66,18 @@ impl SigningKey {
         }
     }
 
+    /// What tokens call it: it says nothing of the key.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let digest = Sha256::new_with_prefix(b"almanac signing key")
+            .chain_update(&self.0)
+            .finalize();
+        digest
+            .iter()
+            .take(8)
+            .fold(String::new(), |id, byte| id + &format!("{byte:02x}"))
+    }
+
     pub(super) fn encoding(&self) -> EncodingKey {
         EncodingKey::from_secret(&self.0)
     }
@@ -84,7 +104,15 @@ fn read(path: &Path) -> Result<SigningKey, KeyError> {
         source,
     };
     let mut file = File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.mode() & 0o7777;
+    let metadata = file.metadata().map_err(failed)?;
+    let owner = metadata.uid();
+    if owner != 0 && own_user().is_some_and(|own| own != owner) {
+        return Err(KeyError::Foreign {
+            path: path.to_owned(),
+            owner,
+        });
+    }
+    let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(KeyError::Exposed {
             path: path.to_owned(),
@@ -101,6 +129,11 @@ fn read(path: &Path) -> Result<SigningKey, KeyError> {
         return Err(malformed());
     }
     Ok(SigningKey(secret))
+}
+
+/// The user that this process runs as, where the system tells it.
+fn own_user() -> Option<u32> {
+    std::fs::metadata("/proc/self").ok().map(|process| process.uid())
 }
 
 /// Writes a complete key beside the final name and links it there: a reader finds no key or a whole one, and

@@ -1,5 +1,6 @@
 //! Making tokens for people of an installation that is its own identity provider.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jsonwebtoken::{Algorithm, Header};
@@ -10,6 +11,7 @@ use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
 use super::keys::SigningKey;
+use super::keys::ring::KeyRing;
 use super::settings::IdentitySettings;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -21,19 +23,48 @@ pub(super) const SESSION_CLAIM: &str = "sid";
 /// Makes tokens that name a session. Lives as long as the service.
 #[derive(Clone, Debug)]
 pub struct Minter {
-    key: SigningKey,
+    key: Signing,
     settings: IdentitySettings,
+}
+
+/// What is signed with.
+#[derive(Clone, Debug)]
+enum Signing {
+    Always(SigningKey),
+    Current(Arc<KeyRing>),
 }
 
 impl Minter {
     #[must_use]
     pub const fn new(key: SigningKey, settings: IdentitySettings) -> Self {
-        Self { key, settings }
+        Self {
+            key: Signing::Always(key),
+            settings,
+        }
+    }
+
+    /// Signs with the current key of `ring`.
+    #[must_use]
+    pub const fn following(ring: Arc<KeyRing>, settings: IdentitySettings) -> Self {
+        Self {
+            key: Signing::Current(ring),
+            settings,
+        }
+    }
+
+    /// The longest that a token may be good for.
+    #[must_use]
+    pub const fn longest(&self) -> Duration {
+        self.settings.longest
     }
 
     /// The token of `session`, accepted from `now` on for as long as the session is open.
     pub fn token(&self, order: &TokenOrder, session: Uuid, now: Instant) -> Result<String, MintError> {
-        mint(&self.key, &self.settings, order, Some(session), now)
+        let key = match &self.key {
+            Signing::Always(key) => key.clone(),
+            Signing::Current(ring) => ring.signing(),
+        };
+        mint(&key, &self.settings, order, Some(session), now)
     }
 }
 
@@ -81,8 +112,12 @@ pub(crate) fn mint(
         claims.insert("jti".to_owned(), json!(session));
         claims.insert(SESSION_CLAIM.to_owned(), json!(session));
     }
+    let header = Header {
+        kid: Some(key.id()),
+        ..Header::new(Algorithm::HS256)
+    };
     Ok(jsonwebtoken::encode(
-        &Header::new(Algorithm::HS256),
+        &header,
         &Value::Object(claims),
         &key.encoding(),
     )?)

@@ -42,6 +42,9 @@ pub struct OutsideProvider {
     pub lifetime: Duration,
     /// The least time between two requests for the key set, whatever tokens arrive.
     pub minimum_interval: Duration,
+    /// How long fetched keys are believed while the provider does not answer. A key that was withdrawn meanwhile is
+    /// believed as long.
+    pub stale: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +54,12 @@ pub struct IdentitySettings {
     pub issuer: Option<String>,
     /// The `aud` that tokens must carry; any when `None`.
     pub audience: Option<String>,
-    /// The claim that holds the person's id. `sub` is looked at after it.
+    /// The claim that holds the person's id.
     pub user_claim: String,
+    /// Whether `sub` of an outside provider's tokens stands in where the claim is missing.
+    pub subject_as_person: bool,
+    /// The longest that a token may be good for.
+    pub longest: Duration,
     /// How far the provider's clock and ours may differ.
     pub leeway: Duration,
 }

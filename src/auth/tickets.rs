@@ -14,7 +14,11 @@ use crate::model::time::Instant;
 /// What the secret is called in the catalogue.
 const SECRET: &str = "ticket_secret";
 /// Signed before everything else, so that a signature made for another purpose is none here.
-const PURPOSE: &[u8] = b"almanac upload ticket 1";
+const UPLOADS: &[u8] = b"almanac upload ticket 1";
+/// The same, for confirmations that somebody is to be erased.
+const ERASURES: &[u8] = b"almanac erasure confirmation 1";
+/// The same, for tags of answers.
+const TAGS: &[u8] = b"almanac tag of an answer 1";
 const SECOND: i64 = 1_000_000;
 
 /// The ticket is not one of ours, or its time is over. Which of them is nobody's business.
@@ -26,6 +30,7 @@ pub struct Refused;
 #[derive(Clone)]
 pub struct Tickets {
     keyed: Hmac<Sha256>,
+    purpose: &'static [u8],
 }
 
 impl std::fmt::Debug for Tickets {
@@ -49,7 +54,33 @@ impl Tickets {
         let keyed = keyed.map_err(|error| CatalogError::Corrupt {
             what: format!("the secret of tickets: {error}"),
         })?;
-        Ok(Self { keyed })
+        Ok(Self {
+            keyed,
+            purpose: UPLOADS,
+        })
+    }
+
+    /// Tickets of the same secret that confirm that somebody is to be erased, and open nothing else.
+    #[must_use]
+    pub fn of_erasures(&self) -> Self {
+        Self {
+            purpose: ERASURES,
+            ..self.clone()
+        }
+    }
+
+    /// A number in the place of `number` that nobody can work out who does not have the secret: for tags of
+    /// answers to readers who are not to learn what the answer was made from.
+    #[must_use]
+    pub fn sealed(&self, number: u64) -> u64 {
+        let mut mac = self.keyed.clone();
+        mac.update(TAGS);
+        mac.update(&number.to_be_bytes());
+        let digest = mac.finalize().into_bytes();
+        digest
+            .iter()
+            .take(8)
+            .fold(0, |all, byte| all << 8 | u64::from(*byte))
     }
 
     /// A ticket for `id` that ends at `until`, or up to a second before.
@@ -90,7 +121,7 @@ impl Tickets {
 
     fn mac(&self, id: Uuid, second: i64) -> Hmac<Sha256> {
         let mut mac = self.keyed.clone();
-        mac.update(PURPOSE);
+        mac.update(self.purpose);
         mac.update(id.as_bytes());
         mac.update(&second.to_be_bytes());
         mac
@@ -152,6 +183,26 @@ mod tests {
         }
         assert_eq!(tickets.opened_by(&ticket.to_uppercase(), second(0)), Err(Refused));
         assert_eq!(tickets.opened_by(&format!("{ticket}00"), second(0)), Err(Refused));
+    }
+
+    #[test]
+    fn a_ticket_for_an_upload_confirms_no_erasure() {
+        let tickets = tickets("secret");
+        let (upload, erasure) = (
+            tickets.issue(ID, second(100)),
+            tickets.of_erasures().issue(ID, second(100)),
+        );
+        assert_eq!(tickets.of_erasures().opened_by(&erasure, second(0)), Ok(ID));
+        assert_eq!(tickets.of_erasures().opened_by(&upload, second(0)), Err(Refused));
+        assert_eq!(tickets.opened_by(&erasure, second(0)), Err(Refused));
+    }
+
+    #[test]
+    fn a_sealed_number_is_the_same_only_where_the_secret_is() {
+        let (ours, theirs) = (tickets("ours"), tickets("theirs"));
+        assert_eq!(ours.sealed(7), ours.sealed(7));
+        assert_ne!(ours.sealed(7), ours.sealed(8));
+        assert_ne!(ours.sealed(7), theirs.sealed(7));
     }
 
     #[test]

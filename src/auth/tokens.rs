@@ -19,6 +19,7 @@ use crate::model::time::Instant;
 use super::disclosures::Disclosures;
 use super::jwks::{Jwks, JwksError};
 use super::keys::SigningKey;
+use super::keys::ring::KeyRing;
 use super::settings::IdentitySettings;
 
 mod claims;
@@ -44,7 +45,10 @@ struct Identity {
     person: PersonId,
     name: Option<Arc<str>>,
     expires: Instant,
+    issued: Option<Instant>,
     session: Option<Uuid>,
+    /// What the token calls itself, to find it in logs.
+    token: Option<Arc<str>>,
 }
 
 impl Reader {
@@ -91,10 +95,22 @@ impl Reader {
         self.identity.expires
     }
 
+    /// When the token was made, if it says so.
+    #[must_use]
+    pub const fn issued(&self) -> Option<Instant> {
+        self.identity.issued
+    }
+
     /// The session that the token belongs to. A verified token says nothing about whether it is still open.
     #[must_use]
     pub const fn session(&self) -> Option<Uuid> {
         self.identity.session
+    }
+
+    /// What the token calls itself.
+    #[must_use]
+    pub const fn token(&self) -> Option<&Arc<str>> {
+        self.identity.token.as_ref()
     }
 
     #[cfg(test)]
@@ -102,8 +118,10 @@ impl Reader {
         Self::new(Identity {
             person,
             session: None,
+            issued: None,
             name: None,
             expires: Instant::from_micros(i64::MAX),
+            token: None,
         })
     }
 }
@@ -129,6 +147,8 @@ pub enum Refusal {
     NoExpiry,
     #[error("the token has expired")]
     Expired,
+    #[error("the token is good for longer than tokens may be")]
+    LongLived,
     #[error("the token is not valid yet")]
     NotYet,
     #[error("the token comes from another issuer")]
@@ -171,6 +191,8 @@ impl KeySet {
 
 enum Keys {
     Own(Arc<KeySet>),
+    /// Our own, as their files change.
+    Ring(Arc<KeyRing>),
     Published(Jwks),
 }
 
@@ -209,6 +231,12 @@ impl Verifier {
         )
     }
 
+    /// Believes tokens that were signed with a key of `ring`.
+    #[must_use]
+    pub fn following(ring: Arc<KeyRing>, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
+        Self::new(Keys::Ring(ring), settings, clock)
+    }
+
     /// Believes tokens that were signed with a key published at `jwks`.
     #[must_use]
     pub fn outside(jwks: Jwks, settings: IdentitySettings, clock: Arc<dyn Clock>) -> Self {
@@ -226,6 +254,12 @@ impl Verifier {
             clock,
             remembered,
         }
+    }
+
+    /// Remembers no token any more, whosever it was.
+    pub fn forget_all(&self) {
+        self.remembered.invalidate_all();
+        self.remembered.run_pending_tasks();
     }
 
     /// The reader whose token the `authorization` header carries.
@@ -294,13 +328,14 @@ impl Verifier {
     async fn current_keys(&self) -> Result<Arc<KeySet>, Refusal> {
         match &self.keys {
             Keys::Own(keys) => Ok(Arc::clone(keys)),
+            Keys::Ring(ring) => Ok(ring.keys()),
             Keys::Published(jwks) => Ok(jwks.current().await?),
         }
     }
 
     fn allows(&self, algorithm: Algorithm) -> bool {
         match &self.keys {
-            Keys::Own(_) => algorithm == Algorithm::HS256,
+            Keys::Own(_) | Keys::Ring(_) => algorithm == Algorithm::HS256,
             Keys::Published(jwks) => jwks.allows(algorithm),
         }
     }

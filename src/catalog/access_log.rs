@@ -29,8 +29,26 @@ pub struct LogEntry {
 }
 
 impl Catalog {
-    /// Writes entries, in the place of those with the same ids. When this returns `Ok`, they survive a crash.
+    /// Writes entries, in the place of those with the same ids. When this returns `Ok`, they survive a crash, but for
+    /// those about people who were erased meanwhile.
     pub async fn log_access(&self, entries: Vec<LogEntry>) -> Result<(), CatalogError> {
+        let refused = match self.write_entries(entries.clone()).await {
+            Err(refused @ CatalogError::Refused { .. }) => refused,
+            outcome => return outcome,
+        };
+        let (mut known, count) = (Vec::new(), entries.len());
+        for entry in entries {
+            if self.person_exists(entry.person).await? {
+                known.push(entry);
+            }
+        }
+        if known.len() == count {
+            return Err(refused);
+        }
+        self.write_entries(known).await
+    }
+
+    async fn write_entries(&self, entries: Vec<LogEntry>) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         let rows = entries.into_iter().map(values).collect();
         session.insert(&ACCESS_LOG, rows, Existing::Replace).await?;

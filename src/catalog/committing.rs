@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::database::{Session, Value};
+use super::erasures::refuse_erased;
 use super::errors::CatalogError;
 use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
 use super::registers::{SOURCES_KIND, change_register, enrol};
@@ -271,6 +272,7 @@ pub(super) async fn create_people(
 ) -> Result<u64, CatalogError> {
     let mut rows = Vec::with_capacity(people.len());
     for person in people {
+        refuse_erased(session, *person).await?;
         refuse_lost(session, *person).await?;
         rows.push(vec![
             id(person.0),
@@ -399,7 +401,7 @@ async fn store_sources(
         by_person.entry(source.person).or_default().push(vec![
             id(source.person.0),
             text(&source.key),
-            id(source_id(source)),
+            id(source_id(source.person, &source.key)),
             optional_text(source.name.as_deref()),
             Value::Int(now.micros()),
         ]);
@@ -414,6 +416,6 @@ async fn store_sources(
 }
 
 /// The same source of the same person has the same id on every node.
-fn source_id(source: &SeenSource) -> Uuid {
-    Uuid::new_v5(&source.person.0, source.key.as_bytes())
+pub(super) fn source_id(person: PersonId, key: &str) -> Uuid {
+    Uuid::new_v5(&person.0, key.as_bytes())
 }

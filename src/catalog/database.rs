@@ -125,6 +125,30 @@ impl Database {
         }
     }
 
+    /// Overwrites what deleted rows left in the database's files. SQLite writes the database anew, and
+    /// empties its log. What PostgreSQL keeps of dead rows is its own affair, and that of its operator.
+    pub async fn scour(&self) -> Result<(), CatalogError> {
+        let Self::Sqlite { writer, .. } = self else {
+            return Ok(());
+        };
+        let mut connection = writer.acquire().await.map_err(classify)?;
+        for statement in [
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+            "VACUUM",
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+        ] {
+            let rows = fetch_sqlite(&mut connection, statement.to_owned(), Vec::new()).await?;
+            // Somebody still reads what the log holds; without waiting for them it stays.
+            let is_busy = rows.first().map_or(Ok(0), |row| row.int(0))? != 0;
+            if is_busy {
+                return Err(CatalogError::Contended {
+                    detail: "somebody reads an earlier state of it".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// A write transaction in which nobody else migrates.
     pub async fn migrating(&self) -> Result<Session, CatalogError> {
         let mut session = self.write().await?;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Catalog;
 use super::committing::{Patience, lock_people};
 use super::database::Value;
-use super::documents::Folder;
+use super::documents::{Folder, read_folder};
 use super::errors::CatalogError;
 use super::records::StoredDefinition;
 use super::registers::{DEFINITIONS_KIND, change_register};
@@ -19,16 +19,33 @@ use crate::model::time::Instant;
 impl Catalog {
     /// Stores a definition that is new.
     pub async fn insert_definition(&self, definition: &StoredDefinition) -> Result<(), CatalogError> {
+        self.insert_definition_within(definition, u64::MAX)
+            .await
+            .map(drop)
+    }
+
+    /// The same, unless its owner has `limit` definitions already: then nothing happens and the answer is `false`.
+    pub async fn insert_definition_within(
+        &self,
+        definition: &StoredDefinition,
+        limit: u64,
+    ) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let owner = definition.person;
         let people = BTreeSet::from([owner]);
         lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        let has = read_folder(&mut session, owner, DEFINITIONS_KIND).await?;
+        if has.documents.unsigned_abs() >= limit {
+            session.rollback().await?;
+            return Ok(false);
+        }
         let written = session
             .insert(&DEFINITIONS, vec![values(definition)], Existing::Refuse)
             .await?;
         let gain = |folder: &mut Folder| folder.gain(&written.checksums);
         change_register(&mut session, owner, DEFINITIONS_KIND, gain).await?;
-        self.conclude(session).await
+        self.conclude(session).await?;
+        Ok(true)
     }
 
     /// Stores a changed definition, unless somebody else changed it since version `expected` was read: then

@@ -22,6 +22,12 @@ use crate::model::time::Instant;
 
 /// Targets whose links one statement looks for.
 const TARGETS_AT_ONCE: usize = 64;
+/// Documents that are in memory at once while all of somebody's are looked at.
+const PAGE: usize = 1000;
+
+/// The next documents of a folder.
+const AFTER: &str = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
+                     ORDER BY created_at, document LIMIT $5";
 
 /// What a document is. The text is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,10 +44,12 @@ pub enum DocumentKind {
     Share,
     Group,
     Membership,
+    /// An archive of everything that a person has, and how far it is.
+    Export,
 }
 
 impl DocumentKind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Annotation,
         Self::Tag,
         Self::Reflection,
@@ -52,6 +60,7 @@ impl DocumentKind {
         Self::Share,
         Self::Group,
         Self::Membership,
+        Self::Export,
     ];
 
     #[must_use]
@@ -67,6 +76,7 @@ impl DocumentKind {
             Self::Share => "share",
             Self::Group => "group",
             Self::Membership => "membership",
+            Self::Export => "export",
         }
     }
 
@@ -141,6 +151,15 @@ pub enum Changed {
         kind: DocumentKind,
         limit: u64,
     },
+}
+
+/// Tells apart the states in which a person's documents of one kind were: the sum of versions grows with
+/// every change, and the moment is another one where a restored catalogue counts to the same number again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentStamp {
+    documents: i64,
+    versions: i64,
+    latest: i64,
 }
 
 /// From where a listing goes on: the document that was listed last.
@@ -248,6 +267,19 @@ impl Catalog {
         Ok(documents)
     }
 
+    /// The same one by one, so that they are never in memory together. What `each` was shown counts only when
+    /// this returns `Ok`.
+    pub async fn each_document(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        each: impl FnMut(Document) + Send,
+    ) -> Result<(), CatalogError> {
+        let mut session = self.database.read().await?;
+        look_at_all(&mut session, person, kind, each).await?;
+        session.commit().await
+    }
+
     /// The next `limit` of them after `after`, oldest first.
     pub async fn documents_after(
         &self,
@@ -264,9 +296,7 @@ impl Catalog {
             id(last),
             Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
         ];
-        let rest = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
-                    ORDER BY created_at, document LIMIT $5";
-        let rows = self.database.select(&DOCUMENTS, rest, values).await?;
+        let rows = self.database.select(&DOCUMENTS, AFTER, values).await?;
         rows.iter().map(document_of).collect()
     }
 
@@ -311,6 +341,26 @@ impl Catalog {
         Ok(documents)
     }
 
+    /// In which state a person's documents of one kind are. Only for kinds of which none is ever removed.
+    pub async fn document_stamp(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+    ) -> Result<DocumentStamp, CatalogError> {
+        let summed = "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), 0) \
+                      FROM documents WHERE person = $1 AND kind = $2";
+        let values = vec![id(person.0), text(kind.as_str())];
+        let rows = self.database.fetch(summed.to_owned(), values).await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| CatalogError::corrupt("a sum has no row"))?;
+        Ok(DocumentStamp {
+            documents: row.int(0)?,
+            versions: row.int(1)?,
+            latest: row.int(2)?,
+        })
+    }
+
     /// How many documents a person has of each kind, deleted ones included; none where a kind is not named.
     pub async fn document_counts(&self, person: PersonId) -> Result<Vec<(DocumentKind, u64)>, CatalogError> {
         let rows = self
@@ -323,6 +373,27 @@ impl Catalog {
             .filter(is_document)
             .map(|row| Ok((DocumentKind::named(row.text(1)?)?, row.int(2)?.unsigned_abs())))
             .collect()
+    }
+
+    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted
+    /// first; `limit` at most.
+    pub async fn documents_deleted_before(
+        &self,
+        kinds: &[DocumentKind],
+        moment: Instant,
+        limit: usize,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let (list, mut values) = one_of(3, kinds.iter().map(|kind| text(kind.as_str())).collect());
+        values.splice(
+            0..0,
+            [
+                Value::Int(moment.micros()),
+                Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+            ],
+        );
+        let rest = format!("WHERE deleted_at < $1 AND kind IN {list} ORDER BY deleted_at, document LIMIT $2");
+        let rows = self.database.select(&DOCUMENTS, &rest, values).await?;
+        rows.iter().map(document_of).collect()
     }
 
     /// What is wrong with a person's documents as the catalogue has them. Empty when all is well.
@@ -440,29 +511,75 @@ pub(super) async fn read_folder(
     })
 }
 
+pub(super) async fn write_folder(
+    session: &mut Session,
+    person: PersonId,
+    kind: &str,
+    folder: Folder,
+) -> Result<(), CatalogError> {
+    let row = vec![
+        id(person.0),
+        text(kind),
+        Value::Int(folder.documents),
+        Value::Int(i64::from(folder.digest)),
+    ];
+    session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
+    Ok(())
+}
+
 /// The documents of a folder, when they are all that was ever put there.
 async fn verified(
     session: &mut Session,
     person: PersonId,
     kind: DocumentKind,
 ) -> Result<Vec<Document>, CatalogError> {
+    let mut documents = Vec::new();
+    look_at_all(session, person, kind, |document| documents.push(document)).await?;
+    Ok(documents)
+}
+
+/// Shows the documents of a folder to `each`, oldest first. An error where they are not all that was ever put
+/// there.
+async fn look_at_all(
+    session: &mut Session,
+    person: PersonId,
+    kind: DocumentKind,
+    mut each: impl FnMut(Document) + Send,
+) -> Result<(), CatalogError> {
     let folder = read_folder(session, person, kind.as_str()).await?;
-    let values = || vec![id(person.0), text(kind.as_str())];
-    let rest = "WHERE person = $1 AND kind = $2 ORDER BY created_at, document";
-    let rows = session.select(&DOCUMENTS, rest, values()).await?;
-    let of_kind = "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
-    let links = session.select(&LINKS, of_kind, values()).await?;
-    let digest = rows
-        .iter()
-        .chain(&links)
-        .fold(0, |digest, row| digest ^ row.checksum);
-    if folder.documents != rows.len() as i64 || folder.digest != digest {
-        return Err(CatalogError::corrupt(format!(
-            "person {person}: documents of kind {} are not those that were written",
-            kind.as_str()
-        )));
+    let mut found = Folder::default();
+    let (mut created_at, mut last) = (Instant::MIN.micros(), Uuid::nil());
+    loop {
+        let values = vec![
+            id(person.0),
+            text(kind.as_str()),
+            Value::Int(created_at),
+            id(last),
+            Value::Int(PAGE as i64),
+        ];
+        let rows = session.select(&DOCUMENTS, AFTER, values).await?;
+        for row in &rows {
+            found.gain(&[row.checksum]);
+            let document = document_of(row)?;
+            (created_at, last) = (document.created_at.micros(), document.id);
+            each(document);
+        }
+        if rows.len() < PAGE {
+            break;
+        }
     }
-    rows.iter().map(document_of).collect()
+    let of_kind = "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
+    let values = vec![id(person.0), text(kind.as_str())];
+    for link in session.select(&LINKS, of_kind, values).await? {
+        found.digest ^= link.checksum;
+    }
+    if found == folder {
+        return Ok(());
+    }
+    Err(CatalogError::corrupt(format!(
+        "person {person}: documents of kind {} are not those that were written",
+        kind.as_str()
+    )))
 }
 
 async fn at_version(

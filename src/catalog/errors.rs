@@ -3,6 +3,8 @@
 
 use thiserror::Error;
 
+use crate::model::ids::PersonId;
+
 #[derive(Debug, Error)]
 pub enum CatalogError {
     /// Nothing is known to be damaged; the same call may succeed later.
@@ -32,6 +34,9 @@ pub enum CatalogError {
     Exists { what: String },
     #[error("{what} is not in the catalogue")]
     Missing { what: String },
+    /// Nothing is taken from or for somebody whose erasure is under way.
+    #[error("person {person} is being erased; nothing is stored for them before that is over")]
+    Erased { person: PersonId },
     /// The database refused a statement that should have been right.
     #[error("the catalogue refused a statement: {detail}")]
     Refused { detail: String },

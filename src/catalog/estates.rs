@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use super::Catalog;
 use super::database::{Session, Value};
+use super::deletions::note_older_manifests;
 use super::documents::DocumentKind;
 use super::errors::CatalogError;
 use super::reading::{read_contents, verify_partitions};
@@ -85,11 +86,13 @@ impl Catalog {
     /// Begins to read what there is of a person; `None` if nobody has this id.
     pub async fn read_estate(&self, person: PersonId) -> Result<Option<EstateReader>, CatalogError> {
         let mut session = self.database.read().await?;
+        // Not after anything that is read.
+        let read_at = session.now(&*self.time).await?;
         let Some(state) = state_of(&mut session, person).await? else {
             return Ok(None);
         };
         Ok(Some(EstateReader {
-            read_at: session.now(&*self.time).await?,
+            read_at,
             session,
             person,
             state,
@@ -161,7 +164,13 @@ impl Catalog {
             .transpose()
     }
 
-    pub async fn note_manifest(&self, person: PersonId, manifest: KnownManifest) -> Result<(), CatalogError> {
+    /// Takes note of a manifest. `older`: there are others, from before it.
+    pub async fn note_manifest(
+        &self,
+        person: PersonId,
+        manifest: KnownManifest,
+        older: bool,
+    ) -> Result<(), CatalogError> {
         let mut session = self.database.write().await?;
         let now = session.now(&*self.time).await?;
         let row = vec![
@@ -171,6 +180,9 @@ impl Catalog {
             Value::Int(now.micros()),
         ];
         session.insert(&MANIFESTS, vec![row], Existing::Replace).await?;
+        if older {
+            note_older_manifests(&mut session, person, now).await?;
+        }
         session.commit().await
     }
 }

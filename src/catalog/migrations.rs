@@ -16,6 +16,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (5, include_str!("migrations/0005_sharing.sql")),
     (6, include_str!("migrations/0006_document_changes.sql")),
     (REGISTERED, include_str!("migrations/0008_ground.sql")),
+    (9, include_str!("migrations/0009_erasures.sql")),
 ];
 
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {

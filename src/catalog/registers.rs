@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Catalog;
 use super::database::{Session, Value};
-use super::documents::{Folder, read_folder};
+use super::documents::{Folder, read_folder, write_folder};
 use super::errors::CatalogError;
 use super::rows::{id, text};
 use super::tables::{DEFINITIONS, Existing, FOLDERS, META, PEOPLE, Record, SOURCES, Table};
@@ -20,6 +20,13 @@ pub(super) const DEFINITIONS_KIND: &str = "definitions";
 pub(super) const REGISTERS: [&str; 2] = [SOURCES_KIND, DEFINITIONS_KIND];
 /// The name of the fact that says how many people there are.
 const ROSTER: &str = "people";
+
+/// Rows of a person that no partition and no document covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisteredCounts {
+    pub sources: u64,
+    pub definitions: u64,
+}
 
 impl Folder {
     /// With rows of these checksums more.
@@ -49,6 +56,22 @@ impl Folder {
 }
 
 impl Catalog {
+    /// How many sources and how many definitions a person has.
+    pub async fn registered_counts(&self, person: PersonId) -> Result<RegisteredCounts, CatalogError> {
+        let rest = "WHERE person = $1 AND kind IN ($2, $3)";
+        let values = vec![id(person.0), text(SOURCES_KIND), text(DEFINITIONS_KIND)];
+        let mut counts = RegisteredCounts::default();
+        for row in self.database.select(&FOLDERS, rest, values).await? {
+            let count = row.int(2)?.unsigned_abs();
+            if row.text(1)? == SOURCES_KIND {
+                counts.sources = count;
+            } else {
+                counts.definitions = count;
+            }
+        }
+        Ok(counts)
+    }
+
     /// What is wrong with the rows of a person that no partition and no document covers.
     pub async fn damaged_registers(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
         let mut session = self.database.read().await?;
@@ -141,14 +164,7 @@ pub(super) async fn change_register(
 ) -> Result<(), CatalogError> {
     let mut folder = read_folder(session, person, kind).await?;
     change(&mut folder);
-    let row = vec![
-        id(person.0),
-        text(kind),
-        Value::Int(folder.documents),
-        Value::Int(i64::from(folder.digest)),
-    ];
-    session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
-    Ok(())
+    write_folder(session, person, kind, folder).await
 }
 
 /// Creates people who are new, and counts them; returns how many were.
@@ -169,6 +185,24 @@ pub(super) async fn enrol(session: &mut Session, rows: Vec<Vec<Value>>) -> Resul
         session.insert(&META, vec![row], Existing::Replace).await?;
     }
     Ok(created)
+}
+
+/// Removes somebody of whom nothing else is left, and counts them no more; whether they were there.
+pub(super) async fn strike(session: &mut Session, person: PersonId) -> Result<bool, CatalogError> {
+    let mut known = roster(session, true).await?;
+    let removed = session
+        .execute(
+            "DELETE FROM people WHERE person = $1".to_owned(),
+            vec![id(person.0)],
+        )
+        .await?;
+    if removed > 0 {
+        known.documents -= 1;
+        known.digest ^= crc32fast::hash(person.as_bytes());
+        let row = vec![text(ROSTER), text(&known.written())];
+        session.insert(&META, vec![row], Existing::Replace).await?;
+    }
+    Ok(removed > 0)
 }
 
 /// How many people there are by what was written down. `lock`: until the transaction ends nobody else changes

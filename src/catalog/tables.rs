@@ -257,6 +257,24 @@ pub(super) const ACCESS_LOG: Table = Table {
     key: 2,
 };
 
+pub(super) const ERASURES: Table = Table {
+    name: "erasures",
+    columns: &[
+        ("mark", Bytes),
+        ("person", Bytes),
+        ("begun_at", Int),
+        ("purged_at", OptionalInt),
+        ("ended_at", OptionalInt),
+    ],
+    key: 1,
+};
+
+pub(super) const DELETIONS: Table = Table {
+    name: "deletions",
+    columns: &[("person", Bytes), ("data_type", Text), ("noticed_at", Int)],
+    key: 2,
+};
+
 pub(super) const LEASES: Table = Table {
     name: "leases",
     columns: &[("name", Text), ("holder", Text), ("held_until", Int)],
@@ -287,6 +305,8 @@ pub(super) const ALL: &[&Table] = &[
     &LINKS,
     &FOLDERS,
     &ACCESS_LOG,
+    &ERASURES,
+    &DELETIONS,
     &LEASES,
     &META,
 ];
@@ -309,6 +329,22 @@ impl Table {
         sql.push(' ');
         sql.push_str(rest);
         sql
+    }
+
+    /// The columns of the primary key, with commas between them.
+    pub fn key_columns(&self) -> String {
+        let names: Vec<&str> = self
+            .columns
+            .iter()
+            .take(self.key)
+            .map(|(name, _)| *name)
+            .collect();
+        names.join(", ")
+    }
+
+    /// Whether its rows are each somebody's.
+    pub fn has_owner(&self) -> bool {
+        self.columns.iter().any(|(name, _)| *name == "person")
     }
 
     /// The columns of a whole row, of the table under the name `alias`, for a statement that joins.

@@ -3,6 +3,7 @@
 
 mod bookkeeping;
 mod documents;
+mod erasures;
 mod strays;
 mod witnesses;
 

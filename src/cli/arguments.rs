@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::auth::mint::TokenOrder;
 use crate::model::ids::PersonId;
 
+use super::key::KeyOrder;
 use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
 
@@ -16,6 +17,7 @@ const SERVE: &str = "serve";
 pub const CONFIG: &str = "config";
 pub const DEMO: &str = "demo";
 pub const REPAIR: &str = "repair";
+const ERASED: &str = "erased";
 const USER: &str = "user";
 const NAME: &str = "name";
 const DAYS: &str = "days";
@@ -23,6 +25,12 @@ const TEXT: &str = "text";
 const PARAMETERS: &str = "parameters";
 const OUTPUT: &str = "output";
 const DIRECTORY: &str = "directory";
+const DONE: &str = "done";
+const ROTATE: &str = "rotate";
+const LIST: &str = "list";
+const RETIRE: &str = "retire";
+const KEY: &str = "key";
+const ARCHIVE: &str = "archive";
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -74,46 +82,40 @@ pub fn command() -> Command {
                     .help("How long the token is accepted"),
             ),
         )
-        .subcommand(
-            configured("query", "Answer one query in SQL about a person")
-                .arg(
-                    Arg::new(TEXT)
-                        .required(true)
-                        .value_name("SQL")
-                        .help("One SELECT, EXPLAIN or EXPLAIN ANALYZE"),
-                )
-                .arg(
-                    Arg::new(USER)
-                        .long(USER)
-                        .required(true)
-                        .value_name("UUID")
-                        .value_parser(value_parser!(Uuid))
-                        .help("The person who asks"),
-                )
-                .arg(
-                    Arg::new(PARAMETERS)
-                        .long(PARAMETERS)
-                        .value_name("JSON")
-                        .help("Values: a list for $1, $2, or an object for $name"),
-                )
-                .arg(
-                    Arg::new(OUTPUT)
-                        .long(OUTPUT)
-                        .value_name("METHOD")
-                        .default_value("jstable")
-                        .help("The form of the rows, as in `output` of the interface"),
-                ),
-        )
+        .subcommand(query_command())
         .subcommand(configured(
             "config",
             "Print every setting, its value and where it came from",
         ))
         .subcommand(
-            configured("check", "Verify the catalogue and every object").arg(
-                Arg::new(REPAIR)
-                    .long(REPAIR)
-                    .action(ArgAction::SetTrue)
-                    .help("Rebuild what can be rebuilt"),
+            configured("check", "Verify the catalogue and every object")
+                .arg(
+                    Arg::new(REPAIR)
+                        .long(REPAIR)
+                        .action(ArgAction::SetTrue)
+                        .help("Rebuild what can be rebuilt"),
+                )
+                .arg(
+                    Arg::new(ERASED)
+                        .long(ERASED)
+                        .conflicts_with(REPAIR)
+                        .value_name("UUID")
+                        .value_parser(value_parser!(Uuid))
+                        .help("Only look for what is left of a person who was erased, everywhere"),
+                ),
+        )
+        .subcommand(
+            configured("key", "Show or change the keys that tokens are signed and checked with").arg(
+                Arg::new(DONE)
+                    .required(true)
+                    .value_name("rotate|list|retire")
+                    .value_parser([ROTATE, LIST, RETIRE])
+                    .help("rotate: sign with a new key, and go on checking with those before; retire: stop that"),
+            ).arg(
+                Arg::new(KEY)
+                    .value_name("ID")
+                    .required_if_eq(DONE, RETIRE)
+                    .help("The key to retire"),
             ),
         )
         .subcommand(
@@ -128,6 +130,57 @@ pub fn command() -> Command {
                     .value_parser(value_parser!(PathBuf))
                     .help("A new or empty directory"),
             ),
+        )
+        .subcommand(
+            configured(
+                "import",
+                "Bring back an archive of everything that a person has, while the service runs or not",
+            )
+            .arg(
+                Arg::new(ARCHIVE)
+                    .required(true)
+                    .value_name("ARCHIVE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("The archive, as it was fetched from /user/v1alpha1/export/{id}/content"),
+            )
+            .arg(
+                Arg::new(USER)
+                    .long(USER)
+                    .value_name("UUID")
+                    .value_parser(value_parser!(Uuid))
+                    .help("The person as whom it is brought back, if not the one whose archive it is"),
+            ),
+        )
+}
+
+fn query_command() -> Command {
+    configured("query", "Answer one query in SQL about a person")
+        .arg(
+            Arg::new(TEXT)
+                .required(true)
+                .value_name("SQL")
+                .help("One SELECT, EXPLAIN or EXPLAIN ANALYZE"),
+        )
+        .arg(
+            Arg::new(USER)
+                .long(USER)
+                .required(true)
+                .value_name("UUID")
+                .value_parser(value_parser!(Uuid))
+                .help("The person who asks"),
+        )
+        .arg(
+            Arg::new(PARAMETERS)
+                .long(PARAMETERS)
+                .value_name("JSON")
+                .help("Values: a list for $1, $2, or an object for $name"),
+        )
+        .arg(
+            Arg::new(OUTPUT)
+                .long(OUTPUT)
+                .value_name("METHOD")
+                .default_value("jstable")
+                .help("The form of the rows, as in `output` of the interface"),
         )
 }
 
@@ -181,9 +234,39 @@ pub fn query(given: &ArgMatches) -> QueryOrder {
     }
 }
 
+/// What `key` was asked for.
+pub fn key(given: &ArgMatches) -> KeyOrder {
+    let key = || given.get_one::<String>(KEY).cloned().unwrap_or_default();
+    match given.get_one::<String>(DONE).map(String::as_str) {
+        Some(ROTATE) => KeyOrder::Rotate,
+        Some(RETIRE) => KeyOrder::Retire(key()),
+        _ => KeyOrder::List,
+    }
+}
+
+/// Of whom `check` is to find nothing.
+pub fn erased(given: &ArgMatches) -> Option<PersonId> {
+    given.get_one::<Uuid>(ERASED).copied().map(PersonId)
+}
+
 /// Where `backup` is to go.
 pub fn directory(given: &ArgMatches) -> PathBuf {
     given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default()
+}
+
+/// What `import` was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportOrder {
+    pub archive: PathBuf,
+    pub user: Option<PersonId>,
+}
+
+/// Which archive `import` is to read, and for whom.
+pub fn archive(given: &ArgMatches) -> ImportOrder {
+    ImportOrder {
+        archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
+        user: given.get_one::<Uuid>(USER).copied().map(PersonId),
+    }
 }
 
 #[cfg(test)]
@@ -213,6 +296,8 @@ mod tests {
             vec!["almanac", "fly"],
             vec!["almanac", "token"],
             vec!["almanac", "token", "--user", "me"],
+            vec!["almanac", "import"],
+            vec!["almanac", "import", "a.zip", "--user", "me"],
         ] {
             assert_eq!(
                 command()

@@ -7,10 +7,12 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::api::admission::Admission;
+use crate::api::admission::{Admission, Room};
 use crate::api::app::{App, Shared};
 use crate::api::health::Readiness;
+use crate::api::layers::rates::Rates;
 use crate::api::metrics::Metrics;
+use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
 use crate::auth::tickets::Tickets;
@@ -33,7 +35,9 @@ use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
 use crate::people::sharing::Sharing;
 use crate::people::sharing::access_log::AccessLog;
+use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
+use crate::people::takeout::Exports;
 use crate::people::types::Types;
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::geocoder::Geocoder;
@@ -45,10 +49,11 @@ use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
+use crate::upkeep::UpkeepStores;
 
 use super::Failed;
 use super::settings::Settings;
-use super::spill::SpillDirectory;
+use super::spill::{SPILL, SpillDirectory};
 
 #[cfg(test)]
 mod tests;
@@ -61,6 +66,9 @@ const FILTER_MEMORY: u64 = 48 << 20;
 const GROUP_REQUESTS: usize = 1024;
 /// People whose requests are put together at the same time.
 const PEOPLE_AT_ONCE: usize = 4;
+/// Bytes that are set aside for the stack of a thread that computes, and used as far as it goes down: an expression in
+/// SQL has up to four hundred steps.
+const COMPUTE_STACK: usize = 16 << 20;
 /// How long a body waits for memory.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -111,21 +119,16 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     };
 
     let computing = compute_runtime(settings.queries.threads)?;
-    let spill = SpillDirectory::open(&settings.data_dir.join("spill"), ids.next())?;
+    let spill = SpillDirectory::open(&settings.data_dir.join(SPILL), ids.next())?;
     let engine = Arc::new(engine(settings, &spill, &computing)?);
     let intake = IntakeStores {
         stores,
         objects: objects.clone(),
         ids: Arc::clone(&ids),
     };
-    let (commits, committing) = commit_queue(settings, &catalog, &intake, &metrics);
+    let (commits, committing) = commit_queue(settings, &catalog, &intake, metrics.meters.commits.clone());
     let interface = settings.interface.clone();
-    let queries = Admission::new(
-        interface.concurrent_queries,
-        interface.waiting_queries,
-        interface.queue_patience,
-        metrics.meters.reads.clone(),
-    );
+    let queries = admission(&interface, &metrics);
     let geocoder = geocoder(settings, &metrics)?;
     let (log, logging) = AccessLog::start(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let sharing = Sharing::new(
@@ -138,7 +141,21 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let grants = Grants::new(catalog.clone(), Arc::clone(&registry));
     let documents = Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids));
     let limits = settings.limits;
-    let kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
+    let mut kept_files = kept_files(settings, &catalog, &objects, &clock, &ids);
+    if settings.sends_directly() {
+        kept_files = kept_files.directly(metrics.meters.upkeep.clone());
+    }
+    let exports = Exports::new(
+        UpkeepStores {
+            catalog: catalog.clone(),
+            snapshots: snapshots.clone(),
+            files: files.clone(),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+        },
+        settings.exports,
+        Arc::from(interface.source_prefix.as_str()),
+    );
     let app = Arc::new(App {
         verifier,
         minter,
@@ -157,14 +174,18 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         tags: Tags::new(documents.clone(), limits.tags),
         reflections: Reflections::new(documents, limits.reflections),
         files: kept_files,
+        exports,
         tickets,
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
+        rates: Rates::new(interface.rates),
+        source_quota: SourceQuota::new(catalog.clone(), limits.sources),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),
             catalog.clone(),
             Arc::clone(&clock),
             Arc::clone(&ids),
+            limits.definitions,
         ),
         compiled: CompiledTypes::new(registry),
         catalog: catalog.clone(),
@@ -199,18 +220,36 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     })
 }
 
+/// Where questions wait for a place.
+fn admission(interface: &InterfaceSettings, metrics: &Metrics) -> Admission {
+    let all = Room {
+        places: interface.concurrent_queries,
+        seats: interface.waiting_queries,
+    };
+    let of_one_person = Room {
+        places: interface.person_queries,
+        seats: interface.waiting_queries.div_ceil(2),
+    };
+    Admission::new(
+        all,
+        of_one_person,
+        interface.queue_patience,
+        metrics.meters.reads.clone(),
+    )
+}
+
 /// Where writes wait, and the task that commits them.
-fn commit_queue(
+pub(super) fn commit_queue(
     settings: &Settings,
     catalog: &Catalog,
     intake: &IntakeStores,
-    metrics: &Metrics,
+    meters: CommitMeters,
 ) -> (CommitQueue, JoinHandle<()>) {
     let committer = Committer {
         catalog: catalog.clone(),
         shared: intake.clone(),
         tail: TailPressure::new(catalog.clone(), settings.writes.tail_limit),
-        report: reporter(metrics.meters.commits.clone()),
+        report: reporter(meters),
     };
     let queue = QueueSettings {
         waiting: settings.writes.waiting,
@@ -224,7 +263,7 @@ fn commit_queue(
 }
 
 /// The files that people keep.
-fn kept_files(
+pub(super) fn kept_files(
     settings: &Settings,
     catalog: &Catalog,
     objects: &ObjectStorage,
@@ -267,6 +306,7 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
     }
     builder
         .thread_name("compute")
+        .thread_stack_size(COMPUTE_STACK)
         .enable_all()
         .build()
         .map_err(Failed::from_error)

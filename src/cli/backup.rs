@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::auth::keys::FILE_NAME as SIGNING_KEY;
+use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
@@ -40,7 +40,7 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
         .await
         .map_err(Failed::from_error)?;
     if settings.identity.provider == Provider::Embedded {
-        copy_key(&settings.data_dir, directory)?;
+        copy_keys(&settings.data_dir, directory)?;
     }
     let progress = Progress::new("objects");
     let tell = |told| match told {
@@ -89,21 +89,22 @@ fn refuse_full(directory: &Path) -> Result<(), Failed> {
     }
 }
 
-/// The key, for its owner only. A service that never made a token has none.
-fn copy_key(from: &Path, to: &Path) -> Result<(), Failed> {
+/// The keys, for their owner only. A service that never made a token has none.
+fn copy_keys(from: &Path, to: &Path) -> Result<(), Failed> {
     let failed = |error: io::Error| Failed::because(format!("the signing key cannot be copied: {error}"));
-    let key = match std::fs::read(from.join(SIGNING_KEY)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        key => key.map_err(failed)?,
-    };
-    let mut options = OpenOptions::new();
-    let mut file: File = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(to.join(SIGNING_KEY))
-        .map_err(failed)?;
-    file.write_all(&key)
-        .and_then(|()| file.sync_all())
-        .map_err(failed)
+    for (path, _) in ring::files_in(from).map_err(failed)? {
+        let Some(name) = path.file_name() else { continue };
+        let key = std::fs::read(&path).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let mut file: File = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(to.join(name))
+            .map_err(failed)?;
+        file.write_all(&key)
+            .and_then(|()| file.sync_all())
+            .map_err(failed)?;
+    }
+    Ok(())
 }

@@ -5,17 +5,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::catalog::Catalog;
+use crate::catalog::erasures::Erasure;
 use crate::model::clock::{Clock, SystemClock};
-use crate::model::ids::SystemIds;
+use crate::model::ids::{PersonId, SystemIds};
 use crate::store::files::PieceFiles;
 use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::UpkeepStores;
 use crate::upkeep::check::{Checked, Told, check};
+use crate::upkeep::erase;
+use crate::upkeep::erased::{Remains, remains_of};
 use crate::upkeep::rebuild::rebuild;
 
 use super::progress::Progress;
 use super::settings::Settings;
+use super::spill::SPILL;
 use super::{Failed, print};
 
 /// Everything is looked at once, so nothing is worth keeping in memory.
@@ -65,6 +69,45 @@ async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
         return Err(failed);
     }
     conclude(checked.map_err(Failed::from_error)?)
+}
+
+/// `almanac check --erased`: is anything left of a person?
+pub fn run_erased(settings: &Settings, person: PersonId) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    runtime.block_on(check_erased(settings, person))
+}
+
+async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Failed> {
+    refuse_nothing(&settings.database_url)?;
+    let stores = open(settings).await?;
+    let spill = settings.data_dir.join(SPILL);
+    let remains = Box::pin(remains_of(&stores, person, &spill)).await;
+    stores.catalog.close().await;
+    let Remains { erasure, left } = remains.map_err(Failed::from_error)?;
+    print(&match erasure {
+        None => format!("no erasure of {person} is known\n"),
+        Some(Erasure {
+            begun_at,
+            ended_at: Some(ended_at),
+            ..
+        }) => format!("the erasure began {begun_at} and was over {ended_at}\n"),
+        Some(Erasure { begun_at, .. }) => format!(
+            "the erasure began {begun_at} and is under way; until it is over, not before {}, the catalogue keeps the id, to \
+             look once more\n",
+            erase::ends_at(begun_at)
+        ),
+    })?;
+    for what in &left {
+        print(&format!("left: {what}\n"))?;
+    }
+    match left.len() {
+        0 => print("nothing is left\n"),
+        1 => Err(Failed::because("1 thing is left")),
+        many => Err(Failed::because(format!("{many} things are left"))),
+    }
 }
 
 fn conclude(checked: Checked) -> Result<(), Failed> {

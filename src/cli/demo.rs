@@ -74,6 +74,7 @@ async fn record(
         source_prefix: app.settings.source_prefix.as_str().into(),
         text_limit: app.settings.text_limit,
         definition: None,
+        scales: std::sync::Arc::default(),
     };
     let memory = app.bodies.allowance(PERSON);
     let mut acceptance = Acceptance::new(app.intake.clone(), PERSON, compiled, context, memory)?;
@@ -88,6 +89,7 @@ async fn record(
             work,
             sources,
             memory,
+            ..
         } => (work, sources, Some(memory)),
         Accepted::Deletions(..) => (Work::Small(Vec::new()), Vec::new(), None),
     };

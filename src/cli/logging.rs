@@ -23,5 +23,11 @@ pub fn start(settings: &LogSettings) -> Result<(), Failed> {
         LogFormat::Text => subscriber.with_ansi(false).try_init(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
     };
-    started.map_err(|error| Failed::because(format!("the log could not be started: {error}")))
+    started.map_err(|error| Failed::because(format!("the log could not be started: {error}")))?;
+    std::panic::set_hook(Box::new(|panic| {
+        // Where, and not what it says: that may quote what somebody sent or stored.
+        let location = panic.location().map(ToString::to_string);
+        tracing::error!(location, "a panic");
+    }));
+    Ok(())
 }

@@ -4,7 +4,6 @@
 //! It goes the way of every request, with a token of its own that ends with it, so it may read what the person may
 //! and nothing else.
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use tower::ServiceExt as _;
 
 use crate::api::routes;
 use crate::auth::keys::SigningKey;
-use crate::auth::mint::TokenOrder;
+use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::settings::Provider;
 use crate::auth::tickets::Tickets;
 use crate::catalog::Catalog;
@@ -28,9 +27,9 @@ use crate::store::objects::ObjectStorage;
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::check::refuse_nothing;
-use super::serve::{AlwaysReady, close, minter, verifier};
+use super::serve::{AlwaysReady, close, ring, verifier};
 use super::settings::Settings;
-use super::{Failed, data_directory};
+use super::{Failed, data_directory, print, print_bytes};
 
 /// What the session is called while the query runs.
 const SESSION: &str = "almanac query";
@@ -81,9 +80,10 @@ async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(),
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
+    let ring = ring(settings, &clock)?;
     let foundations = Foundations {
-        verifier: verifier(settings, &clock)?,
-        minter: minter(settings)?,
+        verifier: verifier(settings, ring.as_ref(), &clock)?,
+        minter: ring.map(|ring| Minter::following(ring, settings.identity.clone())),
         tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
         readiness: Box::new(AlwaysReady),
         objects: ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?,
@@ -101,6 +101,13 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
     let Some(minter) = &app.minter else {
         return Err(Failed::because("there is nobody here who makes tokens"));
     };
+    let known = assembly.catalog.person_exists(person).await;
+    if !known.map_err(Failed::from_error)? {
+        return Err(Failed::because(format!(
+            "there is nobody with the id {}",
+            person.0
+        )));
+    }
     let name = Name::try_from(SESSION.to_owned()).map_err(Failed::from_error)?;
     let session = app
         .sessions
@@ -127,6 +134,10 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
             Err(never) => match never {},
         };
         let refused = !response.status().is_success();
+        let is_json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|form| form == "application/json");
         let mut chunks = response.into_body().into_data_stream();
         let mut refusal = Vec::new();
         while let Some(chunk) = chunks.next().await {
@@ -134,23 +145,18 @@ async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<
             if refused {
                 refusal.extend_from_slice(&chunk);
             } else {
-                written(&chunk)?;
+                print_bytes(&chunk)?;
             }
         }
         if refused {
             return Err(Failed::because(reason(&refusal)));
         }
-        written(b"\n")
+        // The other forms end their last line themselves, or have no lines.
+        if is_json { print("\n") } else { Ok(()) }
     };
     let answered = sent.await;
     let ended = app.sessions.revoke(person, session.id).await;
     answered.and(ended.map(drop).map_err(Failed::from_error))
-}
-
-fn written(bytes: &[u8]) -> Result<(), Failed> {
-    let mut output = std::io::stdout().lock();
-    let written = output.write_all(bytes).and_then(|()| output.flush());
-    written.map_err(|error| Failed::because(format!("the output could not be written: {error}")))
 }
 
 /// What a refusal says to a person.

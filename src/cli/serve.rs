@@ -9,11 +9,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
-use crate::api::health::{NotReady, Readiness};
+use crate::api::health::{NotReady, Readiness, Seldom};
 use crate::api::serve::Ended;
+use crate::api::serve::tls::{self, Certificate};
 use crate::api::{routes, serve};
 use crate::auth::jwks::Jwks;
-use crate::auth::keys::SigningKey;
+use crate::auth::keys::ring::KeyRing;
 use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::settings::Provider;
 use crate::auth::tickets::Tickets;
@@ -21,7 +22,10 @@ use crate::auth::tokens::Verifier;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::SystemIds;
+use crate::people::files::Arrivals;
 use crate::people::files::scan::Scanning;
+use crate::people::purging::Purging;
+use crate::people::takeout::Building;
 use crate::people::text::Name;
 use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
@@ -30,7 +34,7 @@ use crate::upkeep::{Upkeep, UpkeepStores, identity};
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::settings::{Settings, own_url};
-use super::{Failed, data_directory, demo, logging, print};
+use super::{Failed, data_directory, demo, descriptors, forgetting, logging, plaintext, print};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
 const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
@@ -48,6 +52,7 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
     logging::start(&settings.log)?;
     data_directory::open(&settings.data_dir)?;
     warn_about(&settings);
+    refuse_what_is_unsafe(&settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -57,14 +62,17 @@ pub fn run(settings: Settings, demo: bool) -> Result<(), Failed> {
 
 async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Failed> {
     let stop = told_to_stop()?;
-    let listener = serve::listen(&settings.interface)
+    let listener = serve::listen(settings.interface.listen)
         .await
         .map_err(Failed::from_error)?;
+    let certificate = certificate(&settings)?;
     let address = listener.local_addr().map_err(Failed::from_error)?;
-    if settings.interface.public_url == own_url(settings.interface.listen) {
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    if settings.interface.public_url == own_url(scheme, settings.interface.listen) {
         // The port may have been left to the system.
-        settings.interface.public_url = own_url(address);
+        settings.interface.public_url = own_url(scheme, address);
     }
+    settings.interface.connection_limit = descriptors::connections(settings.interface.connection_limit);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
@@ -73,14 +81,15 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
+    let ring = ring(&settings, &clock)?;
     let foundations = Foundations {
-        verifier: verifier(&settings, &clock)?,
-        minter: minter(&settings)?,
+        verifier: verifier(&settings, ring.as_ref(), &clock)?,
+        minter: ring.map(|ring| Minter::following(ring, settings.identity.clone())),
         tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
-        readiness: Box::new(Dependencies {
+        readiness: Box::new(Seldom::new(Box::new(Dependencies {
             catalog: catalog.clone(),
             objects: objects.clone(),
-        }),
+        }))),
         clock,
         catalog,
         objects,
@@ -111,8 +120,14 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         stop_upkeep.clone(),
         assembly.computing.handle(),
     );
-    let scanning = scanning(&settings, &assembly, &stop_upkeep);
+    let beside = beside(&settings, &assembly, &stop_upkeep);
     let router = routes::router(Arc::clone(&assembly.app)).map_err(Failed::from_error)?;
+    let operations = operations(&assembly.app, &stop_upkeep).await?;
+    if let Some(certificate) = certificate.clone() {
+        tokio::spawn(stop_upkeep.clone().run_until_cancelled_owned(async move {
+            certificate.follow_files(tls::LOOK).await;
+        }));
+    }
     tracing::info!(%address, public_url = %assembly.app.settings.public_url, "serving");
     let mut broken = None;
     let told_or_broken = async {
@@ -122,7 +137,14 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
             ended = &mut upkeep => Some(("upkeep", ended)),
         };
     };
-    let ended = serve::serve(listener, router, &assembly.app.settings, told_or_broken).await;
+    let served = serve::serve(
+        listener,
+        router,
+        &assembly.app.settings,
+        certificate,
+        told_or_broken,
+    );
+    let ended = Box::pin(served).await;
     stop_upkeep.cancel();
     let limit = assembly.app.settings.shutdown_limit;
     if let Some((part, outcome)) = broken {
@@ -136,10 +158,13 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
             "{part} broke: {reason}; start the service again"
         )));
     }
-    if let Some(scanning) = scanning {
-        finished("the scanning of files", scanning, limit).await;
+    for (what, task) in beside {
+        finished(what, task, limit).await;
     }
     finished("upkeep", upkeep, limit).await;
+    if let Some(operations) = operations {
+        finished("showing health and metrics", operations, limit).await;
+    }
     close(assembly, limit).await;
     match ended {
         Ended::InGoodOrder => tracing::info!("stopped: everything accepted was answered"),
@@ -150,17 +175,106 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     Ok(())
 }
 
+/// The background work beside upkeep, each with what to call it.
+fn beside(
+    settings: &Settings,
+    assembly: &Assembly,
+    stop: &CancellationToken,
+) -> Vec<(&'static str, JoinHandle<()>)> {
+    let forgetting = tokio::spawn(forgetting::run(
+        Arc::clone(&assembly.app),
+        assembly.files.clone(),
+        settings.upkeep.interval,
+        stop.clone(),
+    ));
+    let purging = purging(settings, assembly, stop);
+    let scanning = scanning(settings, assembly, stop).map(|task| ("the scanning of files", task));
+    let building = building(settings, assembly, stop).map(|task| ("the making of exports", task));
+    let arriving = arriving(settings, assembly, stop).map(|task| ("the taking in of files", task));
+    let always = [
+        ("the forgetting of who was erased", forgetting),
+        ("the purging of what was deleted", purging),
+    ];
+    let sometimes = [scanning, building, arriving].into_iter().flatten();
+    sometimes.chain(always).collect()
+}
+
+/// What is spoken TLS with, where it is.
+fn certificate(settings: &Settings) -> Result<Option<Arc<Certificate>>, Failed> {
+    let files = settings.interface.certificate.as_ref();
+    let opened = files.map(Certificate::open).transpose();
+    Ok(opened.map_err(Failed::from_error)?.map(Arc::new))
+}
+
+/// Shows health and metrics at an address of their own, where there is one.
+async fn operations(app: &Arc<App>, stop: &CancellationToken) -> Result<Option<JoinHandle<()>>, Failed> {
+    let Some(address) = app.settings.operations_address else {
+        return Ok(None);
+    };
+    let listener = serve::listen(address).await.map_err(Failed::from_error)?;
+    let address = listener.local_addr().map_err(Failed::from_error)?;
+    tracing::info!(%address, "showing health and metrics");
+    let (router, stop) = (routes::operations(Arc::clone(app)), stop.clone());
+    let settings = app.settings.clone();
+    let shown = async move {
+        let _ended = serve::serve(listener, router, &settings, None, stop.cancelled()).await;
+    };
+    Ok(Some(tokio::spawn(shown)))
+}
+
 /// Has files looked through for harm, where somebody does that.
 fn scanning(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
     let scanner = settings.files.clamd.clone()?;
+    let work = Scanning::new(assembly.app.files.clone(), scanner, leases(assembly)).run(stop.clone());
+    Some(tokio::spawn(work))
+}
+
+/// Has archives made, on a node that does background work.
+fn building(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = Building::new(assembly.app.exports.clone(), leases(assembly)).run(stop.clone());
+    settings
+        .upkeep
+        .enabled
+        .then(|| assembly.computing.handle().spawn(work))
+}
+
+/// Leases of this node.
+fn leases(assembly: &Assembly) -> Leases {
+    let app = &assembly.app;
+    Leases::new(
+        assembly.catalog.clone(),
+        app.ids.next().to_string(),
+        app.metrics.meters.upkeep.clone(),
+    )
+}
+
+/// Removes for good what people deleted long ago.
+fn purging(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> JoinHandle<()> {
     let app = &assembly.app;
     let leases = Leases::new(
         assembly.catalog.clone(),
         app.ids.next().to_string(),
         app.metrics.meters.upkeep.clone(),
     );
-    let work = Scanning::new(app.files.clone(), scanner, leases).run(stop.clone());
-    Some(tokio::spawn(work))
+    let purging = Purging {
+        catalog: assembly.catalog.clone(),
+        files: app.files.clone(),
+        leases,
+        after: settings.upkeep.purge_deleted_after,
+        interval: settings.upkeep.interval,
+    };
+    let (enabled, stop) = (settings.upkeep.enabled, stop.clone());
+    tokio::spawn(async move {
+        if enabled {
+            purging.run(stop).await;
+        }
+    })
+}
+
+/// Takes in the files that their senders put into the object store, where they do that.
+fn arriving(settings: &Settings, assembly: &Assembly, stop: &CancellationToken) -> Option<JoinHandle<()>> {
+    let work = || Arrivals::new(assembly.app.files.clone()).run(stop.clone());
+    settings.sends_directly().then(|| tokio::spawn(work()))
 }
 
 /// Waits for a task that was told to end, and no longer than `limit`.
@@ -217,48 +331,79 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
         .map_err(Failed::from_error)
 }
 
-/// What makes tokens, where they are made here.
-pub(super) fn minter(settings: &Settings) -> Result<Option<Minter>, Failed> {
+/// The keys of tokens, where they are made here.
+pub(super) fn ring(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Option<Arc<KeyRing>>, Failed> {
     match &settings.identity.provider {
         Provider::Outside(_) => Ok(None),
         Provider::Embedded => {
-            let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
-            Ok(Some(Minter::new(key, settings.identity.clone())))
+            let ring = KeyRing::open_or_create(&settings.data_dir, Arc::clone(clock));
+            Ok(Some(Arc::new(ring.map_err(Failed::from_error)?)))
         }
     }
 }
 
-pub(super) fn verifier(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Verifier, Failed> {
+pub(super) fn verifier(
+    settings: &Settings,
+    ring: Option<&Arc<KeyRing>>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Verifier, Failed> {
     let identity = settings.identity.clone();
-    match &settings.identity.provider {
-        Provider::Embedded => {
-            let key = SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;
-            Ok(Verifier::embedded(&key, identity, Arc::clone(clock)))
-        }
-        Provider::Outside(provider) => {
+    match (&settings.identity.provider, ring) {
+        (Provider::Outside(provider), _) => {
             let jwks = Jwks::new(provider.clone(), Arc::clone(clock)).map_err(Failed::from_error)?;
             Ok(Verifier::outside(jwks, identity, Arc::clone(clock)))
         }
+        (Provider::Embedded, Some(ring)) => {
+            Ok(Verifier::following(Arc::clone(ring), identity, Arc::clone(clock)))
+        }
+        (Provider::Embedded, None) => Err(Failed::because("there is no key to check tokens with")),
     }
 }
 
 /// Says what an operator would not expect of their settings.
 fn warn_about(settings: &Settings) {
+    if settings.files.direct && !settings.sends_directly() {
+        tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory");
+    }
     if let Some(endpoint) = &settings.trace_endpoint {
         tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no effect");
     }
-    if matches!(settings.identity.provider, Provider::Outside(_)) {
+    if settings.allow_plaintext {
+        tracing::warn!("ALMANAC_ALLOW_PLAINTEXT: whoever is on the way may read and change what is said");
+    }
+}
+
+/// What would let strangers in is no matter of a warning.
+fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
+    if let Provider::Outside(provider) = &settings.identity.provider {
         for (name, value) in [
             ("ALMANAC_ISSUER", &settings.identity.issuer),
             ("ALMANAC_AUDIENCE", &settings.identity.audience),
         ] {
             if value.is_none() {
-                tracing::warn!(
-                    "{name} is not set: tokens that the provider made for other services are accepted here"
-                );
+                return Err(Failed::because(format!(
+                    "{name} is not set: tokens that the provider made for other services would be accepted here; \
+                     say what tokens for this one carry"
+                )));
+            }
+        }
+        if !settings.allow_plaintext && provider.jwks_url.starts_with("http://") {
+            let host = plaintext::host_of(&provider.jwks_url);
+            if !host.as_deref().is_some_and(plaintext::is_this_machine) {
+                return Err(Failed::because(
+                    "ALMANAC_JWKS_URL is on another machine and has no TLS: whoever is on the way could sign tokens; \
+                     use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
+                ));
             }
         }
     }
+    if !settings.allow_plaintext && !plaintext::is_safe_database(&settings.database_url) {
+        return Err(Failed::because(
+            "the database is on another machine and may be spoken to without TLS: add sslmode=verify-full (or require) \
+             to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
+        ));
+    }
+    Ok(())
 }
 
 /// Done at the first SIGTERM or SIGINT.

@@ -7,10 +7,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::api::settings::InterfaceSettings;
+use crate::api::serve::addresses::{Network, TrustedProxies};
+use crate::api::serve::tls::CertificateFiles;
+use crate::api::settings::{InterfaceSettings, RateSettings};
 use crate::auth::settings::{IdentitySettings, OutsideProvider, Provider, PublicAlgorithm};
 use crate::people::files::scan::ClamdAddress;
 use crate::people::limits::PersonLimits;
+use crate::people::takeout::ExportSettings;
 use crate::query::places::geocoder::service::ServiceSettings;
 use crate::store::objects::ObjectStoreSettings;
 use crate::upkeep::settings::UpkeepSettings;
@@ -52,12 +55,16 @@ pub struct Settings {
     pub objects: ObjectStoreSettings,
     /// Whether catalogue and object store belong together even where they do not look so.
     pub adopt_store: bool,
+    /// Whether others on the network may be spoken to so that everybody on the way can read it.
+    pub allow_plaintext: bool,
     pub queries: QuerySettings,
     pub writes: WriteSettings,
     pub upkeep: UpkeepSettings,
     /// How much one person may keep.
     pub limits: PersonLimits,
     pub files: FileSettings,
+    /// How archives of everything that a person has are made.
+    pub exports: ExportSettings,
     /// Who names positions, if not the places built in.
     pub geocoder: Option<ServiceSettings>,
     pub log: LogSettings,
@@ -97,6 +104,8 @@ pub struct WriteSettings {
 pub struct FileSettings {
     pub upload_lifetime: Duration,
     pub concurrent_uploads: usize,
+    /// Whether bytes are to go into the object store without passing the service.
+    pub direct: bool,
     /// Who looks through them for harm.
     pub clamd: Option<ClamdAddress>,
 }
@@ -129,6 +138,7 @@ impl Settings {
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,
             adopt_store: parse::flag(said("adopt_store")?)?,
+            allow_plaintext: parse::flag(said("allow_plaintext")?)?,
             data_dir,
             queries: QuerySettings {
                 threads: parse::count(said("query_threads")?, 0)?,
@@ -149,6 +159,7 @@ impl Settings {
                 flush_size: parse::size(said("flush_size")?)?,
                 grace_period: parse::duration(said("grace_period")?)?,
                 search_interval: parse::duration(said("search_interval")?)?,
+                purge_deleted_after: parse::duration(said("purge_deleted_after")?)?,
                 collect_anyway: parse::flag(said("collect_anyway")?)?,
             },
             limits: PersonLimits {
@@ -157,12 +168,20 @@ impl Settings {
                 reflections: parse::number(said("limit_reflections")?, 0)?,
                 shares: parse::number(said("limit_shares")?, 0)?,
                 groups: parse::number(said("limit_groups")?, 0)?,
+                definitions: parse::number(said("limit_definitions")?, 0)?,
+                sources: parse::number(said("limit_sources")?, 0)?,
                 sessions: parse::number(said("limit_sessions")?, 1)?,
                 files: parse::number(said("limit_files")?, 0)?,
+                exports: parse::number(said("limit_exports")?, 1)?,
                 file_bytes: parse::size(said("limit_file_bytes")?)? as u64,
                 all_file_bytes: parse::size(said("limit_all_file_bytes")?)? as u64,
             },
             files: files(sayings)?,
+            exports: ExportSettings {
+                lifetime: parse::duration(said("export_lifetime")?)?,
+                at_once: parse::count(said("concurrent_exports")?, 1)?,
+                limit: parse::number(said("limit_exports")?, 1)?,
+            },
             geocoder: geocoder(sayings)?,
             log: log(sayings)?,
             trace_endpoint: said("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
@@ -171,6 +190,13 @@ impl Settings {
 }
 
 impl Settings {
+    /// Whether senders put the bytes of files into the object store themselves: nobody else reaches a
+    /// directory.
+    #[must_use]
+    pub const fn sends_directly(&self) -> bool {
+        self.files.direct && matches!(self.objects, ObjectStoreSettings::S3 { .. })
+    }
+
     /// The value of a setting that follows from another one when nobody sets it, and that other one.
     fn following(&self, name: &str) -> Option<(String, &'static str)> {
         match name {
@@ -197,19 +223,38 @@ fn interface(sayings: &Sayings) -> Result<InterfaceSettings, SettingsError> {
     let said = |name| sayings.said(name);
     let listen = parse::address(said("listen")?)?;
     let public_url = parse::optional_url(said("public_url")?)?;
+    let certificate = certificate(sayings)?;
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let concurrent_queries = parse::count(said("concurrent_queries")?, 1)?;
+    let person_queries = match parse::count(said("person_queries")?, 0)? {
+        0 => (concurrent_queries * 3).div_ceil(4),
+        some => some,
+    };
     Ok(InterfaceSettings {
         listen,
-        public_url: public_url.unwrap_or_else(|| own_url(listen)),
+        public_url: public_url.unwrap_or_else(|| own_url(scheme, listen)),
         cors_origins: parse::list(said("cors_origins")?),
         body_limit: parse::size(said("body_limit")?)?,
         text_limit: parse::size(said("text_limit")?)?,
         query_deadline: parse::duration(said("query_deadline")?)?,
-        concurrent_queries: parse::count(said("concurrent_queries")?, 1)?,
+        concurrent_queries,
+        person_queries,
         waiting_queries: parse::count(said("waiting_queries")?, 0)?,
         queue_patience: parse::duration(said("queue_patience")?)?,
         cell_limit: parse::number(said("cell_limit")?, 1)?,
         slow_client_limit: parse::duration(said("slow_client_limit")?)?,
         connection_limit: parse::count(said("connection_limit")?, 1)?,
+        address_connections: parse::count(said("address_connections")?, 1)?,
+        trusted_proxies: networks(said("trusted_proxies")?)?,
+        operations_address: operations_address(sayings)?,
+        certificate,
+        rates: RateSettings {
+            reads: parse::number(said("rate_reads")?, 0)?,
+            writes: parse::number(said("rate_writes")?, 0)?,
+            bytes: rate_of_bytes(said("rate_bytes")?)?,
+            address: parse::number(said("rate_address")?, 0)?,
+        },
+        log_people: parse::flag(said("log_people")?)?,
         shutdown_limit: parse::duration(said("shutdown_limit")?)?,
         source_prefix: said("source_prefix")?
             .value()
@@ -220,12 +265,51 @@ fn interface(sayings: &Sayings) -> Result<InterfaceSettings, SettingsError> {
 
 /// How a client on this machine reaches a service that listens on `listen`.
 #[must_use]
-pub fn own_url(listen: SocketAddr) -> String {
+pub fn own_url(scheme: &str, listen: SocketAddr) -> String {
     if listen.ip().is_unspecified() {
-        format!("http://localhost:{}", listen.port())
+        format!("{scheme}://localhost:{}", listen.port())
     } else {
-        format!("http://{listen}")
+        format!("{scheme}://{listen}")
     }
+}
+
+/// Certificate and key: both or none.
+fn certificate(sayings: &Sayings) -> Result<Option<CertificateFiles>, SettingsError> {
+    let (certificate, key) = (sayings.said("tls_certificate")?, sayings.said("tls_key")?);
+    match (certificate.value(), key.value()) {
+        (Some(certificate), Some(key)) => Ok(Some(CertificateFiles {
+            certificate: PathBuf::from(certificate),
+            key: PathBuf::from(key),
+        })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(key.wrong("the file of the certificate's key")),
+        (None, Some(_)) => Err(certificate.wrong("the file of the key's certificate")),
+    }
+}
+
+fn operations_address(sayings: &Sayings) -> Result<Option<SocketAddr>, SettingsError> {
+    let said = sayings.said("operations_address")?;
+    said.value().map(|_| parse::address(said)).transpose()
+}
+
+fn networks(said: &Said) -> Result<TrustedProxies, SettingsError> {
+    let networks: Result<Vec<Network>, _> = parse::list(said).iter().map(|text| text.parse()).collect();
+    networks
+        .map(TrustedProxies)
+        .map_err(|error| said.wrong(error.to_string()))
+}
+
+/// A duration, or as long as one likes.
+fn longest_lifetime(said: &Said) -> Result<Duration, SettingsError> {
+    said.value().map_or(Ok(Duration::MAX), |_| parse::duration(said))
+}
+
+/// A size, or 0 for none.
+fn rate_of_bytes(said: &Said) -> Result<u64, SettingsError> {
+    if said.text.trim() == "0" {
+        return Ok(0);
+    }
+    parse::size(said).map(|bytes| bytes as u64)
 }
 
 fn identity(sayings: &Sayings) -> Result<IdentitySettings, SettingsError> {
@@ -237,6 +321,7 @@ fn identity(sayings: &Sayings) -> Result<IdentitySettings, SettingsError> {
             algorithms: algorithms(said("algorithms")?)?,
             lifetime: parse::duration(said("jwks_lifetime")?)?,
             minimum_interval: parse::duration(said("jwks_interval")?)?,
+            stale: parse::duration(said("jwks_stale")?)?,
         }),
     };
     // Tokens made here always say for whom and by whom, so that a key that ended up in two places opens only
@@ -253,6 +338,8 @@ fn identity(sayings: &Sayings) -> Result<IdentitySettings, SettingsError> {
             .value()
             .map(str::to_owned)
             .ok_or_else(|| wrong(sayings, "user_claim", "the name of a claim"))?,
+        subject_as_person: parse::flag(said("subject_as_person")?)?,
+        longest: longest_lifetime(said("token_lifetime_limit")?)?,
         leeway: parse::duration(said("token_leeway")?)?,
     })
 }
@@ -305,6 +392,7 @@ fn files(sayings: &Sayings) -> Result<FileSettings, SettingsError> {
     Ok(FileSettings {
         upload_lifetime: parse::duration(said("upload_lifetime")?)?,
         concurrent_uploads: parse::count(said("concurrent_uploads")?, 1)?,
+        direct: parse::flag(said("direct_uploads")?)?,
         clamd: clamd.value().map(address).transpose()?,
     })
 }

@@ -15,6 +15,9 @@ use uuid::Uuid;
 
 use super::Failed;
 
+/// The directory inside the data directory.
+pub const SPILL: &str = "spill";
+
 /// Held while parts are made and removed, so that no part is found before its owner holds it.
 const DOOR: &str = "lock";
 

@@ -17,6 +17,8 @@ use super::check::refuse_nothing;
 use super::settings::Settings;
 use super::{Failed, data_directory, print};
 
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+
 /// What the session of a token is called for which no name was given.
 const NAMELESS: &str = "almanac token";
 
@@ -25,6 +27,13 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}; this service accepts none of its own",
             provider.jwks_url
+        )));
+    }
+    let longest = settings.identity.longest;
+    if order.lifetime > longest {
+        return Err(Failed::because(format!(
+            "tokens are good for {} days at most (ALMANAC_TOKEN_LIFETIME_LIMIT); ask for fewer with --days",
+            longest.as_secs() / SECONDS_PER_DAY
         )));
     }
     let name = order.name.clone().unwrap_or_else(|| NAMELESS.to_owned());

@@ -4,9 +4,11 @@
 //! one chunk. Knows bodies, decoders and intakes; knows nothing of HTTP, of names of types that are looked
 //! up, or of the queue.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
+
+use uuid::Uuid;
 
 use crate::catalog::records::SeenSource;
 use crate::model::faults::{Fault, LocPart};
@@ -15,6 +17,7 @@ use crate::model::registry::{Layout, TypeId};
 
 use super::assemble::AssembleError;
 use super::body::{BodyError, BodyReader, Place};
+use super::bounds::VALUE_BYTES;
 use super::compile::CompiledType;
 use super::decode::{DecodeContext, DecodeError, DecodedRows, RecordDecoder};
 use super::intake::{CHUNK_ROWS, Intake, IntakeStores, Rows};
@@ -29,6 +32,8 @@ const FAULTS: usize = 100;
 const CHUNK_BYTES: usize = 32 << 20;
 /// A chunk of JSON takes so many times its size: as columns, as the batch made of them, and as what is written.
 const FACTOR: usize = 4;
+/// Files that one body may name.
+const MOST_FILES: usize = 1000;
 /// The steps in which a body asks for memory.
 const LEAST_MEMORY: usize = 8 << 10;
 /// Memory for what is known of one id that the caller chose.
@@ -59,11 +64,16 @@ pub enum Accepted {
     Rows {
         work: Work,
         sources: Vec<SeenSource>,
+        /// The files that rows were read from.
+        files: FilesRead,
         /// What the rows hold of the memory for bodies.
         memory: Allowance,
     },
     Deletions(Vec<Tombstone>, Allowance),
 }
+
+/// Files that records say they were read from, each with the type of these records.
+pub type FilesRead = BTreeSet<(Uuid, TypeId)>;
 
 /// Takes one body whose records are all of one type.
 pub struct Acceptance {
@@ -71,6 +81,7 @@ pub struct Acceptance {
     receiver: Receiver,
     intake: Intake,
     sources: HashMap<String, SeenSource>,
+    files: FilesRead,
     memory: Allowance,
     /// When the partition was looked at last.
     looked_at: Moment,
@@ -142,6 +153,7 @@ impl Acceptance {
             receiver,
             intake: Intake::new(shared, person, data_type),
             sources: HashMap::new(),
+            files: FilesRead::new(),
             memory,
             looked_at: Moment::now(),
         })
@@ -194,6 +206,13 @@ impl Acceptance {
 
     /// The body is over.
     pub async fn finish(mut self, reader: BodyReader) -> Result<Accepted, AcceptError> {
+        // What a whole record comes to while it is decoded is known before it is.
+        let decoded = reader.waiting_values().saturating_mul(VALUE_BYTES);
+        let wanted = self.memory.bytes().saturating_add(decoded);
+        if let Err(error) = self.memory.resize(wanted).await {
+            self.intake.abandon().await;
+            return Err(error.into());
+        }
         let receiver = &mut self.receiver;
         let fed = reader.finish(|place, json| receiver.receive(place, json));
         let judged = self.judge(fed);
@@ -217,6 +236,7 @@ impl Acceptance {
                 Ok(Accepted::Rows {
                     work,
                     sources,
+                    files: self.files,
                     memory,
                 })
             }
@@ -237,6 +257,10 @@ impl Acceptance {
             };
             self.sources.entry(source.key.clone()).or_insert(seen);
         }
+        let data_type = &decoded.data_type.id;
+        let files = decoded.files.into_iter().map(|file| (file, data_type.clone()));
+        self.files.extend(files);
+        refuse_too_many(&self.files).map_err(AcceptError::Invalid)?;
         if !decoded.given.is_empty() {
             self.intake
                 .push(Rows {
@@ -269,15 +293,35 @@ impl Acceptance {
     }
 }
 
+/// Each file that is named has to be looked up.
+pub fn refuse_too_many(files: &FilesRead) -> Result<(), Vec<Fault>> {
+    if files.len() <= MOST_FILES {
+        return Ok(());
+    }
+    let message = format!("the records name more than {MOST_FILES} files in their sources; send them apart");
+    Err(vec![Fault::new(["body"], "limit_reached", message)])
+}
+
 /// Deletions as changes of the partitions that may hold the records. `partitions_of` says which those are.
 pub fn deletions<'a>(
     tombstones: &[Tombstone],
     mut partitions_of: impl FnMut(&str) -> Vec<(TypeId, Arc<Layout>)> + 'a,
 ) -> Vec<PartitionChanges> {
-    let mut changes: Vec<PartitionChanges> = Vec::new();
+    // By what they name first: few types are named by many tombstones, and a type may have many partitions.
+    let mut named: Vec<(&str, Vec<RecordId>)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for tombstone in tombstones {
-        for (data_type, layout) in partitions_of(&tombstone.data_type) {
-            delete_from(&mut changes, data_type, layout, tombstone.record);
+        let name = tombstone.data_type.as_str();
+        let place = *places.entry(name).or_insert(named.len());
+        match named.get_mut(place) {
+            Some((_, records)) => records.push(tombstone.record),
+            None => named.push((name, vec![tombstone.record])),
+        }
+    }
+    let mut changes: Vec<PartitionChanges> = Vec::new();
+    for (name, records) in named {
+        for (data_type, layout) in partitions_of(name) {
+            delete_from(&mut changes, data_type, layout, &records);
         }
     }
     changes
@@ -287,14 +331,14 @@ fn delete_from(
     changes: &mut Vec<PartitionChanges>,
     data_type: TypeId,
     layout: Arc<Layout>,
-    record: RecordId,
+    deleted: &[RecordId],
 ) {
     if let Some(partition) = changes
         .iter_mut()
         .find(|partition| partition.data_type == data_type)
     {
         if let Some(Change::Delete { records }) = partition.changes.last_mut() {
-            records.push(record);
+            records.extend_from_slice(deleted);
         }
         return;
     }
@@ -302,7 +346,7 @@ fn delete_from(
         data_type,
         layout,
         changes: vec![Change::Delete {
-            records: vec![record],
+            records: deleted.to_vec(),
         }],
     });
 }

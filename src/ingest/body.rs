@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 
+use super::bounds;
 use super::decompress::{ContentEncoding, DecompressError, Decompressor};
 use super::lines::{Lines, LinesError};
 use crate::model::faults::LocPart;
@@ -134,6 +135,16 @@ impl BodyReader {
         match &self.content {
             Content::Object(bytes) => bytes.capacity(),
             Content::Lines(lines) => lines.waiting(),
+        }
+    }
+
+    /// Values of the record that waits to be whole, as far as it matters how many they are. Lines are decoded one by
+    /// one, as they come.
+    #[must_use]
+    pub fn waiting_values(&self) -> usize {
+        match &self.content {
+            Content::Object(bytes) => bounds::values(bytes, bounds::MOST_VALUES),
+            Content::Lines(_) => 0,
         }
     }
 

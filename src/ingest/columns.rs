@@ -127,6 +127,22 @@ impl Column {
         }
     }
 
+    /// The texts in the lists that were set so far, those of each distinct list once.
+    pub fn listed_texts(&self) -> impl Iterator<Item = &str> {
+        let entries = match self {
+            Self::Composite(composite) => composite.entries.as_slice(),
+            _ => &[],
+        };
+        let items = entries.iter().flat_map(|entry| match entry {
+            Cell::List(items) => items.as_slice(),
+            _ => &[],
+        });
+        items.filter_map(|item| match item {
+            Cell::Text(text) => Some(text.as_ref()),
+            _ => None,
+        })
+    }
+
     /// The first `rows` rows as an array; the column is empty afterwards, and forgets the numbers it gave.
     pub fn finish(&mut self, rows: usize) -> Result<ArrayRef, ArrowError> {
         self.pad(rows);
@@ -320,7 +336,19 @@ fn validity(cells: &[&Cell<'_>]) -> Option<NullBuffer> {
 }
 
 fn mismatch(cell: &Cell<'_>, column: &str) -> ArrowError {
-    ArrowError::InvalidArgumentError(format!("{cell:?} does not fit into {column}"))
+    // It ends in the log, where no values belong.
+    let kind = match cell {
+        Cell::Null => "null",
+        Cell::Float(_) => "a number",
+        Cell::Int(_) => "an integer",
+        Cell::Bool(_) => "a truth value",
+        Cell::Time(_) => "a time",
+        Cell::Text(_) => "a text",
+        Cell::List(_) => "a list",
+        Cell::Struct(_) => "a struct",
+        Cell::Known(_) => "a repeated value",
+    };
+    ArrowError::InvalidArgumentError(format!("{kind} does not fit into {column}"))
 }
 
 #[cfg(test)]

@@ -11,14 +11,19 @@ use uuid::Uuid;
 use super::columns::{Column, UnfillableColumn};
 use super::plan::{Plan, PlanError};
 use crate::model::ids::PersonId;
+use crate::model::registry::schema::cost::{TooCostly, checks_of_records};
+use crate::model::registry::schema::{PATTERN_BYTES, linear_patterns};
 use crate::model::registry::{DataType, RecordClass, Registry, TypeId};
 use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
 
-/// How many compiled types are kept. Enough for every built-in type and the own types of the people who are
-/// writing just now.
-const KEPT: u64 = 4096;
+/// Bytes of compiled types that are kept, about: enough for every built-in type and the own types of the people who
+/// are writing just now.
+const KEPT: u64 = 64 << 20;
+/// A compiled type takes so many times the text of its schema, and more for each pattern.
+const SCHEMA_FACTOR: usize = 8;
+const PATTERN_WEIGHT: usize = 16 << 10;
 /// A pattern that a linear engine cannot run may try so many ways before it counts as not matching.
 const BACKTRACK_LIMIT: usize = 10_000;
 
@@ -29,6 +34,10 @@ pub struct CompiledType {
     pub(super) plan: Plan,
     pub(super) validator: Validator,
     pub(super) registry: Arc<Registry>,
+    /// How often one value of a record may be checked.
+    pub(super) checks: u64,
+    /// The bytes it takes, about.
+    weight: u32,
 }
 
 /// Why records of a type cannot be decoded. The type is at fault, never a record.
@@ -36,6 +45,9 @@ pub struct CompiledType {
 pub enum CompileError {
     #[error("the schema of {data_type} is no JSON Schema: {reason}")]
     Schema { data_type: String, reason: String },
+    /// It was defined before there were limits.
+    #[error("the schema of {data_type} costs too much to check: {reason}; change it, and record again")]
+    TooCostly { data_type: String, reason: TooCostly },
     #[error(transparent)]
     Layout(#[from] PlanError),
     #[error(transparent)]
@@ -46,16 +58,20 @@ impl CompiledType {
     /// # Errors
     /// If the type's schema or layout is not usable.
     pub fn new(data_type: Arc<DataType>, registry: Arc<Registry>) -> Result<Self, CompileError> {
+        let checks = checks(&data_type)?;
         let plan = Plan::new(&data_type)?;
         for column in &plan.columns {
             Column::new(column.data_type())?;
         }
         let validator = validator(&data_type)?;
+        let weight = weight(&data_type);
         Ok(Self {
             data_type,
             plan,
             validator,
             registry,
+            checks,
+            weight,
         })
     }
 
@@ -78,6 +94,24 @@ impl CompiledType {
     }
 }
 
+fn weight(data_type: &DataType) -> u32 {
+    let text = data_type.schema.to_string();
+    let patterns = text.matches("\"pattern").count();
+    let bytes = text.len() * SCHEMA_FACTOR + patterns * PATTERN_WEIGHT;
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// Built-in schemas are as they are; what people define is held to limits.
+fn checks(data_type: &DataType) -> Result<u64, CompileError> {
+    if data_type.owner.is_none() {
+        return Ok(1);
+    }
+    checks_of_records(&data_type.schema).map_err(|reason| CompileError::TooCostly {
+        data_type: data_type.id.to_string(),
+        reason,
+    })
+}
+
 fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
     let options = || {
         jsonschema::draft202012::options()
@@ -88,13 +122,15 @@ fn validator(data_type: &DataType) -> Result<Validator, CompileError> {
     };
     // A person writes the patterns of own types: an engine that cannot be made to run for ever comes first.
     let linear = options()
-        .with_pattern_options(PatternOptions::regex())
+        .with_pattern_options(linear_patterns())
         .build(&data_type.schema);
     linear
         .or_else(|_| {
-            options()
-                .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_LIMIT))
-                .build(&data_type.schema)
+            let patterns = PatternOptions::fancy_regex()
+                .backtrack_limit(BACKTRACK_LIMIT)
+                .size_limit(PATTERN_BYTES)
+                .dfa_size_limit(PATTERN_BYTES);
+            options().with_pattern_options(patterns).build(&data_type.schema)
         })
         .map_err(|error| CompileError::Schema {
             data_type: data_type.id.0.to_string(),
@@ -114,8 +150,17 @@ impl CompiledTypes {
     pub fn new(registry: Arc<Registry>) -> Self {
         Self {
             registry,
-            kept: moka::sync::Cache::new(KEPT),
+            kept: moka::sync::Cache::builder()
+                .max_capacity(KEPT)
+                .weigher(|_, compiled: &Arc<CompiledType>| compiled.weight)
+                .build(),
         }
+    }
+
+    /// Holds nothing in memory any more, whosever it was.
+    pub fn forget_all(&self) {
+        self.kept.invalidate_all();
+        self.kept.run_pending_tasks();
     }
 
     /// The type compiled, now or earlier.

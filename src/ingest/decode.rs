@@ -5,7 +5,7 @@
 //! rows may well carry the same id.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use arrow::record_batch::RecordBatch;
 use uuid::Uuid;
 
 use super::body::Place;
+use super::bounds::{self, TooMuch};
 use super::columns::{Cell, Column, UnfillableColumn};
 use super::compile::CompiledType;
 use super::memo::{Memo, NOTHING};
@@ -28,7 +29,7 @@ use super::row::{Row, SourceMark};
 use super::{fast, general};
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, RecordId};
-use crate::model::registry::DataType;
+use crate::model::registry::{DataType, Scale};
 use crate::model::time::Instant;
 
 /// What decoding takes from outside.
@@ -44,6 +45,9 @@ pub struct DecodeContext {
     pub text_limit: usize,
     /// The definition that all records belong to, as a source: they were sent to its address.
     pub definition: Option<Arc<str>>,
+    /// The steps that values may have, by the definitions whose records they are. Definitions that nobody has
+    /// allow everything.
+    pub scales: Arc<HashMap<Uuid, Scale>>,
 }
 
 impl DecodeContext {
@@ -54,6 +58,21 @@ impl DecodeContext {
             .strip_prefix(&*self.source_prefix)?
             .strip_prefix(".annotation.")?;
         Uuid::try_parse(rest).ok()
+    }
+
+    /// The file that a source of the form `<prefix>.file.<uuid>` names: the record was read from it.
+    #[must_use]
+    pub fn file_of(&self, source: &str) -> Option<Uuid> {
+        let rest = source
+            .strip_prefix(&*self.source_prefix)?
+            .strip_prefix(".file.")?;
+        Uuid::try_parse(rest).ok()
+    }
+
+    /// The steps that a record may have whose source is `source`.
+    #[must_use]
+    pub fn scale_of(&self, source: &str) -> Option<Scale> {
+        self.scales.get(&self.definition_of(source)?).copied()
     }
 
     /// The source that names a definition, in its one spelling.
@@ -96,6 +115,8 @@ pub struct DecodedRows {
     pub undated: Vec<usize>,
     /// The sources that the rows name, each once.
     pub sources: Vec<DecodedSource>,
+    /// The files that the rows say they were read from, each once.
+    pub files: BTreeSet<Uuid>,
 }
 
 /// A source that records came from.
@@ -103,6 +124,11 @@ pub struct DecodedRows {
 pub struct DecodedSource {
     pub key: String,
     pub name: Option<String>,
+}
+
+/// What is said of a record that would cost too much.
+pub(super) fn too_much(place: Place, reason: TooMuch) -> Fault {
+    Fault::new(place.loc(), "too_long", reason.to_string())
 }
 
 /// Decodes records of one type.
@@ -158,14 +184,22 @@ impl RecordDecoder {
     /// Decodes one record. When it is refused nothing of it is kept, and decoding may go on, to find the
     /// faults of other records too.
     pub fn push(&mut self, place: impl Into<Place>, json: &[u8]) -> Result<(), Vec<Fault>> {
+        let place = place.into();
+        bounds::admit(json, self.compiled.checks).map_err(|reason| vec![too_much(place, reason)])?;
         let named = match &self.context.definition {
             Some(source) => with_source(json, source),
             None => Cow::Borrowed(json),
         };
-        if let Some(row) = fast::decode(&self.compiled, &self.context, &mut self.memo, &named) {
+        // Values that are bound by more than their type are rare, and are looked at without haste.
+        let hasty = if self.context.scales.is_empty() {
+            fast::decode(&self.compiled, &self.context, &mut self.memo, &named)
+        } else {
+            None
+        };
+        if let Some(row) = hasty {
             self.append(row);
         } else {
-            self.push_completely(place.into(), &named)?;
+            self.push_completely(place, &named)?;
         }
         self.bytes = self.bytes.saturating_add(named.len());
         Ok(())
@@ -197,6 +231,7 @@ impl RecordDecoder {
 
     /// The rows decoded since the last time; the decoder is empty afterwards.
     pub fn take(&mut self) -> Result<DecodedRows, DecodeError> {
+        let files = self.files();
         let rows = self.batch().map_err(|error| DecodeError::Layout {
             data_type: self.compiled.data_type.id.to_string(),
             error,
@@ -210,7 +245,19 @@ impl RecordDecoder {
             given: std::mem::take(&mut self.given),
             undated: std::mem::take(&mut self.undated),
             sources: std::mem::take(&mut self.sources),
+            files,
         })
+    }
+
+    /// The files that the waiting rows name in their sources.
+    fn files(&self) -> BTreeSet<Uuid> {
+        let [_, _, sources] = self.compiled.plan.source_columns;
+        let sources = sources.and_then(|column| self.columns.get(column));
+        sources
+            .into_iter()
+            .flat_map(Column::listed_texts)
+            .filter_map(|source| self.context.file_of(source))
+            .collect()
     }
 
     #[cfg(test)]

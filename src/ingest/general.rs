@@ -28,6 +28,14 @@ use crate::model::units::Conversion;
 
 /// What a record has beyond its type may be so many times as long as one text.
 const EXTRAS_FACTOR: usize = 2;
+/// Bytes of what names a source. A mebibyte of text may be a note; it is no name.
+const LONGEST_SOURCE: usize = 2048;
+/// Members of a record that name sources, beside `sources` and `source_id`.
+const NAMES_OF_SOURCES: [(&str, &str); 3] = [
+    ("source_properties", "sourceBundleIdentifier"),
+    ("source_properties", "productType"),
+    ("source_properties", "name"),
+];
 /// What is said of U+0000.
 const NUL: &str = "U+0000 cannot be stored; leave it out";
 
@@ -72,7 +80,9 @@ pub(super) fn decode<'a>(
     let id = reading.id();
     let span = reading.times(context);
     let (cells, repeatable) = reading.cells();
+    reading.hold_sources_to_length();
     let source = reading.source(context);
+    reading.keep_to_scale(context, &source);
     let extras = reading.extras.to_text();
     let most = context.text_limit.saturating_mul(EXTRAS_FACTOR);
     if extras.as_ref().is_some_and(|extras| extras.len() > most) {
@@ -453,6 +463,34 @@ impl<'c, 'a> Reading<'c, 'a> {
         }
     }
 
+    /// What names a source is kept beside the rows, for as long as the person is: it is held to a length of its own.
+    fn hold_sources_to_length(&mut self) {
+        let is_too_long = |text: Option<&Value>| {
+            let text = text.and_then(Value::as_str);
+            text.is_some_and(|text| text.len() > LONGEST_SOURCE)
+        };
+        let mut found: Vec<Vec<LocPart>> = Vec::new();
+        for (object, member) in NAMES_OF_SOURCES {
+            if is_too_long(self.document.get(object).and_then(|named| named.get(member))) {
+                found.push(vec![object.into(), member.into()]);
+            }
+        }
+        let sources = self.document.get("sources").and_then(Value::as_array);
+        for (index, source) in sources.into_iter().flatten().enumerate() {
+            if is_too_long(Some(source)) {
+                found.push(vec!["sources".into(), index.into()]);
+            }
+        }
+        if is_too_long(self.document.get("source_id")) {
+            found.push(vec!["source_id".into()]);
+        }
+        for way in found {
+            let loc: Vec<LocPart> = self.loc.iter().cloned().chain(way).collect();
+            let message = format!("what names a source has at most {LONGEST_SOURCE} bytes");
+            self.faults.push(Fault::new(loc, "too_long", message));
+        }
+    }
+
     fn source(&self, context: &DecodeContext) -> FoundSource {
         let rules = self.compiled.source_rules();
         let text = |object: &str, member: &str| self.document.get(object)?.get(member)?.as_str();
@@ -487,6 +525,29 @@ impl<'c, 'a> Reading<'c, 'a> {
                 .find_map(definition)
                 .or_else(|| sources().next().map(str::to_owned)),
         }
+    }
+
+    /// Holds the value against the scale of the definition that the record is one of.
+    fn keep_to_scale(&mut self, context: &DecodeContext, source: &FoundSource) {
+        // What the record says itself is what will be stored.
+        let said = self.document.get("source_id").and_then(Value::as_str);
+        let scale = said
+            .or(source.source_id.as_deref())
+            .and_then(|source| context.scale_of(source));
+        let value = self.document.get("value").and_then(Value::as_f64);
+        let (Some(scale), Some(value)) = (scale, value) else {
+            return;
+        };
+        let (kind, message) = if value < scale.min as f64 {
+            ("minimum", format!("the scale begins at {}", scale.min))
+        } else if value > scale.max as f64 {
+            ("maximum", format!("the scale ends at {}", scale.max))
+        } else {
+            return;
+        };
+        let mut loc = self.loc.clone();
+        loc.push("value".into());
+        self.faults.push(Fault::new(loc, kind, message).with_value(value));
     }
 
     fn given_in(&self, role: Role) -> Option<(usize, Given<'a>)> {

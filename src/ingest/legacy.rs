@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use super::body::Place;
+use super::bounds;
+use super::decode::too_much;
 use super::json::{self, Field};
 use super::lines::Lines;
 use crate::model::faults::{Fault, LocPart};
@@ -195,6 +197,9 @@ fn to_json<'a>(members: impl Iterator<Item = &'a (String, String)>) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// Faults of one wrapper beyond so many are not kept: members can be given any number of times.
+const MOST_FAULTS: usize = 100;
+
 /// Gathers faults of one wrapper.
 struct Wrapper {
     loc: Vec<LocPart>,
@@ -206,6 +211,7 @@ fn unwrap(place: Place, json: &[u8]) -> Result<LegacyRecord, Vec<Fault>> {
         loc: place.loc(),
         faults: Vec::new(),
     };
+    bounds::admit(json, 1).map_err(|reason| vec![too_much(place, reason)])?;
     let fields = json::fields(json).map_err(|mistake| {
         let field = mistake.field.clone();
         vec![wrapper.fault_of(field.as_deref().as_slice(), "json", mistake.message)]
@@ -268,8 +274,12 @@ impl Wrapper {
         if is_text {
             return Some(Content::Text(raw.to_owned()));
         }
+        if let Err(reason) = bounds::admit(text.as_bytes(), 1) {
+            self.fault(&["data"], "too_long", &reason.to_string());
+            return None;
+        }
         if !text.trim_start().starts_with('{') {
-            return match serde_json::from_str::<serde_json::Value>(&text) {
+            return match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
                 Ok(_) => Some(Content::Value(text.into_owned())),
                 Err(error) => {
                     let mistake = json::explain(text.as_bytes(), &error);
@@ -390,6 +400,9 @@ impl Wrapper {
     }
 
     fn fault(&mut self, path: &[&str], kind: &'static str, message: &str) {
+        if self.faults.len() >= MOST_FAULTS {
+            return;
+        }
         let fault = self.fault_of(path, kind, message.to_owned());
         self.faults.push(fault);
     }

@@ -74,6 +74,8 @@ pub enum CommitError {
     /// A mistake of ours.
     #[error("work for this commit broke off: {0}")]
     Broken(String),
+    #[error("the person is being erased")]
+    Erased,
     #[error("the service is stopping")]
     Stopping,
 }
@@ -218,6 +220,7 @@ impl From<CatalogError> for CommitError {
             CatalogError::Corrupt { .. } => Self::Corrupt(error.to_string()),
             CatalogError::Unknown { .. } => Self::Unknown(error.to_string()),
             CatalogError::Refused { .. } => Self::Broken(error.to_string()),
+            CatalogError::Erased { .. } => Self::Erased,
             other => Self::Unavailable(other.to_string()),
         }
     }

@@ -12,6 +12,7 @@ use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 
+use super::accept::FilesRead;
 use super::body::Place;
 use super::compile::CompiledType;
 use super::decode::{DecodeContext, DecodeError, RecordDecoder};
@@ -35,8 +36,15 @@ pub struct Several {
     partitions: HashMap<TypeId, Partition>,
     /// The order in which they were met.
     met: Vec<TypeId>,
-    sources: HashMap<String, SeenSource>,
+    seen: Seen,
     turns: usize,
+}
+
+/// Where the records came from, as far as they say so.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub sources: HashMap<String, SeenSource>,
+    pub files: FilesRead,
 }
 
 struct Partition {
@@ -58,7 +66,7 @@ impl Several {
             person,
             partitions: HashMap::new(),
             met: Vec::new(),
-            sources: HashMap::new(),
+            seen: Seen::default(),
             turns: 0,
         }
     }
@@ -81,7 +89,7 @@ impl Several {
         if partition.decoder.is_some() && partition.definition != context.definition {
             turn(&mut self.turns, place)?;
             partition
-                .seal(self.person, &mut self.sources)
+                .seal(self.person, &mut self.seen)
                 .map_err(NotTaken::Decode)?;
             partition.decoder = None;
         }
@@ -110,7 +118,7 @@ impl Several {
             if partition.put.contains(&record) {
                 turn(&mut self.turns, place)?;
                 partition
-                    .seal(self.person, &mut self.sources)
+                    .seal(self.person, &mut self.seen)
                     .map_err(NotTaken::Decode)?;
             }
             partition.deleted.push(record);
@@ -119,20 +127,20 @@ impl Several {
     }
 
     /// What the body comes to.
-    pub fn finish(mut self) -> Result<(Vec<PartitionChanges>, Vec<SeenSource>), DecodeError> {
+    pub fn finish(mut self) -> Result<(Vec<PartitionChanges>, Seen), DecodeError> {
         let mut changes = Vec::with_capacity(self.met.len());
         for data_type in self.met {
             let Some(mut partition) = self.partitions.remove(&data_type) else {
                 continue;
             };
-            partition.seal(self.person, &mut self.sources)?;
+            partition.seal(self.person, &mut self.seen)?;
             changes.push(PartitionChanges {
                 data_type,
                 layout: partition.layout,
                 changes: partition.done,
             });
         }
-        Ok((changes, self.sources.into_values().collect()))
+        Ok((changes, self.seen))
     }
 }
 
@@ -168,11 +176,7 @@ fn partition<'p>(
 
 impl Partition {
     /// What comes from now on comes after everything so far.
-    fn seal(
-        &mut self,
-        person: PersonId,
-        sources: &mut HashMap<String, SeenSource>,
-    ) -> Result<(), DecodeError> {
+    fn seal(&mut self, person: PersonId, all: &mut Seen) -> Result<(), DecodeError> {
         if !self.deleted.is_empty() {
             let records = std::mem::take(&mut self.deleted);
             self.done.push(Change::Delete { records });
@@ -188,8 +192,11 @@ impl Partition {
                 key: source.key.clone(),
                 name: source.name,
             };
-            sources.entry(source.key).or_insert(seen);
+            all.sources.entry(source.key).or_insert(seen);
         }
+        let data_type = &decoded.data_type.id;
+        let files = decoded.files.into_iter().map(|file| (file, data_type.clone()));
+        all.files.extend(files);
         self.done.push(Change::Put {
             rows: decoded.rows,
             given: decoded.given.into(),

@@ -4,9 +4,10 @@
 //! that accepts it. Knows what a tombstone says; whether there is such a record is not known here.
 
 use super::body::Place;
+use super::bounds;
 use super::columns::Cell;
 use super::compile::CompiledType;
-use super::decode::DecodeContext;
+use super::decode::{DecodeContext, too_much};
 use super::general;
 use crate::model::faults::Fault;
 use crate::model::ids::RecordId;
@@ -31,6 +32,7 @@ pub fn decode_tombstone(
     json: &[u8],
 ) -> Result<Tombstone, Vec<Fault>> {
     let place = place.into();
+    bounds::admit(json, 1).map_err(|reason| vec![too_much(place, reason)])?;
     let record = general::decode(compiled, context, place, json)?;
     let text = |name: &str| {
         let column = compiled

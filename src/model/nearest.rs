@@ -19,6 +19,12 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
+/// Ends a message about a name that nobody knows: what may be meant, if anything may.
+#[must_use]
+pub fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"))
+}
+
 /// Only the letters and digits, small. `None` where there are none, or far too many.
 fn letters(text: &str) -> Option<Vec<char>> {
     let letters: Vec<char> = text

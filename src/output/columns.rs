@@ -1,8 +1,8 @@
 //! A frame as one JSON object, column name to array of values (`jscolumns`).
 //!
 //! The form is column by column while rows arrive row by row, so the text of all columns but the first has to
-//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond, the waiting text goes to a temporary file,
-//! and the end of the answer reads it back column by column. Memory stays flat, and the first byte of this
+//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond, the waiting text goes to a temporary file among
+//! those of running questions, and the end of the answer reads it back column by column. Memory stays flat, and the first byte of this
 //! form comes after the last row: who reads long answers takes another form.
 
 use arrow::datatypes::SchemaRef;
@@ -13,6 +13,7 @@ use super::chunks::{CHUNK, Chunks};
 use super::encoder::{EncodeError, Encoder, Progress};
 use super::rows::name_before_value;
 use super::spool::Spool;
+use crate::query::spill_files::SpillFiles;
 
 /// How much text waits in memory.
 const KEEP: usize = 1 << 20;
@@ -42,11 +43,11 @@ struct Column {
 }
 
 impl ColumnObject {
-    pub(super) fn new(schema: &SchemaRef) -> Result<Self, EncodeError> {
-        Self::keeping(schema, KEEP)
+    pub(super) fn new(schema: &SchemaRef, spill: SpillFiles) -> Result<Self, EncodeError> {
+        Self::keeping(schema, KEEP, spill)
     }
 
-    fn keeping(schema: &SchemaRef, keep: usize) -> Result<Self, EncodeError> {
+    fn keeping(schema: &SchemaRef, keep: usize, spill: SpillFiles) -> Result<Self, EncodeError> {
         let column = |(index, field)| {
             let mut opening = vec![if index == 0 { b'{' } else { b',' }];
             opening.extend_from_slice(&name_before_value(field));
@@ -63,7 +64,7 @@ impl ColumnObject {
             .enumerate()
             .map(column)
             .collect::<Result<_, EncodeError>>()?;
-        let spool = Spool::new(columns.len());
+        let spool = Spool::new(spill, columns.len());
         Ok(Self {
             columns,
             keep,
@@ -163,7 +164,7 @@ mod tests {
             Field::new("a", DataType::Int64, true),
             Field::new("b", DataType::Float64, true),
         ]));
-        let mut encoder = ColumnObject::keeping(&schema, keep).unwrap();
+        let mut encoder = ColumnObject::keeping(&schema, keep, SpillFiles::default()).unwrap();
         let mut chunks = Chunks::default();
         for batch in batches {
             encoder.batch(batch).unwrap();

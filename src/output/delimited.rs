@@ -3,7 +3,8 @@
 //! Lines end with a line feed. In `csv` a null is nothing and an empty text is `""`, so that they can be told
 //! apart; in `quotecsv` both are `""`. A frame of one column writes null as `""` in both, because readers
 //! skip empty lines. Lists and structs are JSON text. Text that begins with `=` or the like is left as it is:
-//! this is data, and how a spreadsheet shows it is the spreadsheet's.
+//! this is data, and how a spreadsheet shows it is the spreadsheet's; who wants to open it in one can have it
+//! defused, with an apostrophe before it.
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -31,10 +32,27 @@ pub(super) struct Delimited {
 
 impl Delimited {
     pub(super) fn new(schema: &SchemaRef, quoting: Quoting) -> Result<Self, EncodeError> {
-        let style = match quoting {
-            Quoting::WhereNeeded => FieldStyle::QuoteWhereNeeded,
-            Quoting::Everywhere => FieldStyle::QuoteAlways,
-        };
+        Self::styled(
+            schema,
+            match quoting {
+                Quoting::WhereNeeded => FieldStyle::QuoteWhereNeeded,
+                Quoting::Everywhere => FieldStyle::QuoteAlways,
+            },
+        )
+    }
+
+    /// The same, where no text is a formula.
+    pub(super) fn defused(schema: &SchemaRef, quoting: Quoting) -> Result<Self, EncodeError> {
+        Self::styled(
+            schema,
+            match quoting {
+                Quoting::WhereNeeded => FieldStyle::DefuseWhereNeeded,
+                Quoting::Everywhere => FieldStyle::DefuseAlways,
+            },
+        )
+    }
+
+    fn styled(schema: &SchemaRef, style: FieldStyle) -> Result<Self, EncodeError> {
         let mut header = Vec::new();
         for (index, field) in schema.fields().iter().enumerate() {
             if index > 0 {

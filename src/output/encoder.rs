@@ -14,6 +14,7 @@ use super::ipc::{IpcFile, IpcStream};
 use super::packing::Packing;
 use super::parquet_file::ParquetFile;
 use super::rows::{Framing, RowObjects};
+use crate::query::spill_files::SpillFiles;
 
 /// Why an answer could not be written.
 #[derive(Debug, Error)]
@@ -26,8 +27,6 @@ pub enum EncodeError {
     BrokenJson { column: String },
     #[error("the temporary file of an answer failed")]
     Spool(#[from] std::io::Error),
-    #[error("the answer could not be compressed")]
-    Compression(#[source] std::io::Error),
     #[error("the answer could not be written as Arrow")]
     Arrow(#[from] ArrowError),
     #[error("the answer could not be written as Parquet")]
@@ -61,17 +60,23 @@ pub trait Encoder: Send {
     fn finish(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError>;
 }
 
-/// The encoder of a form.
-pub fn encoder(packing: impl Into<Packing>, schema: &SchemaRef) -> Result<Box<dyn Encoder>, EncodeError> {
-    let Packing { method, frame, .. } = packing.into();
+/// The encoder of a form. One that has to gather what is too much for memory puts it into `spill`.
+pub fn encoder(
+    packing: impl Into<Packing>,
+    schema: &SchemaRef,
+    spill: &SpillFiles,
+) -> Result<Box<dyn Encoder>, EncodeError> {
+    let Packing { method, frame } = packing.into();
     Ok(match method {
         OutputMethod::Ndjson => Box::new(RowObjects::new(schema, Framing::Lines)?),
         OutputMethod::Jstable => Box::new(RowObjects::new(schema, Framing::Array)?),
-        OutputMethod::Jscolumns => Box::new(ColumnObject::new(schema)?),
+        OutputMethod::Jscolumns => Box::new(ColumnObject::new(schema, spill.clone())?),
         OutputMethod::Arrow => Box::new(IpcFile::new(schema, frame)?),
         OutputMethod::Arrowraw => Box::new(IpcStream::new(schema, frame)?),
         OutputMethod::Parquet => Box::new(ParquetFile::new(schema)?),
         OutputMethod::Csv => Box::new(Delimited::new(schema, Quoting::WhereNeeded)?),
         OutputMethod::Quotecsv => Box::new(Delimited::new(schema, Quoting::Everywhere)?),
+        OutputMethod::DefusedCsv => Box::new(Delimited::defused(schema, Quoting::WhereNeeded)?),
+        OutputMethod::DefusedQuotecsv => Box::new(Delimited::defused(schema, Quoting::Everywhere)?),
     })
 }

@@ -26,6 +26,12 @@ pub enum OutputMethod {
     Csv,
     /// RFC 4180 with a header, every field quoted.
     Quotecsv,
+    /// `csv` without what a spreadsheet would run. Asked for by another parameter, so it has no name of its own.
+    #[serde(skip)]
+    DefusedCsv,
+    /// `quotecsv` likewise.
+    #[serde(skip)]
+    DefusedQuotecsv,
 }
 
 /// The `format` parameter of questions that answer with records.
@@ -70,8 +76,19 @@ impl OutputMethod {
             Self::Arrow => "arrow",
             Self::Arrowraw => "arrowraw",
             Self::Parquet => "parquet",
-            Self::Csv => "csv",
-            Self::Quotecsv => "quotecsv",
+            Self::Csv | Self::DefusedCsv => "csv",
+            Self::Quotecsv | Self::DefusedQuotecsv => "quotecsv",
+        }
+    }
+
+    /// The form whose text nothing runs: what a spreadsheet would take for a formula becomes text there. Other forms
+    /// are no spreadsheet's.
+    #[must_use]
+    pub const fn defused(self) -> Self {
+        match self {
+            Self::Csv => Self::DefusedCsv,
+            Self::Quotecsv => Self::DefusedQuotecsv,
+            other => other,
         }
     }
 
@@ -83,7 +100,9 @@ impl OutputMethod {
             Self::Arrow => "application/vnd.apache.arrow.file",
             Self::Arrowraw => "application/vnd.apache.arrow.stream",
             Self::Parquet => "application/vnd.apache.parquet",
-            Self::Csv | Self::Quotecsv => "text/csv; charset=utf-8",
+            Self::Csv | Self::Quotecsv | Self::DefusedCsv | Self::DefusedQuotecsv => {
+                "text/csv; charset=utf-8"
+            }
         }
     }
 
@@ -125,7 +144,7 @@ impl OutputMethod {
             Self::Arrow => "arrow",
             Self::Arrowraw => "arrows",
             Self::Parquet => "parquet",
-            Self::Csv | Self::Quotecsv => "csv",
+            Self::Csv | Self::Quotecsv | Self::DefusedCsv | Self::DefusedQuotecsv => "csv",
         }
     }
 

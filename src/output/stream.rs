@@ -11,6 +11,7 @@ use futures::stream::{self, Stream};
 use super::chunks::Chunks;
 use super::encoder::{EncodeError, Encoder, Progress, encoder};
 use super::packing::Packing;
+use crate::query::spill_files::SpillFiles;
 
 /// Forms that gather rows before they write some let other tasks run after so many steps.
 const PATIENCE: u32 = 8;
@@ -23,10 +24,11 @@ const PATIENCE: u32 = 8;
 /// over, without the bytes that would complete the form.
 ///
 /// The encoding is done where the stream is polled: about 100 µs a chunk of text, some milliseconds for a row
-/// group of Parquet. `jscolumns` writes to a temporary file once an answer exceeds a mebibyte.
+/// group of Parquet. `jscolumns` writes to a file of `spill` once an answer exceeds a mebibyte.
 pub fn encode<S, E>(
     packing: impl Into<Packing>,
     schema: SchemaRef,
+    spill: SpillFiles,
     batches: S,
 ) -> impl Stream<Item = Result<Bytes, E>> + Send
 where
@@ -39,6 +41,7 @@ where
         phase: Phase::New {
             packing: packing.into(),
             schema,
+            spill,
         },
         silent: 0,
     };
@@ -65,6 +68,7 @@ enum Phase {
     New {
         packing: Packing,
         schema: SchemaRef,
+        spill: SpillFiles,
     },
     /// Nothing of a batch is left to write.
     Waiting {
@@ -89,8 +93,12 @@ where
             }
             self.silent += 1;
             match std::mem::replace(&mut self.phase, Phase::Over) {
-                Phase::New { packing, schema } => {
-                    let mut encoder = encoder(packing, &schema)?;
+                Phase::New {
+                    packing,
+                    schema,
+                    spill,
+                } => {
+                    let mut encoder = encoder(packing, &schema, &spill)?;
                     encoder.start(&mut self.chunks)?;
                     self.phase = Phase::Waiting {
                         encoder,

@@ -9,6 +9,8 @@ mod text_forms;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
+use crate::query::spill_files::SpillFiles;
+
 use super::{Chunks, EncodeError, OutputMethod, Progress, encoder};
 
 /// A whole answer.
@@ -17,7 +19,7 @@ fn encoded(
     schema: &SchemaRef,
     batches: &[RecordBatch],
 ) -> Result<Vec<u8>, EncodeError> {
-    let mut encoder = encoder(method, schema)?;
+    let mut encoder = encoder(method, schema, &SpillFiles::default())?;
     let mut chunks = Chunks::default();
     let mut bytes = Vec::new();
     let mut drain = |chunks: &mut Chunks| bytes.extend(std::iter::from_fn(|| chunks.take(true)).flatten());

@@ -13,17 +13,19 @@ pub mod schema;
 mod tests;
 pub mod variants;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use moka::sync::Cache;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::catalog::documents::{Document, DocumentKind};
+use crate::catalog::documents::{Document, DocumentKind, DocumentStamp};
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
-use crate::model::registry::TypeId;
+use crate::model::registry::{Scale, TypeId};
 use crate::model::time::Instant;
 
 use super::documents::{DocumentError, Documents, read as stored, written};
@@ -31,6 +33,10 @@ use super::documents::{DocumentError, Documents, read as stored, written};
 pub use variants::{AnnotationRoot, AnnotationType};
 
 const KIND: DocumentKind = DocumentKind::Annotation;
+/// Bytes of annotations that are kept ready.
+const KEPT: u64 = 16 << 20;
+/// What an annotation takes beside its text.
+const ROW_BYTES: usize = 512;
 
 /// An annotation as it is shown.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -87,15 +93,27 @@ pub struct Annotations {
     documents: Documents,
     limit: u64,
     source_prefix: Arc<str>,
+    /// Good as long as their stamp is that of the catalogue: any node may change them.
+    kept: Cache<PersonId, Kept>,
+}
+
+/// All annotations of somebody in one state.
+#[derive(Clone)]
+struct Kept {
+    stamp: DocumentStamp,
+    rows: Arc<[AnnotationRow]>,
+    bytes: u32,
 }
 
 impl Annotations {
     #[must_use]
-    pub const fn new(documents: Documents, limit: u64, source_prefix: Arc<str>) -> Self {
+    pub fn new(documents: Documents, limit: u64, source_prefix: Arc<str>) -> Self {
+        let kept = Cache::builder().max_capacity(KEPT);
         Self {
             documents,
             limit,
             source_prefix,
+            kept: kept.weigher(|_, kept: &Kept| kept.bytes).build(),
         }
     }
 
@@ -122,9 +140,36 @@ impl Annotations {
     }
 
     /// All of a person's annotations, deleted ones too, oldest first.
-    pub async fn all(&self, person: PersonId) -> Result<Vec<AnnotationRow>, DocumentError> {
-        let kept = self.documents.catalog().documents_of(person, KIND).await?;
-        kept.iter().map(|document| self.row(document)).collect()
+    pub async fn all(&self, person: PersonId) -> Result<Arc<[AnnotationRow]>, DocumentError> {
+        let catalog = self.documents.catalog();
+        // Before they are read: whatever changes after it makes another stamp.
+        let stamp = catalog.document_stamp(person, KIND).await?;
+        if let Some(kept) = self.kept.get(&person).filter(|kept| kept.stamp == stamp) {
+            return Ok(kept.rows);
+        }
+        let documents = catalog.documents_of(person, KIND).await?;
+        let bytes: usize = documents
+            .iter()
+            .map(|document| document.body.len() + ROW_BYTES)
+            .sum();
+        let rows: Result<Vec<_>, _> = documents.iter().map(|document| self.row(document)).collect();
+        let rows: Arc<[AnnotationRow]> = rows?.into();
+        let kept = Kept {
+            stamp,
+            rows: Arc::clone(&rows),
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+        };
+        self.kept.insert(person, kept);
+        Ok(rows)
+    }
+
+    /// The steps that a person's scales allow, by the ids of the annotations. Deleted ones bind nobody.
+    pub async fn scales(&self, person: PersonId) -> Result<HashMap<Uuid, Scale>, DocumentError> {
+        let annotations = self.all(person).await?;
+        let live = annotations.iter().filter(|annotation| annotation.is_live());
+        Ok(live
+            .filter_map(|annotation| Some((annotation.id, annotation.root.scale()?)))
+            .collect())
     }
 
     /// A person's annotation, deleted or not.

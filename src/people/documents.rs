@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::faults::Fault;
@@ -168,6 +168,75 @@ impl Documents {
             };
             match self.catalog.change_documents(vec![remove]).await? {
                 Changed::Done => return Ok(()),
+                Changed::Overtaken => {}
+                refused => return Err(refusal(refused)),
+            }
+        }
+        Err(DocumentError::Overtaken)
+    }
+}
+
+/// What became of something that was brought back from an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BroughtBack {
+    New,
+    /// It took the place of an older state.
+    Replaced,
+    /// It is here just so.
+    Same,
+    /// What is here was changed later, and stays.
+    Outdated,
+}
+
+/// The change that brings `document`, as it was elsewhere, to where `here` is now. Of two states the later one
+/// counts; their versions are those of two places and are not compared.
+#[must_use]
+pub fn brought_back(
+    document: Document,
+    here: Option<&Document>,
+    links: Vec<Link>,
+) -> (BroughtBack, Option<Change>) {
+    let Some(here) = here else {
+        let insert = Change::Insert {
+            document,
+            links,
+            // Who runs the service brings it back.
+            limit: u64::MAX,
+        };
+        return (BroughtBack::New, Some(insert));
+    };
+    let is_same = Document {
+        version: here.version,
+        ..document.clone()
+    } == *here;
+    if is_same {
+        return (BroughtBack::Same, None);
+    }
+    if here.updated_at > document.updated_at {
+        return (BroughtBack::Outdated, None);
+    }
+    let update = Change::Update {
+        document: Document {
+            version: here.version + 1,
+            ..document
+        },
+        expected: here.version,
+        links: Some(links),
+    };
+    (BroughtBack::Replaced, Some(update))
+}
+
+impl Documents {
+    /// Brings back something of which nothing leads to it.
+    pub async fn bring_back(&self, document: Document) -> Result<BroughtBack, DocumentError> {
+        for _ in 0..TRIES {
+            let here = self.catalog.document(document.kind, document.id).await?;
+            let (outcome, change) = brought_back(document.clone(), here.as_ref(), Vec::new());
+            let Some(change) = change else {
+                return Ok(outcome);
+            };
+            match self.catalog.change_documents(vec![change]).await? {
+                Changed::Done => return Ok(outcome),
                 Changed::Overtaken => {}
                 refused => return Err(refusal(refused)),
             }

@@ -5,6 +5,8 @@
 //! any version whose bytes once arrived can be brought back as a new one. Knows documents and contents; knows
 //! nothing of HTTP, of tickets, or of who may read what.
 
+mod bring_back;
+mod direct;
 mod file;
 mod listing;
 pub mod names;
@@ -19,15 +21,19 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+pub use bring_back::BringBackError;
+pub use direct::Arrivals;
 pub use file::{Announced, File, FileState, ScanState};
 pub use listing::{Listing, ListingFilter};
 pub use upload::{Received, Sent, UploadError};
 
 use super::limits::PersonLimits;
-use crate::catalog::documents::{Change, Changed, DocumentKind};
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
+use crate::model::meters::UpkeepMeters;
+use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::contents::{Content, Contents};
@@ -90,6 +96,8 @@ pub struct Files {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     settings: FileSettings,
+    /// Where senders put bytes into the object store themselves: what is counted of that.
+    direct: Option<UpkeepMeters>,
     /// Rings when a file waits to be scanned.
     to_scan: Arc<Notify>,
 }
@@ -99,6 +107,8 @@ pub struct Files {
 pub struct NewFile {
     pub file: File,
     pub open_until: Instant,
+    /// Where its bytes go, if not to this service.
+    pub put_url: Option<String>,
 }
 
 impl Files {
@@ -116,6 +126,7 @@ impl Files {
             clock,
             ids,
             settings,
+            direct: None,
             to_scan: Arc::new(Notify::new()),
         }
     }
@@ -146,6 +157,7 @@ impl Files {
                 let limit = limits.all_file_bytes;
                 return Err(FilesError::NoRoom { limit, taken });
             }
+            let put_url = self.put_url(&file).await?;
             let content = Content::announced(content, person, file.size, now, open_until);
             let changes = vec![
                 self.insertion(&file)?,
@@ -153,8 +165,11 @@ impl Files {
                 usage.with(file.size).change(&content)?,
             ];
             if self.attempt(changes).await? {
-                let file = file.stored();
-                return Ok(NewFile { file, open_until });
+                return Ok(NewFile {
+                    file: file.stored(),
+                    open_until,
+                    put_url,
+                });
             }
         }
         Err(FilesError::Overtaken)
@@ -162,7 +177,13 @@ impl Files {
 
     /// A version of `person`'s, deleted or not.
     pub async fn get(&self, person: PersonId, id: Uuid) -> Result<File, FilesError> {
-        let found = self.find(id).await?.filter(|file| file.person == person);
+        let of_theirs = |file: &File| file.person == person;
+        let mut found = self.find(id).await?.filter(of_theirs);
+        if let Some(file) = &found
+            && self.notice(file).await
+        {
+            found = self.find(id).await?;
+        }
         found.ok_or(FilesError::Unknown(id))
     }
 
@@ -207,12 +228,46 @@ impl Files {
             }
             if self.attempt(changes).await? {
                 if let Some(content) = dropped {
+                    self.remove_incoming(&file).await;
                     self.contents.remove_parts(&content, &content.parts).await;
                 }
                 return Ok(());
             }
         }
         Err(FilesError::Overtaken)
+    }
+
+    /// Removes a deleted version for good, and its bytes if no other version has them. `false`: others came
+    /// first.
+    pub async fn purge(&self, deleted: &Document) -> Result<bool, FilesError> {
+        let file = File::of(deleted)?;
+        if file.state != FileState::Deleted {
+            return Ok(false);
+        }
+        let mut is_shared = false;
+        for other in self.catalog.documents_of(file.person, DocumentKind::File).await? {
+            is_shared |= other.id != file.id && File::of(&other)?.content == file.content;
+        }
+        let mut changes = vec![Change::Remove {
+            kind: DocumentKind::File,
+            id: file.id,
+            person: file.person,
+            expected: file.version,
+        }];
+        let mut dropped = None;
+        if !is_shared && let Some(content) = self.contents.get(file.content).await? {
+            let usage = self.contents.usage(file.person).await?;
+            changes.push(content.removal());
+            changes.push(usage.without(content.length).change(&content)?);
+            dropped = Some(content);
+        }
+        if !self.attempt(changes).await? {
+            return Ok(false);
+        }
+        if let Some(content) = dropped {
+            self.contents.remove_parts(&content, &content.parts).await;
+        }
+        Ok(true)
     }
 
     /// Makes a new version with the bytes of an earlier one. It is the one that counts from now on.
@@ -226,12 +281,42 @@ impl Files {
             let now = self.clock.now();
             let file = earlier.restored(restored, now);
             let mut changes = self.archiving(&file, now).await?;
+            if earlier.state == FileState::Deleted {
+                // Either this comes first, or its removal for good: not both.
+                changes.push(Self::update(&earlier)?);
+            }
             changes.push(self.insertion(&file)?);
             if self.attempt(changes).await? {
                 if file.scan_state == ScanState::Pending {
                     self.to_scan.notify_one();
                 }
                 return Ok(file.stored());
+            }
+        }
+        Err(FilesError::Overtaken)
+    }
+
+    /// Takes note of which types the records are of that say they were read from files. What is no file of
+    /// `person`'s may be one yet, or one of somebody else: nobody is told.
+    pub async fn note_types(
+        &self,
+        person: PersonId,
+        read: impl IntoIterator<Item = (Uuid, TypeId)>,
+    ) -> Result<(), FilesError> {
+        for (id, data_type) in read {
+            self.note_type(person, id, &data_type).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_type(&self, person: PersonId, id: Uuid, data_type: &TypeId) -> Result<(), FilesError> {
+        for _ in 0..TRIES {
+            let file = self.find(id).await?.filter(|file| file.person == person);
+            let Some(noted) = file.and_then(|file| file.read_into(data_type, self.clock.now())) else {
+                return Ok(());
+            };
+            if self.attempt(vec![Self::update(&noted)?]).await? {
+                return Ok(());
             }
         }
         Err(FilesError::Overtaken)

@@ -13,10 +13,16 @@ pub struct PersonLimits {
     pub shares: u64,
     /// Groups of one's own; and as many memberships.
     pub groups: u64,
+    /// Data types of one's own, archived ones too.
+    pub definitions: u64,
+    /// Sources that records name.
+    pub sources: u64,
     /// API sessions. Those that are over leave when their place is needed.
     pub sessions: u64,
     /// Files, each version counted, deleted ones too.
     pub files: u64,
+    /// Exports, whatever became of them, until they expire.
+    pub exports: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
     /// Bytes of all files together.
@@ -32,8 +38,11 @@ impl PersonLimits {
         reflections: 1_000,
         shares: 1_000,
         groups: 1_000,
+        definitions: 1_000,
+        sources: 1_000,
         sessions: 1_000,
         files: 1_000,
+        exports: 1_000,
         file_bytes: 1 << 30,
         all_file_bytes: 1 << 30,
     };

@@ -15,16 +15,18 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
 
-/// Types made from definitions that are kept ready.
-const KEPT: u64 = 4096;
+use super::documents::BroughtBack;
+
+/// Bytes of definitions whose types are kept ready; a type takes a few times as many.
+const KEPT: u64 = 16 << 20;
 
 /// Why a type cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum TypesError {
-    #[error("{name} is not a data type{}", hint(.nearest.as_ref()))]
+    #[error("{name} is not a data type{}", hint(.nearest.as_deref()))]
     Unknown {
         name: String,
         /// What it may have been meant to be.
@@ -32,6 +34,11 @@ pub enum TypesError {
     },
     #[error("another change came first; look at the type and try again")]
     Overtaken,
+    #[error(
+        "a person may have {0} data types of their own, archived ones included; this is the operator's setting \
+         ALMANAC_LIMIT_DEFINITIONS"
+    )]
+    LimitReached(u64),
     #[error("the definition is not valid")]
     Invalid(Vec<Fault>),
     #[error("the stored definition {id} cannot be read: {reason}")]
@@ -40,17 +47,22 @@ pub enum TypesError {
     Catalog(#[from] CatalogError),
 }
 
-fn hint(nearest: Option<&String>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"))
-}
-
 /// All types that somebody can name.
 pub struct Types {
     registry: Arc<Registry>,
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    made: Cache<(Uuid, i64, u32), Arc<DataType>>,
+    made: Cache<(Uuid, i64, u32), Made>,
+    /// Own types that one person may have.
+    limit: u64,
+}
+
+#[derive(Clone)]
+struct Made {
+    data_type: Arc<DataType>,
+    /// The bytes of the definition.
+    weight: u32,
 }
 
 /// A type as somebody named it.
@@ -75,19 +87,30 @@ impl Types {
         catalog: Catalog,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
+        limit: u64,
     ) -> Self {
         Self {
             registry,
             catalog,
             clock,
             ids,
-            made: Cache::new(KEPT),
+            made: Cache::builder()
+                .max_capacity(KEPT)
+                .weigher(|_, made: &Made| made.weight)
+                .build(),
+            limit,
         }
     }
 
     #[must_use]
     pub const fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// Holds no own types in memory any more, whosever they were.
+    pub fn forget_all(&self) {
+        self.made.invalidate_all();
+        self.made.run_pending_tasks();
     }
 
     /// The type called `name` as `owner` has it: built in, or `owner`'s own.
@@ -167,8 +190,14 @@ impl Types {
             updated_at: now,
         };
         let made = self.made_from(stored)?;
-        self.catalog.insert_definition(&made.definition).await?;
-        Ok(made)
+        let is_new = self
+            .catalog
+            .insert_definition_within(&made.definition, self.limit);
+        if is_new.await? {
+            Ok(made)
+        } else {
+            Err(TypesError::LimitReached(self.limit))
+        }
     }
 
     /// Changes what is sent of `owner`'s type, leaving what is stored under it alone.
@@ -207,13 +236,46 @@ impl Types {
         }
     }
 
+    /// Refuses a definition from elsewhere that cannot be brought back.
+    pub fn judge(&self, stored: StoredDefinition) -> Result<(), TypesError> {
+        self.made_from(stored).map(drop)
+    }
+
+    /// Brings back a definition as it was elsewhere. Of two states the later one counts.
+    pub async fn bring_back(&self, stored: StoredDefinition) -> Result<BroughtBack, TypesError> {
+        let stored = self.made_from(stored)?.definition;
+        let Some(here) = self.catalog.definition(stored.id).await? else {
+            self.catalog.insert_definition(&stored).await?;
+            return Ok(BroughtBack::New);
+        };
+        let stored = StoredDefinition {
+            version: here.version,
+            ..stored
+        };
+        if stored == here {
+            return Ok(BroughtBack::Same);
+        }
+        if here.updated_at > stored.updated_at {
+            return Ok(BroughtBack::Outdated);
+        }
+        let replacing = StoredDefinition {
+            version: here.version + 1,
+            ..stored
+        };
+        if self.catalog.update_definition(&replacing, here.version).await? {
+            Ok(BroughtBack::Replaced)
+        } else {
+            Err(TypesError::Overtaken)
+        }
+    }
+
     fn made_from(&self, stored: StoredDefinition) -> Result<OwnType, TypesError> {
         // An older catalogue that was put back counts the same versions again.
         let key = (stored.id, stored.version, crc32fast::hash(stored.body.as_bytes()));
-        if let Some(data_type) = self.made.get(&key) {
+        if let Some(made) = self.made.get(&key) {
             return Ok(OwnType {
                 definition: stored,
-                data_type,
+                data_type: made.data_type,
             });
         }
         let damaged = |reason: String| TypesError::Damaged {
@@ -232,7 +294,11 @@ impl Types {
             stored.version as u32,
         );
         let data_type = Arc::new(made.map_err(|error| damaged(error.to_string()))?);
-        self.made.insert(key, Arc::clone(&data_type));
+        let made = Made {
+            data_type: Arc::clone(&data_type),
+            weight: u32::try_from(stored.body.len()).unwrap_or(u32::MAX),
+        };
+        self.made.insert(key, made);
         Ok(OwnType {
             definition: stored,
             data_type,

@@ -219,7 +219,7 @@ impl<Authority> Archive<Authority> {
         let states = bound
             .iter()
             .zip(&snapshots)
-            .map(|((source, _), snapshot)| ReadState::of(source, snapshot))
+            .map(|((source, _), snapshot)| ReadState::of(permit, source, snapshot))
             .chain(definitions::states(sources))
             .collect();
 

@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 
 use super::records::{Prepared, QueryError};
 
@@ -36,14 +36,10 @@ pub enum ColumnError {
     None,
     #[error("column {0} is named twice")]
     Twice(String),
-    #[error("there is no column {name}{}", hint(.nearest.as_ref()))]
+    #[error("there is no column {name}{}", hint(.nearest.as_deref()))]
     Unknown { name: String, nearest: Option<String> },
     #[error("column {0} has no members")]
     NoMembers(String),
-}
-
-fn hint(nearest: Option<&String>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"))
 }
 
 impl ColumnPath {
@@ -80,7 +76,7 @@ impl Columns {
 
     /// Whether something of the column `name` is asked for.
     pub(super) fn touch(&self, name: &str) -> bool {
-        self.0.iter().any(|path| path.column() == name)
+        self.0.iter().any(|path| path.0 == name || path.column() == name)
     }
 
     /// Whether each of them lies in one of the columns `known`.
@@ -89,7 +85,7 @@ impl Columns {
         known: impl Iterator<Item = &'a str> + Clone,
     ) -> Result<(), ColumnError> {
         for path in &self.0 {
-            if !known.clone().any(|name| name == path.column()) {
+            if !known.clone().any(|name| name == path.0 || name == path.column()) {
                 return Err(unknown(path, path.column(), known));
             }
         }
@@ -133,6 +129,10 @@ fn reached(
     held: &SchemaRef,
     shown: &Schema,
 ) -> Result<(Arc<dyn PhysicalExpr>, Field), QueryError> {
+    // A name may have dots of its own.
+    if let Some((place, _)) = held.column_with_name(&path.0) {
+        return Ok((Arc::new(Column::new(&path.0, place)), shown.field(place).clone()));
+    }
     let names = || held.fields().iter().map(|field| field.name().as_str());
     let Some((place, _)) = held.column_with_name(path.column()) else {
         return Err(unknown(path, path.column(), names()).into());

@@ -21,6 +21,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::spill_files::SpillFiles;
+
 /// What is ready crosses to the reader's runtime together, up to so many items: crossing costs more than
 /// encoding a small item.
 const BURST: usize = 8;
@@ -64,6 +66,7 @@ pub struct Engine {
     state: SessionState,
     task: Arc<TaskContext>,
     pool: Arc<dyn MemoryPool>,
+    spill: SpillFiles,
     runtime: Handle,
     deadline: Duration,
     longest: Duration,
@@ -95,6 +98,7 @@ impl Engine {
             // The library makes its directories for everybody to look into.
             make_private(&directory).map_err(DataFusionError::IoError)?;
         }
+        let spill = SpillFiles::within(Arc::clone(&environment.disk_manager));
         let mut config = SessionConfig::new()
             .with_target_partitions(1)
             .with_information_schema(false);
@@ -112,6 +116,7 @@ impl Engine {
             state,
             task,
             pool,
+            spill,
             runtime,
             deadline: settings.deadline,
             longest: settings.longest.max(settings.deadline),
@@ -124,10 +129,10 @@ impl Engine {
         &self.state
     }
 
-    /// How long a question may take.
+    /// Where answers put what they have no memory for.
     #[must_use]
-    pub const fn deadline(&self) -> Duration {
-        self.deadline
+    pub const fn spill_files(&self) -> &SpillFiles {
+        &self.spill
     }
 
     /// Bytes that running questions hold now.

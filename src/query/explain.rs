@@ -1,8 +1,9 @@
 //! A plan as text: how a question is answered, and what it took.
 //!
 //! A plan may hold what is stored: ids of dead rows, paths of files, definitions. Of the operators that read and
-//! compute, the text says names, columns and counts, and no value. Only what the author of an SQL query wrote into it
-//! is shown again. Knows plans only.
+//! compute, the text says names, columns and counts, and no value. Counts are their owner's: whoever reads what others
+//! share would learn from them how much there is besides. Only what the author of an SQL query wrote into it is shown
+//! again. Knows plans only.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -27,7 +28,7 @@ use futures::StreamExt as _;
 
 use super::engine::{Engine, late};
 use super::records::Prepared;
-use super::sql::AnswerExec;
+use super::sql::{AnswerExec, GuardExec};
 
 /// How much is told of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,14 +71,15 @@ impl FromStr for Explain {
 enum From {
     /// The author of a query, out of what they wrote.
     Query,
-    /// This program, out of what is stored.
-    Question,
+    /// This program, out of what is stored: by whoever asks, or by others too.
+    Question { own: bool },
 }
 
 impl Prepared {
     /// The plan as text, a line for each operator. Where it is asked what the plan takes, it is run.
     pub async fn explained(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
-        self.explained_as(engine, explain, From::Question).await
+        let own = self.scope.is_own();
+        self.explained_as(engine, explain, From::Question { own }).await
     }
 
     /// The same of an SQL query, whose own words are shown.
@@ -111,20 +113,25 @@ impl Prepared {
 }
 
 fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From, lines: &mut Vec<String>) {
+    if let Some(guard) = plan.downcast_ref::<GuardExec>() {
+        // One stands above each operator of a query.
+        return describe(guard.inner().as_ref(), depth, explain, from, lines);
+    }
     let mut line = "  ".repeat(depth);
     match from {
         From::Query => line.push_str(displayable(plan).one_line().to_string().trim_end()),
-        From::Question => {
+        From::Question { own } => {
             line.push_str(plan.name());
-            line.push_str(&detail(plan));
+            line.push_str(&detail(plan, own));
         }
     }
-    if explain == Explain::Analyze {
+    if explain == Explain::Analyze && from != (From::Question { own: false }) {
         line.push_str(&measured(plan));
     }
     lines.push(line);
     if let Some(answer) = plan.downcast_ref::<AnswerExec>() {
-        describe(answer.inner().as_ref(), depth + 1, explain, From::Question, lines);
+        let from = From::Question { own: answer.is_own() };
+        describe(answer.inner().as_ref(), depth + 1, explain, from, lines);
     }
     for child in plan.children() {
         describe(child.as_ref(), depth + 1, explain, from, lines);
@@ -132,9 +139,9 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
 }
 
 /// What of an operator is not anybody's.
-fn detail(plan: &dyn ExecutionPlan) -> String {
+fn detail(plan: &dyn ExecutionPlan, own: bool) -> String {
     if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
-        source_detail(plan, source)
+        source_detail(plan, source, own)
     } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         format!(": on [{}]", columns_in(filter.predicate()))
     } else if plan.is::<ProjectionExec>() {
@@ -153,13 +160,17 @@ fn detail(plan: &dyn ExecutionPlan) -> String {
     }
 }
 
-fn source_detail(plan: &dyn ExecutionPlan, source: &DataSourceExec) -> String {
+fn source_detail(plan: &dyn ExecutionPlan, source: &DataSourceExec, own: bool) -> String {
     let columns = columns_of(plan);
     let Some(files) = source.data_source().downcast_ref::<FileScanConfig>() else {
         return format!(": rows in memory, columns=[{columns}]");
     };
-    let count: usize = files.file_groups.iter().map(|group| group.files().len()).sum();
-    let mut detail = format!(": files={count}, columns=[{columns}]");
+    let mut detail = if own {
+        let count: usize = files.file_groups.iter().map(|group| group.files().len()).sum();
+        format!(": files={count}, columns=[{columns}]")
+    } else {
+        format!(": columns=[{columns}]")
+    };
     if let Some(predicate) = files.file_source.filter() {
         // A text that is written cannot fail.
         let _written = write!(detail, ", skips by [{}]", columns_in(&predicate));

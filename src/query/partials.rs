@@ -102,6 +102,12 @@ impl Partials {
             held: Cache::builder().max_capacity(memory).weigher(weigh).build(),
         }
     }
+
+    /// Holds nothing any more, whosever it was.
+    pub(in crate::query) async fn forget_all(&self) {
+        self.held.invalidate_all();
+        self.held.run_pending_tasks().await;
+    }
 }
 
 impl fmt::Debug for Partials {

@@ -129,7 +129,7 @@ impl<Authority> Pinned<'_, Authority> {
     }
 
     fn state(&self) -> ReadState {
-        ReadState::of(&self.granted.source, &self.snapshot)
+        ReadState::of(&self.granted.permit, &self.granted.source, &self.snapshot)
     }
 }
 

@@ -30,7 +30,7 @@ use crate::model::registry::{DataType, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::store::StoreError;
 use crate::store::files::PieceFiles;
-use crate::store::snapshot::{Snapshot, Snapshots};
+use crate::store::snapshot::{Snapshot, SnapshotPiece, Snapshots};
 
 use super::aggregate::AggregateError;
 use super::backwards;
@@ -102,7 +102,7 @@ pub struct RecordsSpec {
     pub ids: IdForm,
     /// At most so many rows.
     pub limit: Option<usize>,
-    /// The columns that are wanted; all of them if none are named.
+    /// The columns that are wanted: what is not among them need not be read. All of them if none are named. [`Prepared::only`] brings the answer into their order.
     pub columns: Option<ShownColumns>,
 }
 
@@ -147,6 +147,12 @@ impl Scope {
         Self(permits.into_iter().filter_map(shared).collect())
     }
 
+    /// Whether nobody but the owner reads.
+    #[must_use]
+    pub const fn is_own(&self) -> bool {
+        self.0.is_empty()
+    }
+
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
@@ -158,8 +164,41 @@ impl Scope {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadState {
     partition: TypeId,
-    stamp: Stamp,
+    held: Held,
     layout: u64,
+}
+
+/// What tells a state of the rows that an answer is made from apart from others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Held {
+    /// Of all of a partition.
+    Partition(Stamp),
+    /// Of the pieces that may have rows inside the windows of a reader who is not the owner, and of no
+    /// others: what happens elsewhere changes nothing here.
+    Pieces(u64),
+}
+
+/// How far out of its windows a row may be that says something inside: days of whole-day events begin and end
+/// where the clocks of their zones say, and who wins is decided among all that touch.
+const NEIGHBOURHOOD: i64 = 2 * 86_400_000_000;
+
+impl Held {
+    fn of<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Self {
+        let Some(shared) = permit.shared_with() else {
+            return Self::Partition(snapshot.stamp());
+        };
+        let is_near = |piece: &&SnapshotPiece| {
+            shared.edges.as_slice().iter().any(|window| {
+                piece.bounds.min_start.micros() < window.end().micros().saturating_add(NEIGHBOURHOOD)
+                    && window.start().micros().saturating_sub(NEIGHBOURHOOD) <= piece.bounds.max_end.micros()
+            })
+        };
+        let mut hasher = DefaultHasher::new();
+        for piece in snapshot.pieces.iter().filter(is_near) {
+            (piece.id, piece.checksum, &piece.dead).hash(&mut hasher);
+        }
+        Self::Pieces(hasher.finish())
+    }
 }
 
 impl ReadState {
@@ -167,19 +206,19 @@ impl ReadState {
     pub(super) fn beside_rows(name: TypeId, state: u64) -> Self {
         Self {
             partition: name,
-            stamp: Stamp::default(),
+            held: Held::Partition(Stamp::default()),
             layout: state,
         }
     }
 
     #[must_use]
-    pub fn of(source: &Source, snapshot: &Snapshot) -> Self {
+    pub fn of<Authority>(permit: &ReadPermit<Authority>, source: &Source, snapshot: &Snapshot) -> Self {
         let layout = &source.data_type.layout;
         let mut columns = DefaultHasher::new();
         (layout.version, layout.storage.fields()).hash(&mut columns);
         Self {
             partition: source.partition.clone(),
-            stamp: snapshot.stamp(),
+            held: Held::of(permit, snapshot),
             layout: columns.finish(),
         }
     }
@@ -231,6 +270,12 @@ impl<Authority> Archive<Authority> {
         }
     }
 
+    /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.
+    pub async fn forget_all(&self) {
+        self.snapshots.forget_all();
+        self.partials.forget_all().await;
+    }
+
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a
     /// base.
     pub async fn records(
@@ -244,7 +289,7 @@ impl<Authority> Archive<Authority> {
         let wanted = Wanted::of(sources, spec)?;
         let states = selected
             .iter()
-            .map(|one| ReadState::of(one.source, &one.snapshot))
+            .map(|one| ReadState::of(permit, one.source, &one.snapshot))
             .chain(definitions::states(sources))
             .collect();
         let mut selected = selected.into_iter().peekable();
@@ -279,13 +324,12 @@ impl<Authority> Archive<Authority> {
         } else {
             plan.schema()
         };
-        let prepared = Prepared {
+        Ok(Prepared {
             plan,
             schema,
             states,
             scope: Scope::of([permit]),
-        };
-        prepared.only(spec.columns.as_ref())
+        })
     }
 
     /// How many records there are, and between which moments.

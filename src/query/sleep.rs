@@ -67,7 +67,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             schema: plan.schema(),
             plan: Arc::new(plan),
-            states: vec![ReadState::of(source, &snapshot)],
+            states: vec![ReadState::of(permit, source, &snapshot)],
             scope: Scope::of([permit]),
         })
     }
@@ -86,10 +86,11 @@ impl<Authority> Archive<Authority> {
         let mut partitions = vec![source.partition.clone()];
         partitions.extend(metrics.iter().map(|metric| metric.source.partition.clone()));
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        let sources = std::iter::once(source).chain(metrics.iter().map(|metric| metric.source));
+        let sources = std::iter::once((permit, source));
         let states = sources
+            .chain(metrics.iter().map(|metric| (metric.permit, metric.source)))
             .zip(&snapshots)
-            .map(|(source, snapshot)| ReadState::of(source, snapshot))
+            .map(|((permit, source), snapshot)| ReadState::of(permit, source, snapshot))
             .collect();
         let mut snapshots = snapshots.into_iter();
         let missing =

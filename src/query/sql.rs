@@ -11,17 +11,17 @@ mod answer_exec;
 mod bounded;
 mod calls;
 mod functions;
-mod in_time;
+mod guard;
 mod local_day;
 mod narrowing;
 mod statement;
 mod tables;
 mod text;
+mod widths;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant as Moment;
 
 use async_trait::async_trait;
 use datafusion::common::{DataFusionError, SchemaError};
@@ -31,7 +31,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use serde_json::{Map, Value};
 
 use crate::model::ids::PersonId;
-use crate::model::nearest::nearest;
+use crate::model::nearest::{hint, nearest};
 use crate::model::permit::ReadPermit;
 use crate::model::time::Instant;
 
@@ -45,6 +45,7 @@ use text::QueryText;
 pub use about::Listed;
 pub(super) use answer_exec::AnswerExec;
 pub use calls::{Call, Function, Span};
+pub(super) use guard::GuardExec;
 pub use text::Place;
 
 /// What a query may read, from the room that decides about reading.
@@ -221,7 +222,7 @@ impl SqlError {
                         unknown_table(&name, known)
                     }
                     Some(name) if message.contains("function '") && allowed::is_refused(&name) => {
-                        format!("{name} is not allowed: it makes more than it is given")
+                        format!("{name} is not allowed")
                     }
                     _ => message,
                 };
@@ -263,8 +264,7 @@ impl SqlError {
             };
         };
         let known = valid_fields.iter().map(|column| column.name.as_str());
-        let hint =
-            nearest(&field.name, known).map_or_else(String::new, |nearest| format!("; is {nearest} meant?"));
+        let hint = hint(nearest(&field.name, known));
         Self {
             place: text.place_of(&field.name),
             message: format!("there is no column {}{hint}", field.name),
@@ -276,8 +276,8 @@ fn unknown_table(name: &str, known: &[String]) -> String {
     let shown = name.strip_prefix("almanac.").unwrap_or(name);
     let shown = shown.strip_prefix("own.").unwrap_or(shown);
     let table = shown.rsplit('.').next().unwrap_or(shown);
-    let hint = nearest(table, known.iter().map(String::as_str)).filter(|nearest| *nearest != table);
-    let hint = hint.map_or_else(String::new, |nearest| format!("; is {nearest} meant?"));
+    let near = nearest(table, known.iter().map(String::as_str)).filter(|nearest| *nearest != table);
+    let hint = hint(near);
     format!("there is no table {shown}{hint}")
 }
 
@@ -286,7 +286,7 @@ fn unknown_table(name: &str, known: &[String]) -> String {
 pub fn readable(error: &DataFusionError) -> String {
     let root = error.find_root();
     match root {
-        DataFusionError::Internal(_) => "the query cannot be planned; say it in another way".to_owned(),
+        DataFusionError::Internal(_) => UNPLANNED.to_owned(),
         root => first_line(
             &root
                 .strip_backtrace()
@@ -295,6 +295,9 @@ pub fn readable(error: &DataFusionError) -> String {
         ),
     }
 }
+
+/// What is said of a failure that says nothing to the author of a query.
+const UNPLANNED: &str = "the query cannot be planned; say it in another way";
 
 /// What errors of the engine begin with, which says nothing to the author of a query.
 const KINDS: [&str; 9] = [
@@ -331,10 +334,12 @@ impl Engine {
         now: Instant,
     ) -> Result<Planned, SqlFailure> {
         let state = self.state().clone();
-        let until = Moment::now() + self.deadline();
-        let planned =
-            self.apart(move || async move { planned(state, holdings, &question, now, until).await });
-        planned.await.map_err(SqlFailure::Failed)?
+        let planned = self.apart(move || async move { planned(state, holdings, &question, now).await });
+        match planned.await {
+            // A planner that fails altogether was given something that it should have refused.
+            Err(DataFusionError::Internal(_)) => Err(SqlError::without_place(UNPLANNED).into()),
+            planned => planned.map_err(SqlFailure::Failed)?,
+        }
     }
 }
 
@@ -343,7 +348,6 @@ async fn planned<Authority: 'static>(
     holdings: Arc<dyn Holdings<Authority>>,
     question: &SqlQuestion,
     now: Instant,
-    until: Moment,
 ) -> Result<Planned, SqlFailure> {
     let text = QueryText::read(&question.text)?;
     let asked = statement::read(&text, &question.parameters)?;
@@ -375,7 +379,7 @@ async fn planned<Authority: 'static>(
     only_reads.verify_plan(&logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
     let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
-    let plan = in_time::in_time(plan, until).map_err(wrong)?;
+    let plan = guard::guarded(plan, state.config().batch_size()).map_err(wrong)?;
     Ok(Planned {
         prepared: Prepared {
             schema: plan.schema(),

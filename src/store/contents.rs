@@ -1,10 +1,11 @@
-//! Contents: the bytes of files, each a list of parts in the object store.
+//! Contents: the bytes of files and of exports, each a list of parts in the object store.
 //!
 //! A part is an object: bytes of the content, then the checksums of their blocks. It is durable before it is
 //! registered, and registered before anybody is told. The list is a document of the catalogue, so what was
 //! received survives a restart and any node goes on with it; a part that no list names is garbage. A content
 //! that is whole never changes again, and several files may share it. Knows nothing of paths, states or HTTP.
 
+mod incoming;
 mod parts;
 mod reading;
 mod usage;
@@ -16,6 +17,7 @@ use sha2::digest::common::hazmat::SerializableState as _;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+pub use incoming::{INCOMING_FOLDER, IncomingName};
 pub use parts::{PartName, PartWriter};
 pub use usage::Usage;
 
@@ -28,8 +30,10 @@ use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
 
-/// All parts are below this folder.
+/// All parts of files are below this folder.
 pub const FILES_FOLDER: &str = "files";
+/// And all parts of exports below this one.
+pub const EXPORTS_FOLDER: &str = "exports";
 /// A part is ended at this size. What a crash can take of an upload is less than one part.
 pub const PART_BYTES: u64 = 32 << 20;
 /// A content has at most so many parts, so that nobody fills the catalogue with lists of crumbs.
@@ -38,6 +42,14 @@ pub const MOST_PARTS: usize = 4096;
 /// Leads to all contents that are not whole yet.
 const OPEN_LINK: &str = "open_content";
 const OPEN: Uuid = Uuid::nil();
+
+/// What a content is of. Each has a folder of its own in the object store, and documents of its own that name its
+/// parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentOf {
+    File,
+    Export,
+}
 
 /// One part of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +67,7 @@ pub struct Part {
 /// The content of a file, as far as it is there.
 #[derive(Clone, Debug)]
 pub struct Content {
+    pub of: ContentOf,
     pub id: Uuid,
     pub person: PersonId,
     /// Bytes that were announced.
@@ -84,6 +97,35 @@ struct Body {
     sha256: Option<String>,
 }
 
+/// What the document of an export says of its bytes, beside what else it says.
+#[derive(Debug, Deserialize)]
+struct Archived {
+    parts: Vec<Part>,
+    #[serde(default)]
+    sha256: Option<String>,
+}
+
+impl ContentOf {
+    const ALL: [Self; 2] = [Self::File, Self::Export];
+
+    /// The folder that all parts are in.
+    #[must_use]
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Self::File => FILES_FOLDER,
+            Self::Export => EXPORTS_FOLDER,
+        }
+    }
+
+    /// The documents that name parts.
+    const fn documents(self) -> DocumentKind {
+        match self {
+            Self::File => DocumentKind::FileContent,
+            Self::Export => DocumentKind::Export,
+        }
+    }
+}
+
 impl Part {
     const fn footer(&self) -> Footer {
         Footer {
@@ -104,6 +146,7 @@ impl Content {
     #[must_use]
     pub fn announced(id: Uuid, person: PersonId, length: u64, now: Instant, open_until: Instant) -> Self {
         Self {
+            of: ContentOf::File,
             id,
             person,
             length,
@@ -112,6 +155,23 @@ impl Content {
             open_until,
             digest: Sha256::new(),
             created_at: now,
+            version: 0,
+        }
+    }
+
+    /// What there is of the export `id`, whose document says so.
+    #[must_use]
+    pub fn of_export(id: Uuid, person: PersonId, parts: Vec<Part>, sha256: Option<String>) -> Self {
+        Self {
+            of: ContentOf::Export,
+            id,
+            person,
+            length: parts.iter().map(|part| part.bytes).sum(),
+            parts,
+            sha256,
+            open_until: Instant::MAX,
+            digest: Sha256::new(),
+            created_at: Instant::MIN,
             version: 0,
         }
     }
@@ -179,6 +239,15 @@ impl Content {
         })
     }
 
+    /// The change that makes a content known that is whole from the beginning.
+    pub fn restoration(&self) -> Result<Change, StoreError> {
+        Ok(Change::Insert {
+            document: self.document(1, self.created_at)?,
+            links: Vec::new(),
+            limit: u64::MAX,
+        })
+    }
+
     /// The change that puts this state in the place of the one that was read.
     pub fn update(&self, now: Instant) -> Result<Change, StoreError> {
         Ok(Change::Update {
@@ -236,12 +305,22 @@ impl Content {
 
     fn of(document: &Document) -> Result<Self, StoreError> {
         let damaged = |reason: String| StoreError::corrupt(format!("content {}: {reason}", document.id));
+        if document.kind == DocumentKind::Export {
+            let Archived { parts, sha256 } =
+                serde_json::from_str(&document.body).map_err(|error| damaged(error.to_string()))?;
+            return Ok(Self {
+                created_at: document.created_at,
+                version: document.version,
+                ..Self::of_export(document.id, document.person, parts, sha256)
+            });
+        }
         let body: Body = serde_json::from_str(&document.body).map_err(|error| damaged(error.to_string()))?;
         let digest = match &body.digest {
             Some(text) => digest_of(text).ok_or_else(|| damaged("its digest cannot be read".to_owned()))?,
             None => Sha256::new(),
         };
         Ok(Self {
+            of: ContentOf::File,
             id: document.id,
             person: document.person,
             length: body.length,
@@ -281,15 +360,28 @@ impl Contents {
     }
 
     pub async fn get(&self, id: Uuid) -> Result<Option<Content>, StoreError> {
-        let found = self.catalog.document(DocumentKind::FileContent, id).await?;
+        self.find(ContentOf::File, id).await
+    }
+
+    /// The same content as it is now.
+    pub async fn current(&self, content: &Content) -> Result<Option<Content>, StoreError> {
+        self.find(content.of, content.id).await
+    }
+
+    async fn find(&self, of: ContentOf, id: Uuid) -> Result<Option<Content>, StoreError> {
+        let found = self.catalog.document(of.documents(), id).await?;
         found.as_ref().map(Content::of).transpose()
     }
 
-    /// All contents of a person.
+    /// All contents of a person, of files and of exports.
     pub async fn of_person(&self, person: PersonId) -> Result<Vec<Content>, StoreError> {
-        let kind = DocumentKind::FileContent;
-        let found = self.catalog.documents_of(person, kind).await?;
-        found.iter().map(Content::of).collect()
+        let mut contents = Vec::new();
+        for of in ContentOf::ALL {
+            for document in self.catalog.documents_of(person, of.documents()).await? {
+                contents.push(Content::of(&document)?);
+            }
+        }
+        Ok(contents)
     }
 
     /// Begins the next part of a content.
@@ -343,7 +435,7 @@ impl Contents {
                 continue;
             }
             if known.as_ref().is_none_or(|content| content.id != name.content) {
-                known = match self.get(name.content).await {
+                known = match self.find(name.of, name.content).await {
                     Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => {
                         continue;
                     }
@@ -362,7 +454,9 @@ impl Contents {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as text, two digits each.
+#[must_use]
+pub fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

@@ -72,6 +72,12 @@ impl PieceFiles {
         }
     }
 
+    /// Holds nothing in memory any more, whosever it was.
+    pub async fn forget_all(&self) {
+        self.opened.invalidate_all();
+        self.opened.run_pending_tasks().await;
+    }
+
     #[must_use]
     pub fn objects(&self) -> &ObjectStorage {
         &self.objects

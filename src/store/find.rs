@@ -54,6 +54,12 @@ impl Finder {
         }
     }
 
+    /// Holds nothing in memory any more, whosever it was.
+    pub async fn forget_all(&self) {
+        self.filters.invalidate_all();
+        self.filters.run_pending_tasks().await;
+    }
+
     /// The live rows of the partition that have one of `ids`.
     pub async fn predecessors(
         &self,

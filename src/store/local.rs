@@ -80,20 +80,46 @@ impl DurableDirectory {
 
     /// Removes staging files that a crash left behind, older than `age`; returns how many.
     pub fn clear_staging(&self, age: std::time::Duration) -> io::Result<usize> {
-        let mut removed = 0;
+        let staged = self.staged(age)?;
+        for name in &staged {
+            std::fs::remove_file(self.names.root.join(name))?;
+        }
+        Ok(staged.len())
+    }
+
+    /// The staging files that nobody has written to for `age`, by their paths.
+    pub fn staged(&self, age: std::time::Duration) -> io::Result<Vec<String>> {
+        let mut staged = Vec::new();
         for entry in std::fs::read_dir(self.names.root.join(STAGING))? {
             let entry = entry?;
-            if entry
-                .metadata()?
-                .modified()?
-                .elapsed()
-                .is_ok_and(|elapsed| elapsed > age)
-            {
-                std::fs::remove_file(entry.path())?;
-                removed += 1;
+            let modified = match entry.metadata() {
+                Ok(metadata) => metadata.modified()?,
+                // It was published or given up meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if modified.elapsed().is_ok_and(|elapsed| elapsed > age) {
+                staged.push(format!("{STAGING}/{}", entry.file_name().to_string_lossy()));
             }
         }
-        Ok(removed)
+        Ok(staged)
+    }
+
+    /// Whether a directory is there, empty or not.
+    #[must_use]
+    pub fn has_folder(&self, folder: &Path) -> bool {
+        self.names.place(folder).exists()
+    }
+
+    /// Removes a directory as far as there is nothing but directories in it, for good.
+    pub fn remove_empty(&self, folder: &Path) -> io::Result<()> {
+        let place = self.names.place(folder);
+        if !place.exists() {
+            return Ok(());
+        }
+        remove_empty_directories(&place)?;
+        let parent = place.parent().unwrap_or(&self.names.root);
+        self.names.disk.sync_directory(parent)
     }
 }
 
@@ -351,6 +377,27 @@ pub fn make_lasting(directory: &FilePath, disk: &dyn Disk) -> io::Result<()> {
         disk.sync_directory(parent.unwrap_or(FilePath::new(".")))?;
     }
     Ok(())
+}
+
+fn remove_empty_directories(directory: &FilePath) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_empty_directories(&entry.path())?;
+        }
+    }
+    match std::fs::remove_dir(directory) {
+        // Something is in it, or somebody else removed it.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound
+            ) =>
+        {
+            Ok(())
+        }
+        removed => removed,
+    }
 }
 
 fn make_private(directory: &FilePath) -> io::Result<()> {

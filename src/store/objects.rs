@@ -16,12 +16,13 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{
-    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
-    RetryConfig, WriteMultipart,
+    BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutOptions, PutPayload, RetryConfig, WriteMultipart,
 };
 
 use super::errors::StoreError;
 use super::local::{Disk, DurableDirectory, SystemDisk};
+use super::signing::Signing;
 use crate::model::time::Instant;
 
 /// Objects up to this size are sent in one request, larger ones in parts of it.
@@ -46,6 +47,15 @@ pub enum ObjectStoreSettings {
 pub struct ObjectStorage {
     store: Arc<dyn ObjectStore>,
     directory: Option<DurableDirectory>,
+    /// Where others than this process can reach the store.
+    signing: Option<Signing>,
+}
+
+/// An object as it was at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectVersion {
+    pub bytes: u64,
+    tag: Option<String>,
 }
 
 /// An object as a listing shows it.
@@ -60,7 +70,7 @@ impl ObjectStorage {
     pub fn open(settings: &ObjectStoreSettings) -> Result<Self, StoreError> {
         match settings {
             ObjectStoreSettings::Local(root) => Self::directory(root, Arc::new(SystemDisk)),
-            ObjectStoreSettings::S3 { url, options } => Ok(Self::over(open_s3(url, options)?)),
+            ObjectStoreSettings::S3 { url, options } => open_s3(url, options),
         }
     }
 
@@ -72,6 +82,7 @@ impl ObjectStorage {
         Ok(Self {
             store: Arc::new(directory.clone()),
             directory: Some(directory),
+            signing: None,
         })
     }
 
@@ -81,6 +92,7 @@ impl ObjectStorage {
         Self {
             store,
             directory: None,
+            signing: None,
         }
     }
 
@@ -126,12 +138,101 @@ impl ObjectStorage {
         Ok(self.store.head(&location(path)?).await?.size)
     }
 
+    /// An object as it is now, if there is one. For objects that others may replace: ours never change.
+    pub async fn version(&self, path: &str) -> Result<Option<ObjectVersion>, StoreError> {
+        match self.store.head(&location(path)?).await {
+            Ok(found) => Ok(Some(ObjectVersion {
+                bytes: found.size,
+                tag: found.e_tag,
+            })),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same as `get_range`, but an error where the object is not `version` any more.
+    pub async fn get_range_of(
+        &self,
+        path: &str,
+        version: &ObjectVersion,
+        range: Range<u64>,
+    ) -> Result<Bytes, StoreError> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range)),
+            if_match: version.tag.clone(),
+            ..GetOptions::default()
+        };
+        Ok(self
+            .store
+            .get_opts(&location(path)?, options)
+            .await?
+            .bytes()
+            .await?)
+    }
+
+    /// An address at which anybody who has it may put an object of `length` bytes at `path`, until `lifetime`
+    /// is over. `None` where only this process reaches the store.
+    pub async fn put_url(
+        &self,
+        path: &str,
+        length: u64,
+        lifetime: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        match &self.signing {
+            Some(signing) => signing
+                .put_url(&location(path)?, length, lifetime)
+                .await
+                .map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Removes an object. One that does not exist is as good as removed.
     pub async fn delete(&self, path: &str) -> Result<(), StoreError> {
         match self.store.delete(&location(path)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Removes every object in a folder, and the folder itself where folders are something; returns how many
+    /// objects there were. What is put there meanwhile may stay.
+    pub async fn delete_folder(&self, folder: &str) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        let mut listed = self.list(folder)?;
+        while let Some(object) = listed.next().await {
+            match object {
+                Ok(object) => self.delete(&object.path).await?,
+                // Somebody removed it since it was listed.
+                Err(StoreError::Missing { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            removed += 1;
+        }
+        if let Some(directory) = self.directory.clone() {
+            let folder = location(folder)?;
+            blocking(move || directory.remove_empty(&folder)).await?;
+        }
+        Ok(removed)
+    }
+
+    /// Whether there is a folder with nothing in it but folders. Where folders are only names there is none.
+    pub async fn is_empty_folder(&self, folder: &str) -> Result<bool, StoreError> {
+        let Some(directory) = self.directory.clone() else {
+            return Ok(false);
+        };
+        let place = location(folder)?;
+        let is_there = blocking(move || Ok(directory.has_folder(&place))).await?;
+        Ok(is_there && self.list(folder)?.next().await.is_none())
+    }
+
+    /// The names of interrupted uploads that a directory holds, and of running ones, that nobody has written
+    /// to for `age`. Whose they are cannot be told. S3 keeps such things to itself.
+    pub async fn interrupted_uploads(&self, age: Duration) -> Result<Vec<String>, StoreError> {
+        let Some(directory) = self.directory.clone() else {
+            return Ok(Vec::new());
+        };
+        blocking(move || directory.staged(age)).await
     }
 
     /// Every object whose path begins with the folders of `prefix`, in no order.
@@ -169,16 +270,7 @@ impl ObjectStorage {
         let Some(directory) = self.directory.clone() else {
             return Ok(0);
         };
-        let cleared = tokio::task::spawn_blocking(move || directory.clear_staging(age)).await;
-        match cleared {
-            Ok(Ok(count)) => Ok(count),
-            Ok(Err(error)) => Err(StoreError::Unavailable {
-                detail: error.to_string(),
-            }),
-            Err(error) => Err(StoreError::Unavailable {
-                detail: error.to_string(),
-            }),
-        }
+        blocking(move || directory.clear_staging(age)).await
     }
 
     async fn create(&self, location: &Path, payload: PutPayload) -> Result<(), StoreError> {
@@ -244,13 +336,26 @@ impl Upload {
     }
 }
 
+/// Does work on a disk on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let unavailable = |error: &dyn std::error::Error| StoreError::Unavailable {
+        detail: error.to_string(),
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| unavailable(&error)),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
 fn location(path: &str) -> Result<Path, StoreError> {
     Path::parse(path).map_err(|error| StoreError::Settings {
         detail: error.to_string(),
     })
 }
 
-fn open_s3(url: &str, options: &[(String, String)]) -> Result<Arc<dyn ObjectStore>, StoreError> {
+fn open_s3(url: &str, options: &[(String, String)]) -> Result<ObjectStorage, StoreError> {
     let settings = |detail: String| StoreError::Settings { detail };
     let rest = url
         .strip_prefix("s3://")
@@ -279,10 +384,16 @@ fn open_s3(url: &str, options: &[(String, String)]) -> Result<Arc<dyn ObjectStor
         }
     }
     let store = builder.build().map_err(|error| settings(error.to_string()))?;
-    let prefix = prefix.trim_matches('/');
-    if prefix.is_empty() {
-        Ok(Arc::new(store))
+    let signer = Arc::new(store.clone());
+    let prefix = location(prefix.trim_matches('/'))?;
+    let signing = Some(Signing::new(signer, prefix.clone()));
+    let store: Arc<dyn ObjectStore> = if prefix.as_ref().is_empty() {
+        Arc::new(store)
     } else {
-        Ok(Arc::new(PrefixStore::new(store, location(prefix)?)))
-    }
+        Arc::new(PrefixStore::new(store, prefix))
+    };
+    Ok(ObjectStorage {
+        signing,
+        ..ObjectStorage::over(store)
+    })
 }

@@ -141,6 +141,12 @@ impl Snapshots {
         }
     }
 
+    /// Holds nothing in memory any more, whosever it was.
+    pub fn forget_all(&self) {
+        self.known.invalidate_all();
+        self.known.run_pending_tasks();
+    }
+
     /// The partitions of a person in the order of `types`, all as of one moment that is not before the call.
     pub async fn get(&self, person: PersonId, types: &[TypeId]) -> Result<Vec<Arc<Snapshot>>, StoreError> {
         let mut distinct: Vec<TypeId> = Vec::with_capacity(types.len());

@@ -142,7 +142,7 @@ impl Check<'_> {
                 Ok(_) => {}
                 Err(StoreError::Corrupt { what }) => {
                     // Parts of what was never whole may have been given up meanwhile.
-                    let current = contents.get(content.id).await?;
+                    let current = contents.current(&content).await?;
                     if current.is_some_and(|current| current.is_as_read(&content)) {
                         self.wrong(format!("person {person}, files: {what}"));
                     }

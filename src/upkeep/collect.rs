@@ -17,7 +17,7 @@ use super::stores::UpkeepStores;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{FILES_FOLDER, PartName};
+use crate::store::contents::{ContentOf, INCOMING_FOLDER, IncomingName, PartName};
 use crate::store::piece::{DATA_FOLDER, ObjectName};
 use crate::store::strays::unnamed_pieces;
 
@@ -41,17 +41,25 @@ const PROBABLE_STRAYS: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Pieces,
-    /// Of files.
-    Parts,
+    /// Of files, or of exports.
+    Parts(ContentOf),
+    /// What senders of files put into the store themselves.
+    Incoming,
 }
 
 impl Kept {
-    const ALL: [Self; 2] = [Self::Pieces, Self::Parts];
+    const ALL: [Self; 4] = [
+        Self::Pieces,
+        Self::Parts(ContentOf::File),
+        Self::Parts(ContentOf::Export),
+        Self::Incoming,
+    ];
 
     const fn folder(self) -> &'static str {
         match self {
             Self::Pieces => DATA_FOLDER,
-            Self::Parts => FILES_FOLDER,
+            Self::Parts(of) => of.folder(),
+            Self::Incoming => INCOMING_FOLDER,
         }
     }
 
@@ -59,7 +67,8 @@ impl Kept {
     fn is_ours(self, path: &str) -> bool {
         match self {
             Self::Pieces => ObjectName::parse(path).is_some(),
-            Self::Parts => PartName::parse(path).is_some(),
+            Self::Parts(of) => PartName::parse(path).is_some_and(|name| name.of == of),
+            Self::Incoming => IncomingName::parse(path).is_some(),
         }
     }
 
@@ -67,12 +76,13 @@ impl Kept {
     async fn unnamed(self, stores: &UpkeepStores, paths: &[String]) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Pieces => unnamed_pieces(&stores.catalog, paths).await,
-            Self::Parts => {
+            Self::Parts(_) => {
                 // The parts of one content side by side, so that it is looked up once.
                 let mut sorted = paths.to_vec();
                 sorted.sort_unstable();
                 stores.contents().unreferenced(&sorted).await
             }
+            Self::Incoming => stores.contents().unwanted(paths).await,
         }
     }
 }

@@ -62,14 +62,54 @@ pub async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits)
     let Some(partition) = partitions.pop() else {
         return Ok(false);
     };
-    let Some(mut group) = next_group(&partition.pieces, limits) else {
+    let Some(group) = next_group(&partition.pieces, limits) else {
         return Ok(false);
     };
+    Ok(merge_group(stores, key, group, limits).await? == Rewritten::Done)
+}
+
+/// What became of an attempt to write objects anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewritten {
+    Done,
+    /// Others changed the partition meanwhile.
+    Overtaken,
+    /// There was nothing that could be done.
+    Nothing,
+}
+
+/// Writes one object of a partition anew that has dead rows, however few, without them.
+pub async fn leave_dead_rows(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    limits: &Limits,
+) -> Result<Rewritten, StoreError> {
+    let mut partitions = stores
+        .catalog
+        .snapshot(key.person, std::slice::from_ref(&key.data_type), &|_| true)
+        .await?;
+    let pieces = partitions
+        .pop()
+        .map(|partition| partition.pieces)
+        .unwrap_or_default();
+    let mut wasteful = pieces.iter().filter(|piece| !piece.dead.is_empty());
+    match wasteful.find_map(Object::of) {
+        Some(object) => merge_group(stores, key, vec![object], limits).await,
+        None => Ok(Rewritten::Nothing),
+    }
+}
+
+async fn merge_group(
+    stores: &UpkeepStores,
+    key: &PartitionKey,
+    mut group: Vec<Object<'_>>,
+    limits: &Limits,
+) -> Result<Rewritten, StoreError> {
     let is_one = group.len() == 1;
     let sources = opened(stores, &mut group, limits).await?;
     if group.is_empty() || (group.len() == 1 && !is_one) {
         // Rows so long that no two of them can be held at once are better left as they are.
-        return Ok(false);
+        return Ok(Rewritten::Nothing);
     }
     let output = rewrite(stores, key, &group, sources).await?;
     let inputs: Vec<Input> = group
@@ -79,7 +119,10 @@ pub async fn compact(stores: &UpkeepStores, key: &PartitionKey, limits: &Limits)
             dead: Arc::clone(&object.piece.dead),
         })
         .collect();
-    Ok(stores.replace(key, &inputs, output).await? == CommitOutcome::Done)
+    Ok(match stores.replace(key, &inputs, output).await? {
+        CommitOutcome::Done => Rewritten::Done,
+        CommitOutcome::Stale => Rewritten::Overtaken,
+    })
 }
 
 /// A piece that is an object.
@@ -153,13 +196,8 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
     let mut years: BTreeMap<i32, Vec<Object<'p>>> = BTreeMap::new();
     let mut wasteful = None;
     for piece in pieces {
-        let Place::Object { path, footer } = &piece.place else {
+        let Some(object) = Object::of(piece) else {
             continue;
-        };
-        let object = Object {
-            piece,
-            path,
-            footer: *footer,
         };
         if piece.dead.len() as i64 * DEAD_SHARE > piece.rows {
             wasteful = wasteful.or(Some(object));
@@ -242,7 +280,19 @@ fn as_many_as_fit<'p>(objects: Vec<Object<'p>>, limits: &Limits) -> Vec<Object<'
     objects.into_iter().take(limits.inputs).take_while(fits).collect()
 }
 
-impl Object<'_> {
+impl<'p> Object<'p> {
+    /// `None` for a piece of the tail.
+    fn of(piece: &'p Piece) -> Option<Self> {
+        match &piece.place {
+            Place::Object { path, footer } => Some(Self {
+                piece,
+                path,
+                footer: *footer,
+            }),
+            Place::Tail { .. } => None,
+        }
+    }
+
     fn size(&self) -> u32 {
         size_of(self.piece)
     }

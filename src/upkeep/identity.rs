@@ -11,7 +11,7 @@ use super::manifest::PEOPLE_FOLDER;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::IdSource;
 use crate::store::StoreError;
-use crate::store::contents::FILES_FOLDER;
+use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER};
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::DATA_FOLDER;
 
@@ -171,7 +171,7 @@ async fn strange(catalog: &Catalog) -> Result<ApartError, ApartError> {
 async fn likeness(catalog: &Catalog, objects: &ObjectStorage) -> Result<Likeness, ApartError> {
     let named = catalog.object_paths(None).await?;
     if named.is_empty() {
-        for folder in [DATA_FOLDER, FILES_FOLDER, PEOPLE_FOLDER] {
+        for folder in [DATA_FOLDER, FILES_FOLDER, EXPORTS_FOLDER, PEOPLE_FOLDER] {
             if objects.list(folder)?.try_next().await?.is_some() {
                 return Ok(Likeness::Strange);
             }

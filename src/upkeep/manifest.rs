@@ -25,6 +25,8 @@ use crate::store::objects::ObjectStorage;
 pub const PEOPLE_FOLDER: &str = "people";
 /// Manifests of a person that are kept.
 const KEPT: usize = 2;
+/// How often a manifest is written again that others overtook.
+const ATTEMPTS: usize = 8;
 const FORMAT: u32 = 1;
 /// Decent compression; they are written often.
 const LEVEL: i32 = 3;
@@ -97,10 +99,38 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
     {
         return Ok(false);
     }
+    Ok(write_next(stores, person, KEPT - 1).await? == Written::Done)
+}
+
+/// Writes down what is known of a person whether or not it was, and keeps nothing of what was written down
+/// before. Where others were faster, what they wrote may have been read before: it goes too.
+pub async fn write_anew(stores: &UpkeepStores, person: PersonId) -> Result<(), StoreError> {
+    for _ in 0..ATTEMPTS {
+        if write_next(stores, person, 0).await? != Written::Overtaken {
+            return Ok(());
+        }
+    }
+    Err(StoreError::Unavailable {
+        detail: "others keep writing down the same person".to_owned(),
+    })
+}
+
+/// What became of a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    Done,
+    /// Somebody else wrote one with its number.
+    Overtaken,
+    /// There is nobody to write down.
+    Nobody,
+}
+
+/// Writes the next manifest of a person, and of the ones before keeps the last few.
+async fn write_next(stores: &UpkeepStores, person: PersonId, kept: usize) -> Result<Written, StoreError> {
     // Before anything is read: whoever reads a later state takes a higher number, or the same one first.
     let before = numbers(stores.objects(), person).await?;
     let Some(mut estate) = stores.catalog.read_estate(person).await? else {
-        return Ok(false);
+        return Ok(Written::Nobody);
     };
     let number = before.first().map_or(1, |newest| newest + 1);
     let path = manifest_path(person, number);
@@ -118,15 +148,41 @@ pub async fn write_manifest(stores: &UpkeepStores, person: PersonId) -> Result<b
     estate.end().await?;
     upload.write(lines.end()?).await?;
     match upload.finish().await {
-        Err(StoreError::Exists { .. }) => return Ok(false),
+        Err(StoreError::Exists { .. }) => return Ok(Written::Overtaken),
         finished => finished?,
     }
+    let erasure = stores.catalog.erasure_of(person).await?;
+    if erasure.is_some_and(|erasure| !erasure.is_over()) {
+        // It began after this did, and may be done looking.
+        stores.objects().delete(&path).await?;
+        return Ok(Written::Nobody);
+    }
     let manifest = KnownManifest { number, state };
-    stores.catalog.note_manifest(person, manifest).await?;
-    for old in before.iter().skip(KEPT - 1) {
+    let older = kept > 0 && !before.is_empty();
+    stores.catalog.note_manifest(person, manifest, older).await?;
+    for old in before.iter().skip(kept) {
         stores.objects().delete(&manifest_path(person, *old)).await?;
     }
-    Ok(true)
+    Ok(Written::Done)
+}
+
+/// Whether a manifest has one of `names` in it.
+pub async fn mentions(objects: &ObjectStorage, path: &str, names: &[String]) -> Result<bool, StoreError> {
+    let content = objects.get(path).await?;
+    let (path, names) = (path.to_owned(), names.to_vec());
+    let searched = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        let mut lines = lines_of(&content)?;
+        while lines.read_line(&mut line).ok()? > 0 {
+            if names.iter().any(|name| line.contains(name)) {
+                return Some(true);
+            }
+            line.clear();
+        }
+        Some(false)
+    });
+    let found = searched.await.map_err(unwritable)?;
+    found.ok_or_else(|| StoreError::corrupt(format!("{path} cannot be read")))
 }
 
 /// Lines on their way into compression.

@@ -2,7 +2,7 @@
 //!
 //! Keeps one batch per input in memory, and one of output, however long the inputs are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
@@ -17,6 +17,7 @@ use crate::model::ids::RecordId;
 use crate::store::StoreError;
 use crate::store::arrange::{KeyColumns, with_columns};
 use crate::store::files::{ObjectPlace, PieceFiles};
+use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 /// Rows of a batch, read and made.
 const BATCH_ROWS: usize = 8_192;
@@ -66,6 +67,25 @@ impl Sorted {
     }
 }
 
+impl Sorted {
+    /// The rows of a piece of a snapshot.
+    async fn of_piece(files: &PieceFiles, piece: &SnapshotPiece) -> Result<Self, StoreError> {
+        let dead = Arc::clone(&piece.dead);
+        match &piece.content {
+            Content::Object(place) => Self::of_object(files, place, dead).await,
+            Content::Tail(rows) => {
+                let batch = rows.batch().clone();
+                Ok(Self {
+                    schema: batch.schema(),
+                    memory: batch.get_array_memory_size(),
+                    batches: futures::stream::once(async { Ok(batch) }).boxed(),
+                    dead,
+                })
+            }
+        }
+    }
+}
+
 /// How many rows of an object to read at once, and how many bytes these come to at the most: a row group may
 /// have all its long texts in a few neighbouring rows.
 fn batch_size(metadata: &ParquetMetaData) -> (usize, usize) {
@@ -92,6 +112,10 @@ fn batch_size(metadata: &ParquetMetaData) -> (usize, usize) {
 pub struct Merge {
     schema: SchemaRef,
     inputs: Vec<Cursor>,
+    /// Inputs whose rows are not wanted yet, in the order of their first starts.
+    waiting: VecDeque<SnapshotPiece>,
+    /// Where those are.
+    files: Option<PieceFiles>,
     /// Batches that rows are taken from.
     held: Vec<RecordBatch>,
     /// Bytes of those of them that no input is in any more.
@@ -113,29 +137,81 @@ struct Cursor {
 impl Merge {
     pub async fn begin(sources: Vec<Sorted>) -> Result<Self, StoreError> {
         let schema = united(sources.iter().map(|source| &source.schema))?;
-        let mut merge = Self {
+        let mut merge = Self::of_columns(schema);
+        for source in sources {
+            merge.add(source).await?;
+        }
+        Ok(merge)
+    }
+
+    /// All rows of a partition. Pieces are opened when their time comes and closed when it is over, so that what is
+    /// held is what overlaps.
+    pub async fn of_snapshot(files: &PieceFiles, snapshot: &Snapshot) -> Result<Self, StoreError> {
+        let mut schemas = Vec::with_capacity(snapshot.pieces.len());
+        for piece in &snapshot.pieces {
+            schemas.push(match &piece.content {
+                Content::Object(place) => Arc::clone(files.open(place).await?.schema()),
+                Content::Tail(rows) => rows.batch().schema(),
+            });
+        }
+        let mut merge = Self::of_columns(united(&schemas)?);
+        merge.waiting = snapshot.pieces.iter().cloned().collect();
+        merge.files = Some(files.clone());
+        Ok(merge)
+    }
+
+    fn of_columns(schema: SchemaRef) -> Self {
+        Self {
             schema,
             inputs: Vec::new(),
+            waiting: VecDeque::new(),
+            files: None,
             held: Vec::new(),
             spent: 0,
             taken: Vec::with_capacity(BATCH_ROWS),
             read: 0,
-        };
-        for Sorted {
+        }
+    }
+
+    async fn add(&mut self, source: Sorted) -> Result<(), StoreError> {
+        let Sorted {
             mut batches, dead, ..
-        } in sources
-        {
-            if let Some((batch, keys)) = merge.load(&mut batches, &dead).await? {
-                merge.inputs.push(Cursor {
-                    batches,
-                    dead,
-                    batch,
-                    row: 0,
-                    keys,
-                });
+        } = source;
+        if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
+            self.inputs.push(Cursor {
+                batches,
+                dead,
+                batch,
+                row: 0,
+                keys,
+            });
+        }
+        Ok(())
+    }
+
+    /// Opens the inputs that may have the next row.
+    async fn open_due(&mut self) -> Result<(), StoreError> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let Some(files) = self.files.clone() else {
+            return Ok(());
+        };
+        while let Some(first) = self.waiting.front() {
+            let start = first.bounds.min_start.micros();
+            let next = self
+                .inputs
+                .iter()
+                .map(|cursor| cursor.keys.starts.value(cursor.row))
+                .min();
+            if next.is_some_and(|next| next < start) {
+                return Ok(());
+            }
+            if let Some(piece) = self.waiting.pop_front() {
+                self.add(Sorted::of_piece(&files, &piece).await?).await?;
             }
         }
-        Ok(merge)
+        Ok(())
     }
 
     /// The columns of every batch.
@@ -153,6 +229,7 @@ impl Merge {
     /// The next rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
         while self.taken.len() < BATCH_ROWS && self.spent < SPENT_BYTES {
+            self.open_due().await?;
             let Some(least) = self.take_run() else { break };
             let exhausted = self
                 .inputs
@@ -178,6 +255,7 @@ impl Merge {
             .enumerate()
             .filter(|(index, _)| *index != least)
             .map(|(_, cursor)| key(cursor))
+            .chain(self.waiting.front().map(before))
             .min();
         let room = BATCH_ROWS - self.taken.len();
         let cursor = self.inputs.get_mut(least)?;
@@ -269,6 +347,11 @@ impl Merge {
         self.spent = 0;
         self.held = kept;
     }
+}
+
+/// A key before all rows of a piece.
+fn before(piece: &SnapshotPiece) -> (i64, i64, [u8; 16]) {
+    (piece.bounds.min_start.micros(), i64::MIN, [0; 16])
 }
 
 /// A key that outlives the columns it was read from.

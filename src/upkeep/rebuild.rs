@@ -14,12 +14,16 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::erase;
 use super::identity::{self, ApartError};
 use super::manifest::{self, Manifest, PEOPLE_FOLDER, manifest_path, parse_manifest_path};
 use super::merge::Sorted;
 use super::stores::{PartitionKey, UpkeepStores};
+use crate::catalog::erasures::Erasure;
 use crate::catalog::records::{Bounds, Commit, CommitOutcome, NewPiece, NewPlace, PartitionChange, Place};
+use crate::model::erasure::ErasureMark;
 use crate::model::ids::{PersonId, PieceId, RecordId};
+use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
 use crate::store::encoding::LAYOUT_KEY;
@@ -47,7 +51,8 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
     let objects = objects_by_person(stores).await?;
     let mut people: BTreeSet<PersonId> = objects.keys().copied().collect();
     people.extend(people_with_manifests(stores).await?);
-    if people.is_empty() && !is_continued {
+    let has_erased = !erase::remembered(stores.objects()).await?.is_empty();
+    if people.is_empty() && !has_erased && !is_continued {
         return Ok(rebuilt);
     }
     stores.catalog.begin_repair().await?;
@@ -57,6 +62,7 @@ pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
         None => identity::write(stores.objects(), stores.ids.next()).await?,
     };
     stores.catalog.replace_store_identity(identity).await?;
+    Box::pin(heed_erasures(stores, &mut people, &mut rebuilt)).await?;
     for person in people {
         let paths = objects.get(&person).map_or(&[][..], Vec::as_slice);
         if let Err(error) = put_back(stores, person, paths, &mut rebuilt).await {
@@ -89,6 +95,62 @@ async fn people_with_manifests(stores: &UpkeepStores) -> Result<BTreeSet<PersonI
         found.extend(parse_manifest_path(&object.path).map(|(person, _)| person));
     }
     Ok(found)
+}
+
+/// Leaves out people whose erasure the store remembers, removes what is left of them, and takes note of all
+/// erasures.
+async fn heed_erasures(
+    stores: &UpkeepStores,
+    people: &mut BTreeSet<PersonId>,
+    rebuilt: &mut Rebuilt,
+) -> Result<(), StoreError> {
+    let by_mark: BTreeMap<ErasureMark, PersonId> = people
+        .iter()
+        .map(|person| (ErasureMark::of(*person), *person))
+        .collect();
+    let now = stores.catalog.now().await?;
+    for (mark, begun_at) in erase::remembered(stores.objects()).await? {
+        let ends_at = erase::ends_at(begun_at);
+        let is_over = now >= ends_at;
+        let mut person = by_mark.get(&mark).copied();
+        if let Some(found) = person {
+            if came_back(stores, found, ends_at).await? {
+                person = None;
+            } else {
+                people.remove(&found);
+                erase::purge_store(stores.objects(), found).await?;
+                rebuilt
+                    .done
+                    .push(format!("left out: somebody who was erased, {mark}"));
+            }
+        }
+        let erasure = Erasure {
+            mark,
+            person: person.filter(|_| !is_over),
+            begun_at,
+            purged_at: None,
+            ended_at: is_over.then_some(now),
+        };
+        stores.catalog.note_erasure(&erasure).await?;
+    }
+    Ok(())
+}
+
+/// Whether something was written down of somebody after their erasure was over. What was written down before
+/// is removed.
+async fn came_back(stores: &UpkeepStores, person: PersonId, ended_at: Instant) -> Result<bool, StoreError> {
+    let mut unreadable = None;
+    for number in manifest::numbers(stores.objects(), person).await? {
+        let path = manifest_path(person, number);
+        match Manifest::fetch(stores.objects(), &path).await {
+            Ok(manifest) if manifest.heading.moment() > ended_at => return Ok(true),
+            Ok(_) => stores.objects().delete(&path).await?,
+            Err(error @ StoreError::Corrupt { .. }) => unreadable = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    // Whose life it tells of, the one before or the one after, is the operator's to find out.
+    unreadable.map_or(Ok(false), Err)
 }
 
 async fn put_back(

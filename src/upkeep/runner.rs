@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::collect;
 use super::compact::{self, Limits, compact};
+use super::deleted::{self, purge_deleted};
+use super::erase::{self, erase};
 use super::flush::{self, flush};
 use super::lease::Leases;
 use super::manifest::write_manifest;
@@ -28,6 +30,8 @@ use crate::store::StoreError;
 
 /// Between two looks for people of whom something changed that no flush wrote down.
 const MANIFESTS: Duration = Duration::from_mins(10);
+/// Between two looks for what was deleted long ago.
+const DELETIONS: Duration = Duration::from_mins(10);
 /// So many partitions that cannot be worked on one after the other: it is not they who are to blame.
 const FAILURES_IN_A_ROW: usize = 5;
 /// Between two counts of all objects.
@@ -141,6 +145,8 @@ impl Upkeep {
                     upkeep.collecting(),
                     upkeep.searching(),
                     upkeep.writing_down(),
+                    upkeep.erasing(),
+                    upkeep.purging(),
                     upkeep.scrubbing(),
                     upkeep.counting()
                 );
@@ -178,6 +184,21 @@ impl Upkeep {
     async fn writing_down(&self) {
         while self.pause(MANIFESTS).await {
             Box::pin(self.attempt("manifests", self.write_manifests())).await;
+        }
+    }
+
+    async fn erasing(&self) {
+        Box::pin(self.attempt("heed erasures", erase::heed_notes(&self.stores))).await;
+        while self.pause(self.settings.interval).await {
+            Box::pin(self.attempt("erase", self.erase_due())).await;
+        }
+    }
+
+    async fn purging(&self) {
+        // A short time is looked at more often, so that it can be kept.
+        let pause = DELETIONS.min(self.settings.purge_deleted_after / 20);
+        while self.pause(pause.max(self.settings.interval)).await {
+            Box::pin(self.attempt("purge", self.purge_due())).await;
         }
     }
 
@@ -230,6 +251,8 @@ impl Upkeep {
             return Ok(());
         }
         let work = async {
+            // A flush leaves dead rows behind, but not in what was written down before it.
+            self.stores.catalog.notice_deletions().await?;
             let mut round = self.round("flush", set_aside);
             let mut people = BTreeSet::new();
             for key in &due {
@@ -356,6 +379,53 @@ impl Upkeep {
             Ok(())
         };
         Box::pin(self.leases.alone("manifests", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    /// Goes on with erasures that are not over.
+    pub async fn erase_due(&self) -> Result<(), StoreError> {
+        let now = self.stores.catalog.now().await?;
+        let mut due = self.stores.catalog.erasures_under_way().await?;
+        due.retain(|erasure| erase::is_due(erasure, now));
+        if due.is_empty() {
+            return Ok(());
+        }
+        let work = async {
+            let mut round = self.round("erase", BTreeSet::new());
+            for erasure in &due {
+                // Nobody's name: the log is not where it should stay.
+                let whose = format!("erasure {}", erasure.mark);
+                round.of(&whose, Box::pin(erase(&self.stores, erasure)).await)?;
+            }
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("erase", &self.stop, work))
+            .await
+            .map(drop)
+    }
+
+    /// Notices what was deleted, and is rid of what was noticed long enough ago.
+    pub async fn purge_due(&self) -> Result<(), StoreError> {
+        let work = async {
+            while self.stores.catalog.notice_deletions().await? > 0 {}
+            let now = self.stores.catalog.now().await?;
+            let moment = deleted::due_before(&self.settings, now);
+            let mut round = self.round("purge", BTreeSet::new());
+            let mut due = self.stores.catalog.deletions_before(moment).await?;
+            due.sort_by(|one, other| (one.person, &one.data_type).cmp(&(other.person, &other.data_type)));
+            for of_person in due.chunk_by(|one, other| one.person == other.person) {
+                let whose = of_person
+                    .first()
+                    .map_or_else(String::new, |first| format!("person {}", first.person));
+                round.of(&whose, Box::pin(purge_deleted(&self.stores, of_person)).await)?;
+            }
+            Box::pin(deleted::forget_older_manifests(&self.stores, Some(moment))).await?;
+            round.end();
+            Ok(())
+        };
+        Box::pin(self.leases.alone("purge", &self.stop, work))
             .await
             .map(drop)
     }

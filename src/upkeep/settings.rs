@@ -16,6 +16,8 @@ pub struct UpkeepSettings {
     pub grace_period: Duration,
     /// The pause between two searches of the whole store for what nothing names.
     pub search_interval: Duration,
+    /// How long what was deleted may still be on disk.
+    pub purge_deleted_after: Duration,
     /// Whether objects that nothing names are removed even where they are an improbable part of the store.
     pub collect_anyway: bool,
 }

@@ -2,6 +2,8 @@
 
 mod collecting;
 mod damage;
+mod deleted;
+mod erasing;
 mod leases;
 mod lost_catalogue;
 mod pairs;
@@ -9,7 +11,7 @@ mod rows_stay;
 mod set_aside;
 mod whole;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -289,6 +291,7 @@ fn settings() -> UpkeepSettings {
         flush_size: 1 << 20,
         grace_period: Duration::from_mins(10),
         search_interval: Duration::from_hours(1),
+        purge_deleted_after: Duration::from_hours(30 * 24),
         collect_anyway: false,
     }
 }

@@ -308,10 +308,11 @@ async fn claims_that_do_not_fit_are_401() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_person_is_the_configured_claim_else_the_subject() {
+async fn the_person_is_the_configured_claim_else_the_subject_where_that_is_said() {
     let provider = IdentityProvider::start(&["first"]).await;
     let server = trusting(&provider)
         .with("ALMANAC_USER_CLAIM", "https://almanac.example/user")
+        .with("ALMANAC_SUBJECT_AS_PERSON", "true")
         .start();
     let (claimed, subject) = (Uuid::new_v4(), Uuid::new_v4());
     let base = json!({"iss": ISSUER, "aud": AUDIENCE, "exp": now() + 600, "sub": subject});

@@ -1,6 +1,8 @@
 //! `/input/v1/file`: what people keep beside their records.
 
+mod direct;
 mod downloading;
+mod importing;
 mod large;
 mod refused;
 mod scanning;

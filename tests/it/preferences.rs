@@ -1,9 +1,10 @@
 //! `/user/v1alpha1/preferences`: what a person prefers, and the order of their sources (rule 1.4e).
 
+use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Person, Setup, id, person, steps};
+use crate::harness::{Backends, Person, Setup, id, person, steps};
 
 const PATH: &str = "/user/v1alpha1/preferences";
 
@@ -121,7 +122,7 @@ async fn changes_at_the_same_time_are_all_kept() {
     let calls = bodies
         .iter()
         .map(|body| async { person.post(PATH, body).await.must_be(200) });
-    futures::future::join_all(calls).await;
+    join_all(calls).await;
     let kept = of(&person).await;
     assert_eq!(kept.as_object().unwrap().len(), names.len(), "{kept}");
 }
@@ -181,4 +182,45 @@ async fn documents_are_read_by_the_rules_for_every_body() {
         .await
         .must_be(200);
     assert_eq!(of(&person).await["timezone"], json!("Asia/Kathmandu"));
+}
+
+#[tokio::test]
+async fn of_clients_that_race_none_loses_what_it_alone_has_set() {
+    let zones = ["Europe/Paris", "Asia/Tokyo", "America/Lima", "Africa/Cairo"];
+    let alone = [
+        json!({"calendars": ["home"]}),
+        json!({"selected_metrics": ["HeartRate"]}),
+        json!({"pinned_metrics_count_map": {"home": 3}}),
+        json!({"location_resolution": {"maps": 10}}),
+    ];
+    for backends in Backends::available() {
+        let nodes = match &backends {
+            embedded if embedded.settings().is_empty() => vec![Setup::default().start()],
+            shared => vec![shared, shared]
+                .into_iter()
+                .map(|backends| Setup::default().on(backends.clone()).start())
+                .collect(),
+        };
+        let person = nodes[0].person();
+        let there: Vec<Person> = nodes.iter().map(|node| node.person_called(person.id)).collect();
+        let racing = zones.iter().zip(&alone).enumerate().map(|(number, (zone, own))| {
+            let person = &there[number % there.len()];
+            let mut body = own.clone();
+            body["timezone"] = json!(zone);
+            async move { (change(person, &body).await, body) }
+        });
+        for (answer, body) in join_all(racing).await {
+            for (name, value) in body.as_object().unwrap() {
+                assert_eq!(answer[name], *value, "what was set by the time of the answer");
+            }
+        }
+        for person in &there {
+            let kept = of(person).await;
+            for own in &alone {
+                let (name, value) = own.as_object().unwrap().iter().next().unwrap();
+                assert_eq!(kept[name], *value, "{kept}");
+            }
+            assert!(zones.iter().any(|zone| kept["timezone"] == *zone), "{kept}");
+        }
+    }
 }

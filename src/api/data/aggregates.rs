@@ -220,7 +220,7 @@ async fn aggregate(
             "groups of fields are told of one participant, not of all of them",
         ));
     }
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let question = Question {
         app,
         reader,

@@ -210,7 +210,7 @@ pub async fn insight(
     let as_of = query.as_of.unwrap_or_else(|| app.clock.now());
     let preferences = Preferences::of(&app.catalog, reader.person()).await?;
     let zone = preferences.time_zone().unwrap_or(Zone::UTC);
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let sources = sources(&app, &reader, &preferences, zone, as_of).await?;
     let report = app.archive.insights(sources).await?;
     drop(ticket);

@@ -62,7 +62,7 @@ pub async fn platform_location_updates(
     Checked(query): Checked<RangeQuery>,
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: UPDATE_COLUMNS,
         only: None,
@@ -115,7 +115,7 @@ pub async fn platform_location_visits(
     } else {
         None
     };
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: VISIT_COLUMNS,
         only: None,
@@ -172,7 +172,7 @@ pub async fn maps_location_updates(
     Checked(query): Checked<MapsQuery>,
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, MAPS_UPDATES, query.range).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: MAPS_COLUMNS,
         only: of_source(&app, asking.owner, query.source).await?,
@@ -217,7 +217,7 @@ pub async fn maps_location_bounds(
     let always = TimeRange::new(Instant::MIN, Instant::MAX)
         .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
-    let _ticket = app.queries.enter().await?;
+    let _ticket = app.queries.enter(asking.reader.person()).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
     let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
@@ -257,7 +257,7 @@ pub async fn location_updates(
     Checked(query): Checked<UpdatesQuery>,
 ) -> Result<Response, ApiError> {
     let updates = updates_of(&app, &asking, &query.sources, query.range).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let prepared = app.archive.location_updates(&updates, query.form.ids()).await?;
     asking.answer(&app, ticket, prepared, &query.form, "").await
 }

@@ -151,7 +151,7 @@ async fn records(
         .windows(reader, owner, &TypeId::new(data_type), query.range)
         .await?;
     let named = readable(app, owner, data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(app, reader, owner, &named, which.conditions).await?;
     let spec = RecordsSpec {
         conditions,
@@ -229,7 +229,7 @@ pub async fn latest_event(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let spec = RecordsSpec {
         conditions,
@@ -284,7 +284,7 @@ pub async fn event_summary(
         .windows(&reader, owner, &TypeId::new(&data_type), range)
         .await?;
     let named = readable(&app, owner, &data_type).await?;
-    let _ticket = app.queries.enter().await?;
+    let _ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
     let summary = app.archive.summary(&permit, &sources, &conditions).await?;
     let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
@@ -353,8 +353,8 @@ async fn definitions_of(
         return Ok(None);
     }
     let mut known = BTreeMap::new();
-    for annotation in app.annotations.all(owner).await? {
-        let mut definition = serde_json::to_value(&annotation).map_err(ApiError::internal)?;
+    for annotation in app.annotations.all(owner).await?.iter() {
+        let mut definition = serde_json::to_value(annotation).map_err(ApiError::internal)?;
         if let Some(members) = definition.as_object_mut().filter(|_| !reader.owns(owner)) {
             // Whose it is may be known by another name, and tags are not shared.
             members.shift_remove("svc_userid");

@@ -70,7 +70,7 @@ pub async fn metric_samples(
             ),
         ));
     }
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
     let spec = RecordsSpec {
         conditions,

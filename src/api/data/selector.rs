@@ -116,7 +116,7 @@ pub async fn selected_records(
         .windows(&reader, owner, &TypeId::new(name), range)
         .await?;
     let named = readable(&app, owner, name).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, conditions.clone()).await?;
     let mut spec = RecordsSpec {
         conditions,

@@ -156,7 +156,7 @@ pub async fn metric_time_series(
         chosen_sources: Vec::new(),
     };
     refuse_too_many(&app, spec.cells())?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     if spec.measure.counting() == Counting::BestSource {
         spec.chosen_sources = Preferences::of(&app.catalog, owner)
             .await?
@@ -214,7 +214,7 @@ pub async fn time_series_grouped(
     let metrics = named_metrics(&app, owner, &query.metrics).await?;
     let grid = windows.grid();
     refuse_too_many(&app, grid.len().saturating_mul(metrics.len() as u64))?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut meant = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {

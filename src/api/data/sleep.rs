@@ -124,6 +124,7 @@ pub async fn sleep_stage_metadata(
 /// A question about somebody's sleep that may be asked.
 struct Asked<'a> {
     app: &'a App,
+    reader: PersonId,
     owner: PersonId,
     own: bool,
     clip: bool,
@@ -159,6 +160,7 @@ impl<'a> Asked<'a> {
         );
         Ok(Self {
             app,
+            reader: reader.person(),
             owner,
             own,
             clip,
@@ -233,7 +235,7 @@ impl<'a> Asked<'a> {
             }
             _ => None,
         };
-        let ticket = app.queries.enter().await?;
+        let ticket = app.queries.enter(self.reader).await?;
         let prepared = app
             .archive
             .sleep(&self.permit, &source, &self.stages, question, names)

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +17,7 @@ use crate::api::answer::{Sending, answer_query, unprepared};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
-use crate::api::docs::answers::Rows;
+use crate::api::docs::answers::QueryRows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
@@ -51,12 +50,11 @@ pub struct SqlRequest {
 #[utoipa::path(post, path = "/data/v1/sql", tag = "records",
     params(Checked<NoParams>),
     request_body = SqlRequest,
-    responses(Rows, (status = 413), (status = 415), (status = 422)))]
+    responses(QueryRows, (status = 413), (status = 415), (status = 422)))]
 pub async fn sql(
     State(app): State<Shared>,
     reader: Reader,
     _query: Checked<NoParams>,
-    headers: HeaderMap,
     Sent(request): Sent<SqlRequest>,
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
@@ -67,7 +65,7 @@ pub async fn sql(
         text: request.query,
         parameters,
     };
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let holdings = Arc::new(Readings::new(&app, &reader));
     let now = app.clock.now();
     let planned = app.engine.sql(holdings, question, now).await.map_err(refused)?;
@@ -77,7 +75,6 @@ pub async fn sql(
     };
     let sending = Sending {
         app: &app,
-        headers: &headers,
         begun,
         ticket,
     };

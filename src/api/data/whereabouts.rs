@@ -71,7 +71,7 @@ pub async fn location_at_time(
         .ok_or_else(|| invalid(["query", "time"], "there is no time after this"))?;
     let updates = updates_of(&app, &asking, &[], spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
         &app,
@@ -151,7 +151,7 @@ pub async fn location_time_series(
     }
     let updates = updates_of(&app, &asking, &sources, spec.reads()).await?;
     let visits = visits_of(&app, &asking, &updates, spec.reads()).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let prepared = app
         .archive
         .location_series(&updates, visits.as_ref(), &spec)

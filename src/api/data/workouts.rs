@@ -43,7 +43,7 @@ pub async fn platform_workouts(
     Checked(query): Checked<WorkoutsQuery>,
 ) -> Result<Response, ApiError> {
     let granted = asking.granted(&app, WORKOUTS, query.range).await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: WORKOUT_COLUMNS,
         only: None,

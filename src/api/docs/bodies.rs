@@ -3,14 +3,37 @@
 
 #![expect(dead_code, reason = "these say how JSON looks and are never made")]
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::model::registry::{MetricKind, RecordClass, Scale};
+
+/// Bytes as they are.
+#[derive(Debug)]
+pub struct RawBytes;
+
+impl PartialSchema for RawBytes {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)))
+            .description(Some("Bytes as they are."))
+            .into()
+    }
+}
+
+impl ToSchema for RawBytes {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("RawBytes")
+    }
+}
 
 /// A type to define. What it leaves out is empty.
 #[derive(Debug, ToSchema)]

@@ -66,6 +66,35 @@ pub fn explain_refusals(document: &mut Document) {
     }
 }
 
+/// Gives operations that share one handler, under several methods of one address, names of their own: the
+/// first keeps it.
+pub fn tell_methods_apart(document: &mut Document) {
+    for item in document.paths.paths.values_mut() {
+        let others = [
+            ("post", &mut item.post),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
+        let mut taken: Vec<String> = [&item.get, &item.put]
+            .into_iter()
+            .flatten()
+            .filter_map(|operation| operation.operation_id.clone())
+            .collect();
+        for (method, operation) in others {
+            let Some(id) = operation
+                .as_mut()
+                .and_then(|operation| operation.operation_id.as_mut())
+            else {
+                continue;
+            };
+            if taken.contains(id) {
+                *id = format!("{id}_by_{method}");
+            }
+            taken.push(id.clone());
+        }
+    }
+}
+
 /// Every operation of the document.
 pub fn operations(document: &mut Document) -> impl Iterator<Item = &mut Operation> {
     document.paths.paths.values_mut().flat_map(|item| {

@@ -13,15 +13,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
 use crate::api::body::{text, whole};
-use crate::api::docs::bodies::WrappedRecord;
+use crate::api::docs::bodies::{RawBytes, WrappedRecord};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
-use crate::catalog::records::SeenSource;
+use crate::ingest::accept::refuse_too_many;
 use crate::ingest::body::BodyForm;
 use crate::ingest::legacy::{LegacyRecord, unwrap_batch, unwrap_one};
-use crate::ingest::several::{NotTaken, Several};
+use crate::ingest::several::{NotTaken, Seen, Several};
 use crate::ingest::tombstone::{TOMBSTONE_TYPE, decode_tombstone};
 use crate::ingest::upload::{IdempotencyKey, PartitionChanges, Work};
 use crate::model::faults::Fault;
@@ -55,7 +55,7 @@ pub async fn wrapped_record(
 #[utoipa::path(post, path = "/ingest/v1/record/batch", tag = "ingest",
     params(Checked<NoParams>, ("idempotency-key" = Option<String>, Header)),
     request_body(description = "An array of wrapped records, or a line for each",
-        content((Vec<WrappedRecord> = "application/json"), (String = "application/x-jsonl"))),
+        content((Vec<WrappedRecord> = "application/json"), (RawBytes = "application/x-jsonl"))),
     responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
         (status = 411), (status = 413), (status = 415), (status = 422)))]
 #[deprecated = "records need no wrapping: POST /ingest/v1/record/{data_type} with JSON lines"]
@@ -118,7 +118,8 @@ async fn store(
         let recordable = recordable(app, person, &name).await?;
         types.recordable.insert(name, recordable);
     }
-    let (changes, sources) = aside(move || decode(form, &bytes, &types, Several::new(person))).await??;
+    let (changes, seen) = aside(move || decode(form, &bytes, &types, Several::new(person))).await??;
+    refuse_too_many(&seen.files)?;
     let work = Work::Small(changes);
     memory.resize(work.bytes()).await?;
     commit(
@@ -127,7 +128,8 @@ async fn store(
             person,
             key,
             work,
-            sources,
+            sources: seen.sources.into_values().collect(),
+            files: seen.files,
             memory,
         },
     )
@@ -165,7 +167,7 @@ fn decode(
     bytes: &[u8],
     types: &Types,
     mut several: Several,
-) -> Result<(Vec<PartitionChanges>, Vec<SeenSource>), ApiError> {
+) -> Result<(Vec<PartitionChanges>, Seen), ApiError> {
     let mut faults = Vec::new();
     let mut broken = None;
     let mut partitions: HashMap<String, Vec<(TypeId, Arc<Layout>)>> = HashMap::new();

@@ -9,11 +9,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::app::{App, Shared};
 use crate::api::body::{broke_off, content_encoding, text};
+use crate::api::docs::bodies::RawBytes;
 use crate::api::extract::{Checked, Path};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
-use crate::ingest::accept::{Acceptance, Accepted, deletions};
+use crate::ingest::accept::{Acceptance, Accepted, FilesRead, deletions};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::upload::{IdempotencyKey, Work};
 
@@ -37,7 +38,7 @@ impl FromParams for RecordQuery {
 #[utoipa::path(post, path = "/ingest/v1/record/{data_type}", tag = "ingest",
     params(("data_type" = String, Path), Checked<RecordQuery>, ("idempotency-key" = Option<String>, Header)),
     request_body(description = "One record, as the schema of its type has it, or a line for each",
-        content((Object = "application/json"), (String = "application/x-jsonl"))),
+        content((Object = "application/json"), (RawBytes = "application/x-jsonl"))),
     responses((status = 201, description = "Stored", body = Uploaded), (status = 404), (status = 409),
         (status = 411), (status = 413), (status = 415), (status = 422)))]
 pub async fn record(
@@ -84,16 +85,17 @@ pub async fn record(
             return Err(error);
         }
     }
-    let (work, sources, memory) = match acceptance.finish(reading).await? {
+    let (work, sources, files, memory) = match acceptance.finish(reading).await? {
         Accepted::Rows {
             work,
             sources,
+            files,
             memory,
-        } => (work, sources, memory),
+        } => (work, sources, files, memory),
         Accepted::Deletions(tombstones, memory) => {
             let deleter = Deleter::of(&app, person).await?;
             let changes = deletions(&tombstones, |name| deleter.partitions_of(name));
-            (Work::Small(changes), Vec::new(), memory)
+            (Work::Small(changes), Vec::new(), FilesRead::new(), memory)
         }
     };
     let key = key.map(|key| IdempotencyKey {
@@ -107,6 +109,7 @@ pub async fn record(
             key,
             work,
             sources,
+            files,
             memory,
         },
     )

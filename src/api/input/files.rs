@@ -1,8 +1,6 @@
 //! Files that people keep: `/input/v1/file`, and the same under the older name `/input/v1/file_upload`.
 
 mod download;
-mod media_type;
-mod ranges;
 pub mod shapes;
 pub mod upload;
 
@@ -160,10 +158,13 @@ pub async fn create_file(
     let must_be_first = headers.get(IF_NONE_MATCH).is_some_and(|value| value == "*");
     let announced = body.announced(must_be_first)?;
     let new = app.files.create(reader.person(), announced).await?;
-    let ticket = app.tickets.issue(new.file.id, new.open_until);
+    let own_url = || {
+        let ticket = app.tickets.issue(new.file.id, new.open_until);
+        format!("{}{}/{ticket}", app.settings.public_url, upload::PATH)
+    };
     Ok(Json(CreatedFile {
         file: FileInput::from(&new.file),
-        url: format!("{}{}/{ticket}", app.settings.public_url, upload::PATH),
+        url: new.put_url.clone().unwrap_or_else(own_url),
     }))
 }
 

@@ -11,6 +11,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::api::extract::PREFER;
 use crate::api::layers::frame::{X_IGNORED_PARAMETERS, X_REQUEST_ID, X_SVC_RANGE};
+use crate::api::layers::rates::{RATE_LIMIT, RATE_LIMIT_POLICY};
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -66,6 +67,8 @@ pub fn layer(origins: &[String]) -> Option<CorsLayer> {
             ETAG,
             LOCATION,
             RETRY_AFTER,
+            RATE_LIMIT,
+            RATE_LIMIT_POLICY,
             CONTENT_DISPOSITION,
             SERVER_TIMING,
             X_REQUEST_ID,

@@ -116,7 +116,8 @@ async fn logged(
         let (chunk, goes_on) = answer.next(&mut body).await?;
         Some((chunk, goes_on.then_some((body, answer))))
     });
-    Ok(Response::from_parts(parts, Body::from_stream(watched)))
+    // What compresses the answer asks once more after its end.
+    Ok(Response::from_parts(parts, Body::from_stream(watched.fuse())))
 }
 
 /// An answer on its way.

@@ -1,7 +1,8 @@
 //! The outermost layer: gives a request its id, counts and logs it, catches what broke, and puts on every
 //! answer what every answer carries.
 //!
-//! The log names the route as it is declared and the id, never a query or a header of the request.
+//! The log names the route as it is declared, the id, and who asked with which token, so that access can be
+//! reconstructed; never a query or a header of the request. An operator can have it without people.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -46,9 +47,10 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     let answered = AssertUnwindSafe(next.run(request).instrument(span.clone()))
         .catch_unwind()
         .await;
-    let mut response = answered.unwrap_or_else(|cause| {
+    let mut response = answered.unwrap_or_else(|_cause| {
         app.metrics.panicked();
-        ApiError::internal(panic_message(cause.as_ref())).into_response()
+        // What a panic says may quote what somebody sent or stored. Where it happened was logged there and then.
+        ApiError::internal("a panic").into_response()
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
         span.in_scope(|| tracing::error!(route, reason = %failure.reason, "the request failed"));
@@ -60,7 +62,13 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
     dress(response.headers_mut(), &id, &notes);
     let (status, took) = (response.status(), stopwatch.elapsed());
     app.metrics.request_ended(route, &method, status, took);
-    span.in_scope(|| tracing::info!(route, %method, status = status.as_u16(), microseconds = took.as_micros() as u64, "answered"));
+    let asked_by = notes.asked_by().filter(|_| app.settings.log_people);
+    let person = asked_by.map(|(person, _)| tracing::field::display(person));
+    let token = asked_by.and_then(|(_, token)| token.as_deref());
+    let microseconds = took.as_micros() as u64;
+    span.in_scope(
+        || tracing::info!(route, %method, status = status.as_u16(), microseconds, person, token, "answered"),
+    );
     response
 }
 
@@ -100,12 +108,4 @@ fn written(range: TimeRange) -> String {
         end(range.start(), Instant::MIN),
         end(range.end(), Instant::MAX)
     )
-}
-
-fn panic_message(cause: &(dyn std::any::Any + Send)) -> String {
-    let text = cause
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| cause.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("without a message"))
 }

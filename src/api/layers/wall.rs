@@ -2,7 +2,9 @@
 //! token is.
 //!
 //! A token that names a session is good for as long as the session is open, which the catalogue is asked each
-//! time: whoever was refused anywhere is refused everywhere. While it cannot be asked, nobody is let in.
+//! time: whoever was refused anywhere is refused everywhere. While it cannot be asked, nobody is let in. The
+//! sessions of a person who is erased are gone; a token without a session is refused while the erasure is
+//! under way, and afterwards if it was not made since.
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
@@ -10,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::api::app::{App, Shared};
+use crate::api::extract::Notes;
 use crate::api::problem::ApiError;
 use crate::auth::tokens::{Reader, Refusal};
 use crate::people::sessions::SessionError;
@@ -30,13 +33,19 @@ pub async fn wall(State(app): State<Shared>, mut request: Request, next: Next) -
         }
     };
     match verdict {
-        Ok(reader) => match session_is_open(&app, &reader).await {
+        Ok(reader) => match is_let_in(&app, &reader).await {
             Ok(true) => {
+                if let Some(notes) = request.extensions().get::<Notes>() {
+                    notes.is_asked_by(&reader);
+                }
                 request.extensions_mut().insert(reader);
                 next.run(request).await
             }
             Ok(false) => {
-                tracing::info!(reason = "its session is not open", "token refused");
+                tracing::info!(
+                    reason = "its session is not open, or its person was erased",
+                    "token refused"
+                );
                 ApiError::unauthorized().into_response()
             }
             Err(error) => ApiError::from(error).into_response(),
@@ -49,9 +58,10 @@ pub async fn wall(State(app): State<Shared>, mut request: Request, next: Next) -
     }
 }
 
-async fn session_is_open(app: &App, reader: &Reader) -> Result<bool, SessionError> {
-    match reader.session() {
-        Some(session) => app.sessions.accepts(reader.person(), session).await,
-        None => Ok(true),
+async fn is_let_in(app: &App, reader: &Reader) -> Result<bool, SessionError> {
+    if let Some(session) = reader.session() {
+        return app.sessions.accepts(reader.person(), session).await;
     }
+    let erasure = app.catalog.erasure_of(reader.person()).await?;
+    Ok(erasure.is_none_or(|erasure| erasure.admits(reader.issued())))
 }

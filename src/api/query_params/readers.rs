@@ -47,9 +47,13 @@ impl Params<'_> {
     fn required_one(&mut self, name: &'static str, form: Form) -> Option<String> {
         let text = self.one(name, form, Need::Required);
         if text.is_none() {
-            self.fault(name, "missing", "this parameter is required");
+            self.is_missing(name);
         }
         text
+    }
+
+    fn is_missing(&mut self, name: &'static str) {
+        self.fault(name, "missing", "this parameter is required");
     }
 
     pub fn text(&mut self, name: &'static str) -> Option<String> {
@@ -146,11 +150,11 @@ impl Params<'_> {
 
     /// `start_time` and `end_time`, both required.
     pub fn range(&mut self) -> Option<TimeRange> {
-        let start = self.required_one(START, Form::Instant);
-        let end = self.required_one(END, Form::Instant);
+        let start = self.one(START, Form::Instant, Need::Required);
+        let end = self.one(END, Form::Instant, Need::Required);
         let days = self.days();
-        let start = start.and_then(|text| self.bound(START, &text, days.as_ref()));
-        let end = end.and_then(|text| self.bound(END, &text, days.as_ref()));
+        let start = self.required_bound(START, start, days.as_ref());
+        let end = self.required_bound(END, end, days.as_ref());
         self.not_inverted(start?, end?)
     }
 
@@ -188,6 +192,18 @@ impl Params<'_> {
             );
         }
         zone
+    }
+
+    fn required_bound(
+        &mut self,
+        name: &'static str,
+        text: Option<String>,
+        days: Option<&Zone>,
+    ) -> Option<Instant> {
+        if text.is_none() {
+            self.is_missing(name);
+        }
+        self.bound(name, &text?, days)
     }
 
     /// An end of a range.

@@ -244,20 +244,24 @@ fn what_a_reader_asks_for_is_what_is_described() {
             "strict"
         ]
     );
-    assert_eq!(part("required"), [true, true, false, false, false, false, false]);
+    assert_eq!(
+        part("required"),
+        [true, true, false, false, false, false, false, false]
+    );
     assert_eq!(
         shown[0]["schema"],
         serde_json::json!({"type": "string", "format": "date-time"})
     );
-    assert_eq!(shown[2]["schema"]["default"], "UTC");
-    assert_eq!(shown[2]["x-aliases"], serde_json::json!(["time_zone"]));
+    assert_eq!(shown[2]["schema"]["default"], "utc");
+    assert_eq!(shown[3]["schema"]["default"], "UTC");
+    assert_eq!(shown[3]["x-aliases"], serde_json::json!(["time_zone"]));
     assert_eq!(
-        shown[3]["schema"],
+        shown[4]["schema"],
         serde_json::json!({"type": "integer", "format": "int64", "default": 60})
     );
-    assert_eq!(shown[4]["schema"]["default"], true);
-    assert_eq!(shown[5]["schema"]["items"]["type"], "integer");
-    assert_eq!(shown[5]["example"], serde_json::json!([4]));
+    assert_eq!(shown[5]["schema"]["default"], true);
+    assert_eq!(shown[6]["schema"]["items"]["type"], "integer");
+    assert_eq!(shown[6]["example"], serde_json::json!([4]));
 }
 
 #[test]

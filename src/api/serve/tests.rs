@@ -6,8 +6,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::addresses::TrustedProxies;
+use super::tls::{Certificate, CertificateFiles};
 use super::{Ended, listen, serve};
-use crate::api::settings::InterfaceSettings;
+use crate::api::settings::{InterfaceSettings, RateSettings};
 
 fn settings() -> InterfaceSettings {
     InterfaceSettings {
@@ -23,6 +31,13 @@ fn settings() -> InterfaceSettings {
         cell_limit: 1000,
         slow_client_limit: std::time::Duration::from_secs(10),
         connection_limit: 16,
+        address_connections: 16,
+        trusted_proxies: TrustedProxies::default(),
+        operations_address: None,
+        certificate: None,
+        person_queries: 1,
+        rates: RateSettings::default(),
+        log_people: true,
         shutdown_limit: std::time::Duration::from_secs(10),
         source_prefix: "com.almanac".to_owned(),
     }
@@ -49,13 +64,12 @@ impl Gate {
             }
         };
         let router = axum::Router::new().route("/", axum::routing::get(handler));
-        let listener = listen(&settings).await.unwrap();
+        let listener = listen(settings.listen).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving =
-            tokio::spawn(
-                async move { serve(listener, router, &settings, async { drop(stopped.await) }).await },
-            );
+        let serving = tokio::spawn(async move {
+            serve(listener, router, &settings, None, async { drop(stopped.await) }).await
+        });
         let mut client = TcpStream::connect(address).await.unwrap();
         client
             .write_all(b"GET / HTTP/1.1\r\nhost: almanac\r\n\r\n")
@@ -104,10 +118,12 @@ async fn refusing(settings: InterfaceSettings) -> (TcpStream, oneshot::Sender<()
         "/",
         axum::routing::post(|| async { axum::http::StatusCode::PAYLOAD_TOO_LARGE }),
     );
-    let listener = listen(&settings).await.unwrap();
+    let listener = listen(settings.listen).await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(async move { serve(listener, router, &settings, async { drop(stopped.await) }).await });
+    tokio::spawn(
+        async move { serve(listener, router, &settings, None, async { drop(stopped.await) }).await },
+    );
     (client, stop)
 }
 
@@ -208,5 +224,142 @@ async fn a_head_that_does_not_come_whole_is_given_up() {
     assert!(
         answer.is_empty() || answer.starts_with("HTTP/1.1 408"),
         "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_connection_on_which_nothing_is_asked_is_ended() {
+    let (mut client, _stop) = refusing(InterfaceSettings {
+        slow_client_limit: std::time::Duration::from_millis(100),
+        ..settings()
+    })
+    .await;
+    // The preface of HTTP/2 and empty settings: a connection without a request.
+    client
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .await
+        .unwrap();
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).await.unwrap();
+    // A frame of the kind GOAWAY is said before the end.
+    assert!(said.windows(4).any(|frame| frame == [0, 0, 8, 7]), "{said:?}");
+}
+
+#[tokio::test]
+async fn an_address_that_has_its_share_of_connections_gets_no_more() {
+    let settings = InterfaceSettings {
+        address_connections: 2,
+        ..settings()
+    };
+    let listener = listen(settings.listen).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = axum::Router::new().route("/", axum::routing::get(|| async { "here" }));
+    let (_stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(
+        async move { serve(listener, router, &settings, None, async { drop(stopped.await) }).await },
+    );
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client
+            .write_all(b"GET / HTTP/1.1\r\nhost: almanac\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(head(&mut client).await.starts_with("HTTP/1.1 200"));
+        held.push(client);
+    }
+    let mut third = TcpStream::connect(address).await.unwrap();
+    let mut said = Vec::new();
+    // Closed, perhaps while something was being sent to it.
+    let _reset = third.write_all(b"GET / HTTP/1.1\r\nhost: almanac\r\n\r\n").await;
+    let _reset = third.read_to_end(&mut said).await;
+    assert!(said.is_empty(), "{said:?}");
+}
+
+/// Certificate and key in a directory, as an operator has them.
+fn certificate_in(directory: &std::path::Path, certificate: &str, key: &str) -> CertificateFiles {
+    let files = CertificateFiles {
+        certificate: directory.join("certificate.pem"),
+        key: directory.join("key.pem"),
+    };
+    std::fs::write(&files.certificate, certificate).unwrap();
+    std::fs::write(&files.key, key).unwrap();
+    files
+}
+
+/// What a client that trusts `certificate` alone is answered over TLS.
+async fn asked_over_tls(address: std::net::SocketAddr, certificate: &str) -> std::io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap())
+        .unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut client = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    client
+        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .await?;
+    let mut answer = String::new();
+    // Not every end of a connection is announced.
+    let _end = client.read_to_string(&mut answer).await;
+    Ok(answer)
+}
+
+#[tokio::test]
+async fn tls_is_spoken_and_another_certificate_is_shown_without_a_restart() {
+    let (first, first_key) = (
+        include_str!("tests/first.pem"),
+        include_str!("tests/first.key.pem"),
+    );
+    let (second, second_key) = (
+        include_str!("tests/second.pem"),
+        include_str!("tests/second.key.pem"),
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let files = certificate_in(directory.path(), first, first_key);
+    let certificate = Arc::new(Certificate::open(&files).unwrap());
+    let settings = settings();
+    let listener = listen(settings.listen).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = axum::Router::new().route("/", axum::routing::get(|| async { "here" }));
+    let (_stop, stopped) = oneshot::channel::<()>();
+    let shown = Arc::clone(&certificate);
+    tokio::spawn(async move {
+        serve(listener, router, &settings, Some(shown), async {
+            drop(stopped.await);
+        })
+        .await
+    });
+    let answer = asked_over_tls(address, first).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("here"),
+        "{answer}"
+    );
+    assert!(asked_over_tls(address, second).await.is_err());
+
+    let following = tokio::spawn(async move {
+        certificate
+            .follow_files(std::time::Duration::from_millis(10))
+            .await;
+    });
+    certificate_in(directory.path(), second, second_key);
+    let answer = loop {
+        if let Ok(answer) = asked_over_tls(address, second).await {
+            break answer;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert!(answer.ends_with("here"), "{answer}");
+    following.abort();
+
+    std::fs::write(&files.key, first_key).unwrap();
+    assert!(
+        Certificate::open(&files).is_err(),
+        "a key that is not the certificate's"
     );
 }

@@ -75,14 +75,15 @@ pub async fn list(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let permit = readable(&app, &reader, query.owner).await?;
-    let mut annotations = app.annotations.all(permit.owner()).await?;
-    annotations.retain(|annotation| {
+    let annotations = app.annotations.all(permit.owner()).await?;
+    let is_asked_for = |annotation: &&AnnotationRow| {
         let kind = annotation.root.annotation_type();
         annotation.is_live()
             && query.annotation_type.is_none_or(|asked| asked == kind)
             && is_visible(&permit, annotation)
-    });
-    listing(&headers, &annotations)
+    };
+    let found: Vec<&AnnotationRow> = annotations.iter().filter(is_asked_for).collect();
+    listing(&headers, &found)
 }
 
 /// Makes an annotation.

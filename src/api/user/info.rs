@@ -87,10 +87,16 @@ pub struct Limits {
     pub tags: Limit,
     /// Deleted ones count, since they are kept.
     pub reflections: Limit,
+    /// Data types of one's own, archived ones too.
+    pub definitions: Limit,
+    /// Sources that records name.
+    pub sources: Limit,
     /// Open API sessions; those that are over make room.
     pub sessions: Limit,
     /// Each version counts, deleted ones too.
     pub files: Limit,
+    /// Archives of everything, made or being made.
+    pub exports: Limit,
     /// Bytes of one file.
     pub file_bytes: Most,
     /// Bytes of all files together. A file takes its room as soon as it is announced.
@@ -129,6 +135,7 @@ pub async fn info(
     let known = known.ok_or_else(|| ApiError::internal("a person who was just made is not there"))?;
     let sessions = app.sessions.open_of(person).await?;
     let counts = app.catalog.document_counts(person).await?;
+    let registered = app.catalog.registered_counts(person).await?;
     let file_bytes = app.files.contents().usage(person).await?.bytes();
     let limits = app.limits;
     let of = |kind: DocumentKind, limit: u64| Limit {
@@ -156,11 +163,20 @@ pub async fn info(
             annotations: of(DocumentKind::Annotation, limits.annotations),
             tags: of(DocumentKind::Tag, limits.tags),
             reflections: of(DocumentKind::Reflection, limits.reflections),
+            definitions: Limit {
+                limit: limits.definitions,
+                used: registered.definitions,
+            },
+            sources: Limit {
+                limit: limits.sources,
+                used: registered.sources,
+            },
             sessions: Limit {
                 limit: limits.sessions,
                 used: sessions.len() as u64,
             },
             files: of(DocumentKind::File, limits.files),
+            exports: of(DocumentKind::Export, limits.exports),
             file_bytes: Most {
                 limit: limits.file_bytes,
             },

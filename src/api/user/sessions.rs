@@ -92,7 +92,8 @@ impl ApiSession {
 }
 
 /// The caller's open sessions, oldest first.
-#[utoipa::path(get, path = "/user/v1alpha1/session", tag = "people",
+#[utoipa::path(get, path = "/user/v1alpha1/session", operation_id = "list_sessions",
+    tag = "people",
     params(Checked<NoParams>),
     responses((status = 200, description = "Open sessions", body = [ApiSession])))]
 pub async fn list(
@@ -109,7 +110,8 @@ pub async fn list(
 }
 
 /// Opens a session and makes its token, where tokens are made by this service.
-#[utoipa::path(post, path = "/user/v1alpha1/session", tag = "people",
+#[utoipa::path(post, path = "/user/v1alpha1/session", operation_id = "open_session",
+    tag = "people",
     params(Checked<NoParams>),
     request_body = NewSession,
     responses((status = 201, description = "The session, with its token", body = OpenedSession),
@@ -130,6 +132,15 @@ pub async fn create(
             format!("expected a whole number from 1 to {MOST_DAYS}"),
         ));
     }
+    let longest = minter.longest().as_secs() / SECONDS_PER_DAY;
+    if days > longest {
+        return Err(invalid(
+            ["body", "days"],
+            format!(
+                "tokens are good for {longest} days at most; this is the operator's setting ALMANAC_TOKEN_LIFETIME_LIMIT"
+            ),
+        ));
+    }
     let order = TokenOrder {
         person: reader.person(),
         name: reader.name().map(str::to_owned),
@@ -147,7 +158,8 @@ pub async fn create(
 }
 
 /// One of the caller's sessions, open or not.
-#[utoipa::path(get, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+#[utoipa::path(get, path = "/user/v1alpha1/session/{session_id}", operation_id = "get_session",
+    tag = "people",
     params(("session_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The session", body = ApiSession), (status = 404),
         (status = 422)))]
@@ -166,7 +178,8 @@ pub async fn one(
 }
 
 /// Gives a session another name.
-#[utoipa::path(put, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+#[utoipa::path(put, path = "/user/v1alpha1/session/{session_id}", operation_id = "rename_session",
+    tag = "people",
     params(("session_id" = Uuid, Path), Checked<NoParams>),
     request_body = SessionName,
     responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
@@ -184,7 +197,8 @@ pub async fn rename(
 }
 
 /// Revokes a session for good: from the next request on, no node accepts its token.
-#[utoipa::path(delete, path = "/user/v1alpha1/session/{session_id}", tag = "people",
+#[utoipa::path(delete, path = "/user/v1alpha1/session/{session_id}", operation_id = "revoke_session",
+    tag = "people",
     params(("session_id" = Uuid, Path), Checked<NoParams>),
     responses((status = 200, description = "The session as it is then", body = ApiSession), (status = 404),
         (status = 409), (status = 422)))]

@@ -105,12 +105,15 @@ impl Case {
             algorithms,
             lifetime: Duration::from_secs(LIFETIME as u64),
             minimum_interval: Duration::from_secs(INTERVAL as u64),
+            stale: Duration::from_hours(24),
         };
         let settings = IdentitySettings {
             provider: Provider::Outside(provider.clone()),
             issuer: Some("https://identity.example/".to_owned()),
             audience: None,
             user_claim: "svc_userid".to_owned(),
+            subject_as_person: true,
+            longest: Duration::MAX,
             leeway: Duration::ZERO,
         };
         let jwks = Jwks::new(provider, clock.clone()).unwrap();
@@ -360,6 +363,7 @@ fn an_address_that_is_none_is_refused_at_the_start() {
         algorithms: PublicAlgorithm::ALL.to_vec(),
         lifetime: Duration::from_secs(1),
         minimum_interval: Duration::from_secs(1),
+        stale: Duration::from_hours(24),
     };
     for url in [
         "",

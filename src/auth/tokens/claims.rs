@@ -25,6 +25,14 @@ pub(super) fn identity(
     if now >= expires {
         return Err(Refusal::Expired);
     }
+    let begun = moment(claims, "iat").map_or(now, |issued| issued.min(now));
+    if later(
+        begun,
+        settings.longest.saturating_add(settings.leeway.saturating_mul(2)),
+    ) < expires
+    {
+        return Err(Refusal::LongLived);
+    }
     if claims.contains_key("nbf") {
         let from = moment(claims, "nbf").ok_or(Refusal::Malformed)?;
         if later(now, settings.leeway) < from {
@@ -41,27 +49,41 @@ pub(super) fn identity(
     {
         return Err(Refusal::Audience);
     }
-    let person = person(claims, &settings.user_claim)?;
+    let person = person(claims, settings)?;
     let name = claims.get("name").and_then(Value::as_str).map(Arc::from);
     Ok(Identity {
         person,
         name,
         expires,
+        issued: moment(claims, "iat"),
         session: session(claims, settings)?,
+        token: token(claims),
     })
 }
 
 /// The configured claim decides where it is present; a person must not be able to hide it behind a `sub` of
 /// their choice.
-fn person(claims: &Map<String, Value>, user_claim: &str) -> Result<PersonId, Refusal> {
+///
+/// What we signed says the same in both, under whatever name the claim had then. A subject of an outside provider is
+/// whatever its clients are given: it names a person where the operator says so.
+fn person(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<PersonId, Refusal> {
+    let stands_in = settings.provider == Provider::Embedded || settings.subject_as_person;
     let claim = claims
-        .get(user_claim)
-        .or_else(|| claims.get("sub"))
-        .and_then(Value::as_str);
+        .get(&settings.user_claim)
+        .or_else(|| claims.get("sub").filter(|_| stands_in));
     claim
+        .and_then(Value::as_str)
         .and_then(|text| Uuid::parse_str(text).ok())
         .map(PersonId)
         .ok_or(Refusal::NoPerson)
+}
+
+/// What the token calls itself, if it is harmless to write down.
+fn token(claims: &Map<String, Value>) -> Option<Arc<str>> {
+    const LONGEST: usize = 128;
+    let id = claims.get("jti")?.as_str()?;
+    let is_harmless = id.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_harmless && id.len() <= LONGEST).then(|| Arc::from(id))
 }
 
 /// The session of a token that was made here. Outside providers have sessions of their own, of which nothing is

@@ -22,6 +22,8 @@ fn settings() -> IdentitySettings {
         issuer: Some("almanac".to_owned()),
         audience: Some("almanac".to_owned()),
         user_claim: "svc_userid".to_owned(),
+        subject_as_person: false,
+        longest: Duration::MAX,
         leeway: Duration::from_secs(30),
     }
 }

@@ -113,6 +113,33 @@ async fn a_change_that_fails_takes_the_others_with_it() {
 }
 
 #[tokio::test]
+async fn however_many_documents_there_are_each_is_shown_once_oldest_first() {
+    for bench in Bench::all().await {
+        let owner = person();
+        let tags: Vec<Document> = (0..2500)
+            .map(|number| tag(owner, &number.to_string(), ""))
+            .collect();
+        let changes = tags.iter().map(|document| Change::Insert {
+            document: document.clone(),
+            links: vec![],
+            limit: u64::MAX,
+        });
+        let done = bench.catalog.change_documents(changes.collect()).await.unwrap();
+        assert_eq!(done, Changed::Done);
+        let mut shown = Vec::new();
+        let look = |document: Document| shown.push((document.created_at, document.id));
+        bench
+            .catalog
+            .each_document(owner, DocumentKind::Tag, look)
+            .await
+            .unwrap();
+        let mut expected: Vec<_> = tags.iter().map(|tag| (tag.created_at, tag.id)).collect();
+        expected.sort();
+        assert_eq!(shown, expected);
+    }
+}
+
+#[tokio::test]
 async fn nobody_has_more_than_the_limit() {
     for bench in Bench::all().await {
         let owner = person();

@@ -583,8 +583,8 @@ async fn a_service_that_is_not_ready_says_so_and_not_why() {
 async fn who_is_turned_away_is_told_when_to_come_back() {
     use axum::response::IntoResponse;
     let service = Service::start().await;
-    let _held = service.app.queries.enter().await.unwrap();
-    let busy = service.app.queries.enter().await.unwrap_err();
+    let _held = service.app.queries.enter(PERSON).await.unwrap();
+    let busy = service.app.queries.enter(PERSON).await.unwrap_err();
     let response = ApiError::from(busy).into_response();
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(response.headers()["retry-after"], "1");

@@ -33,6 +33,12 @@ impl DataType {
             members.insert("title".to_owned(), json!(traits.name));
             members.insert("description".to_owned(), json!(traits.description));
         }
+        if let (Some(scale), Some(value)) = (traits.scale, schema.pointer_mut("/properties/value"))
+            && let Some(members) = value.as_object_mut()
+        {
+            members.insert("minimum".to_owned(), json!(scale.min));
+            members.insert("maximum".to_owned(), json!(scale.max));
+        }
         let metric = self.metric.as_ref().map(|metric| super::MetricTraits {
             unit: traits.unit,
             kind: traits.kind.or(metric.kind),

@@ -1,7 +1,12 @@
 //! JSON Schemas of records: turned into validators in one way, wherever they come from.
 
+pub mod cost;
+
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
+
+/// What one pattern may take once it is compiled. One that repeats repetitions takes more.
+pub const PATTERN_BYTES: usize = 1 << 18;
 
 /// Why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,8 +20,16 @@ pub fn compile(schema: &Value) -> Result<Validator, SchemaError> {
     jsonschema::draft202012::meta::validate(schema).map_err(|error| SchemaError(error.to_string()))?;
     jsonschema::options()
         .with_draft(Draft::Draft202012)
-        .with_pattern_options(PatternOptions::regex())
+        .with_pattern_options(linear_patterns())
         .should_validate_formats(false)
         .build(schema)
         .map_err(|error| SchemaError(error.to_string()))
+}
+
+/// Patterns that run in linear time, and stay small.
+#[must_use]
+pub fn linear_patterns() -> PatternOptions<jsonschema::Regex> {
+    PatternOptions::regex()
+        .size_limit(PATTERN_BYTES)
+        .dfa_size_limit(PATTERN_BYTES)
 }

@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type};
 
 use super::super::encoder::EncodeError;
-use super::{Cells, FieldStyle, Style};
+use super::{Cells, Style};
 
 /// A dictionary with more values than this is prepared only if the batch has more rows than the dictionary
 /// has values.
@@ -111,8 +111,6 @@ impl Dictionary {
 fn write_value(values: &mut Cells, value: usize, style: Style, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     match style {
         Style::Json => values.write_json(value, out),
-        Style::Field(style @ (FieldStyle::QuoteWhereNeeded | FieldStyle::QuoteAlways)) => {
-            values.write_field(value, style, scratch, out);
-        }
+        Style::Field(style) => values.write_field(value, style, scratch, out),
     }
 }

@@ -12,21 +12,39 @@ pub(in super::super) enum FieldStyle {
     QuoteWhereNeeded,
     /// Always; null is `""` too.
     QuoteAlways,
+    /// The same two, with an apostrophe before what a spreadsheet would run.
+    DefuseWhereNeeded,
+    DefuseAlways,
 }
+
+/// What a formula begins with, in one spreadsheet or another.
+const BEGINNINGS: [u8; 6] = [b'=', b'+', b'-', b'@', b'\t', b'\r'];
 
 impl FieldStyle {
     pub(in super::super) fn write(self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::QuoteWhereNeeded => write_field(text, out),
             Self::QuoteAlways => write_quoted(text, out),
+            Self::DefuseWhereNeeded | Self::DefuseAlways => {
+                let plain = if self == Self::DefuseAlways {
+                    Self::QuoteAlways
+                } else {
+                    Self::QuoteWhereNeeded
+                };
+                if text.first().is_some_and(|first| BEGINNINGS.contains(first)) {
+                    plain.write(&[b"'", text].concat(), out);
+                } else {
+                    plain.write(text, out);
+                }
+            }
         }
     }
 
     /// Writes text that has nothing to escape.
     fn write_plain(self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         match self {
-            Self::QuoteWhereNeeded => write(out),
-            Self::QuoteAlways => {
+            Self::QuoteWhereNeeded | Self::DefuseWhereNeeded => write(out),
+            Self::QuoteAlways | Self::DefuseAlways => {
                 out.push(b'"');
                 write(out);
                 out.push(b'"');
@@ -36,8 +54,8 @@ impl FieldStyle {
 
     pub(in super::super) const fn null(self) -> &'static [u8] {
         match self {
-            Self::QuoteWhereNeeded => b"",
-            Self::QuoteAlways => b"\"\"",
+            Self::QuoteWhereNeeded | Self::DefuseWhereNeeded => b"",
+            Self::QuoteAlways | Self::DefuseAlways => b"\"\"",
         }
     }
 }

@@ -12,7 +12,7 @@ use futures::{FutureExt, Stream};
 
 use super::super::chunks::CHUNK;
 use super::super::{EncodeError, OutputMethod, encode};
-use super::encoded;
+use super::{SpillFiles, encoded};
 
 #[derive(Debug, PartialEq)]
 enum Failure {
@@ -42,7 +42,7 @@ fn chunks(
     method: OutputMethod,
     source: impl Stream<Item = Result<RecordBatch, Failure>> + Send,
 ) -> Vec<Result<Bytes, Failure>> {
-    block_on(encode(method, batch(0).schema(), source).collect())
+    block_on(encode(method, batch(0).schema(), SpillFiles::default(), source).collect())
 }
 
 #[test]
@@ -94,6 +94,7 @@ fn rows_are_not_held_back_while_the_source_is_slow() {
     let mut answer = Box::pin(encode::<_, Failure>(
         OutputMethod::Csv,
         batch(0).schema(),
+        SpillFiles::default(),
         receiver,
     ));
     assert!(

@@ -287,3 +287,29 @@ fn an_unknown_zone_is_an_error_before_the_first_byte() {
         "column 'time' is shown in the time zone 'Mars/Olympus', which is not known"
     );
 }
+
+#[test]
+fn what_a_spreadsheet_would_run_is_text_in_it_where_that_is_asked_for() {
+    let batch = RecordBatch::try_from_iter([
+        (
+            "=title",
+            Arc::new(StringArray::from(vec!["=1+1", "@a,b", "plain", "-5"])) as ArrayRef,
+        ),
+        (
+            "value",
+            Arc::new(Float64Array::from(vec![-1.5, 2.0, 3.0, -4.0])) as ArrayRef,
+        ),
+    ])
+    .unwrap();
+    let batches = [batch];
+    assert_eq!(
+        text(OutputMethod::DefusedCsv, &batches[0].schema(), &batches),
+        "'=title,value\n'=1+1,-1.5\n\"'@a,b\",2.0\nplain,3.0\n'-5,-4.0\n"
+    );
+    assert_eq!(
+        text(OutputMethod::DefusedQuotecsv, &batches[0].schema(), &batches),
+        "\"'=title\",\"value\"\n\"'=1+1\",\"-1.5\"\n\"'@a,b\",\"2.0\"\n\"plain\",\"3.0\"\n\"'-5\",\"-4.0\"\n"
+    );
+    assert_eq!(OutputMethod::Csv.defused(), OutputMethod::DefusedCsv);
+    assert_eq!(OutputMethod::Jstable.defused(), OutputMethod::Jstable);
+}

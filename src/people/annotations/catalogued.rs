@@ -17,6 +17,15 @@ impl AnnotationRow {
 }
 
 impl AnnotationRoot {
+    /// The steps that its records may have, where it is a scale that says so.
+    #[must_use]
+    pub fn scale(&self) -> Option<Scale> {
+        match self {
+            Self::Scale(annotation) => annotation.measurement_spec.as_ref().map(steps),
+            _ => None,
+        }
+    }
+
     fn traits(&self) -> AnnotationTraits {
         let traits = AnnotationTraits {
             name: self.name().to_owned(),
@@ -39,7 +48,7 @@ impl AnnotationRoot {
             }
             Self::Scale(annotation) => AnnotationTraits {
                 kind: annotation.measurement_spec.as_ref().map(ScaleMeasurement::kind),
-                scale: annotation.measurement_spec.as_ref().map(steps),
+                scale: self.scale(),
                 value_map: labels(annotation),
                 ..traits
             },

@@ -421,6 +421,8 @@ impl Expected {
 
 struct Bench {
     annotations: Annotations,
+    /// The same on another node, which keeps in memory what it read.
+    elsewhere: Annotations,
     clock: Arc<ManualClock>,
     _directory: tempfile::TempDir,
 }
@@ -438,10 +440,14 @@ impl Bench {
 
     async fn open(directory: tempfile::TempDir, address: &str) -> Self {
         let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
-        let catalog = Catalog::open(address, clock.clone()).await.unwrap();
-        let documents = Documents::new(catalog, clock.clone(), Arc::new(SystemIds));
+        let node = || async {
+            let catalog = Catalog::open(address, clock.clone()).await.unwrap();
+            let documents = Documents::new(catalog, clock.clone(), Arc::new(SystemIds));
+            Annotations::new(documents, LIMIT, "com.almanac".into())
+        };
         Self {
-            annotations: Annotations::new(documents, LIMIT, "com.almanac".into()),
+            annotations: node().await,
+            elsewhere: node().await,
             clock,
             _directory: directory,
         }
@@ -455,12 +461,11 @@ impl Bench {
             let now = Instant::from_micros(moment);
             self.clock.set(now);
             self.take(step, now, owner, stranger, &mut model).await;
-            let kept = self.annotations.all(owner).await.unwrap();
-            assert_eq!(
-                kept.iter().map(Expected::of).collect::<Vec<_>>(),
-                model,
-                "after {step:?}"
-            );
+            for node in [&self.annotations, &self.elsewhere] {
+                let kept = node.all(owner).await.unwrap();
+                let kept: Vec<_> = kept.iter().map(Expected::of).collect();
+                assert_eq!(kept, model, "after {step:?}");
+            }
             assert!(self.annotations.all(stranger).await.unwrap().is_empty());
         }
     }

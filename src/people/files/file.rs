@@ -8,12 +8,14 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::FilesError;
 use super::names::full_name;
 use crate::catalog::documents::{Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::sharing::terms::FileAge;
 
@@ -22,7 +24,7 @@ pub(super) const SCAN_LINK: &str = "file_to_scan";
 pub(super) const TO_SCAN: Uuid = Uuid::nil();
 
 /// Where a version stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileState {
     Created,
@@ -32,7 +34,7 @@ pub enum FileState {
 }
 
 /// What is known about harm in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScanState {
     /// No scanner was there when the file came.
@@ -63,6 +65,8 @@ pub struct File {
     pub restored_from: Option<Uuid>,
     pub source_id: Option<String>,
     pub source_name: Option<String>,
+    /// The types of the records that say they were read from it, in the order of their names.
+    pub data_types: Vec<TypeId>,
     /// Where its bytes are. Versions that were restored share them.
     pub content: Uuid,
     /// Of all its bytes, once they are there.
@@ -92,6 +96,8 @@ struct Body {
     sha256: Option<String>,
     #[serde(default)]
     must_be_first: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    data_types: Vec<String>,
 }
 
 /// A file as somebody announces it, its names checked.
@@ -130,19 +136,6 @@ impl FromStr for FileState {
     }
 }
 
-impl ScanState {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotScanned => "not_scanned",
-            Self::Pending => "pending",
-            Self::Clean => "clean",
-            Self::Infected => "infected",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 impl File {
     /// A version of which nothing but the announcement is there.
     #[must_use]
@@ -164,6 +157,7 @@ impl File {
             restored_from: None,
             source_id: announced.source_id,
             source_name: announced.source_name,
+            data_types: Vec::new(),
             content,
             sha256: None,
             must_be_first: announced.must_be_first,
@@ -219,6 +213,14 @@ impl File {
         self.scan_state = outcome;
         self.last_scanned = Some(now);
         self.changed(now)
+    }
+
+    /// The version with records of `data_type` read from it. `None` where that is known already.
+    #[must_use]
+    pub fn read_into(mut self, data_type: &TypeId, now: Instant) -> Option<Self> {
+        let place = self.data_types.binary_search(data_type).err()?;
+        self.data_types.insert(place, data_type.clone());
+        Some(self.changed(now))
     }
 
     /// A new version with the bytes of this one.
@@ -302,6 +304,7 @@ impl File {
             content: self.content,
             sha256: self.sha256.clone(),
             must_be_first: self.must_be_first,
+            data_types: self.data_types.iter().map(ToString::to_string).collect(),
         };
         Ok(Document {
             kind: DocumentKind::File,
@@ -316,7 +319,7 @@ impl File {
         })
     }
 
-    pub(super) fn of(document: &Document) -> Result<Self, FilesError> {
+    pub fn of(document: &Document) -> Result<Self, FilesError> {
         let body: Body = serde_json::from_str(&document.body).map_err(|error| FilesError::Damaged {
             id: document.id,
             reason: error.to_string(),
@@ -339,6 +342,7 @@ impl File {
             restored_from: body.restored_from,
             source_id: body.source_id,
             source_name: body.source_name,
+            data_types: body.data_types.iter().map(|name| TypeId::new(name)).collect(),
             content: body.content,
             sha256: body.sha256,
             must_be_first: body.must_be_first,

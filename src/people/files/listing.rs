@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{File, FileState, Files, FilesError};
-use crate::catalog::documents::DocumentKind;
+use crate::catalog::documents::{Document, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
 
@@ -60,21 +60,44 @@ impl Files {
         &self,
         person: PersonId,
         filter: &ListingFilter,
-        may_be_seen: impl Fn(&File) -> bool,
+        may_be_seen: impl Fn(&File) -> bool + Sync,
+    ) -> Result<Listing, FilesError> {
+        let listing = self.listed(person, filter, &may_be_seen).await?;
+        if self.notice_some(&listing.files).await {
+            return self.listed(person, filter, &may_be_seen).await;
+        }
+        Ok(listing)
+    }
+
+    async fn listed(
+        &self,
+        person: PersonId,
+        filter: &ListingFilter,
+        may_be_seen: &(impl Fn(&File) -> bool + Sync),
     ) -> Result<Listing, FilesError> {
         let mut files = Vec::new();
         let mut folders = BTreeSet::new();
-        for document in self.catalog.documents_of(person, DocumentKind::File).await? {
-            let file = File::of(&document)?;
-            if !filter.wants(&file) || !may_be_seen(&file) {
-                continue;
+        let mut damaged = None;
+        // Of many versions few are wanted, so no more of them than a page is in memory at once.
+        let look = |document: Document| match File::of(&document) {
+            Err(error) => {
+                damaged.get_or_insert(error);
             }
-            if let Some(folder) = filter.folder_of(&file) {
-                folders.insert(folder.to_owned());
+            Ok(file) if !filter.wants(&file) || !may_be_seen(&file) => {}
+            Ok(file) => {
+                if let Some(folder) = filter.folder_of(&file) {
+                    folders.insert(folder.to_owned());
+                }
+                if filter.path.as_ref().is_none_or(|path| *path == file.path) {
+                    files.push(file);
+                }
             }
-            if filter.path.as_ref().is_none_or(|path| *path == file.path) {
-                files.push(file);
-            }
+        };
+        self.catalog
+            .each_document(person, DocumentKind::File, look)
+            .await?;
+        if let Some(error) = damaged {
+            return Err(error);
         }
         // Equal names stay in the order in which they were announced.
         files.sort_by(|one, other| (&one.path, &one.name).cmp(&(&other.path, &other.name)));

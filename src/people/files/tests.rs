@@ -1,6 +1,8 @@
 //! What becomes of files, shown on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on PostgreSQL.
 
+mod direct;
 mod machine;
+mod purged;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -122,6 +122,29 @@ impl Files {
         }
     }
 
+    /// Takes all bytes of the file `id` from where they lie already. `content`: what is known of them so far.
+    pub(super) async fn receive_all<S, E>(
+        &self,
+        id: Uuid,
+        content: Content,
+        mut body: S,
+    ) -> Result<Received, UploadError<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        let content = self.emptied(content).await?;
+        let expected = content.length;
+        let intake = Intake {
+            files: self,
+            file: id,
+            digest: content.digest(),
+            known: 0,
+            content,
+            part: None,
+        };
+        intake.run(&mut body, expected).await
+    }
+
     /// The content of a file that waits for bytes.
     async fn open<E>(&self, id: Uuid) -> Result<Content, UploadError<E>> {
         let file = self.find(id).await?.ok_or(UploadError::Closed)?;

@@ -17,10 +17,8 @@ use datafusion::prelude::not;
 use regex::{Regex, RegexBuilder};
 
 use super::{Condition, FieldOf, FilterError, is_text, literal, plain_text, wrong_operator};
+use crate::model::registry::schema::PATTERN_BYTES;
 use crate::query::shape::UuidText;
-
-/// What a pattern may take once it is compiled. One that repeats repetitions takes more.
-const PATTERN_BYTES: usize = 1 << 20;
 
 /// How a label is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -28,30 +28,30 @@ impl Selector {
             },
         })?;
         match expression {
-            Expr::VectorSelector(selector) => Self::of(&selector, Extent::Latest, words.moment),
-            Expr::MatrixSelector(matrix) => {
-                Self::of(&matrix.vs, Extent::Back(micros(matrix.range)), words.moment)
-            }
+            Expr::VectorSelector(selector) => Self::of(&selector, Extent::Latest, &words),
+            Expr::MatrixSelector(matrix) => Self::of(&matrix.vs, Extent::Back(micros(matrix.range)), &words),
             other => Err(SelectorError::Unsupported {
                 token: token_of(&other),
             }),
         }
     }
 
-    fn of(selector: &VectorSelector, extent: Extent, moment: Option<i64>) -> Result<Self, SelectorError> {
+    fn of(selector: &VectorSelector, extent: Extent, words: &Words) -> Result<Self, SelectorError> {
         if !selector.matchers.or_matchers.is_empty() {
             return Err(SelectorError::Unsupported {
                 token: "or".to_owned(),
             });
         }
-        let (names, labels): (Vec<&Matcher>, Vec<&Matcher>) = selector
-            .matchers
-            .matchers
+        let matchers = &selector.matchers.matchers;
+        let is_pattern = |place: usize| words.patterns.get(place).copied().unwrap_or(false);
+        let (names, labels): (Vec<_>, Vec<_>) = matchers
             .iter()
-            .partition(|matcher| matcher.name == NAME);
+            .enumerate()
+            .map(|(place, matcher)| (matcher, is_pattern(place)))
+            .partition(|(matcher, _)| matcher.name == NAME);
         let name = match (&selector.name, names.as_slice()) {
             (Some(name), []) => name.clone(),
-            (None, [one]) if matches!(one.op, MatchOp::Equal) => one.value.clone(),
+            (None, [(one, false)]) if matches!(one.op, MatchOp::Equal) => one.value.clone(),
             _ => return Err(SelectorError::NoName),
         };
         if labels.len() > MAX_FILTERS {
@@ -59,7 +59,7 @@ impl Selector {
         }
         let at = match &selector.at {
             None => None,
-            Some(AtModifier::At(_)) => moment.map(Instant::from_micros),
+            Some(AtModifier::At(_)) => words.moment.map(Instant::from_micros),
             Some(AtModifier::Start) => {
                 return Err(SelectorError::Unsupported {
                     token: "start".to_owned(),
@@ -78,7 +78,10 @@ impl Selector {
         };
         Ok(Self {
             name,
-            conditions: labels.into_iter().map(condition).collect(),
+            conditions: labels
+                .into_iter()
+                .map(|(matcher, is_pattern)| condition(matcher, is_pattern))
+                .collect(),
             extent,
             at,
             offset,
@@ -86,12 +89,13 @@ impl Selector {
     }
 }
 
-fn condition(matcher: &Matcher) -> Condition {
-    let comparison = match matcher.op {
-        MatchOp::Equal => LabelComparison::Equal,
-        MatchOp::NotEqual => LabelComparison::NotEqual,
-        MatchOp::Re(_) => LabelComparison::Matches,
-        MatchOp::NotRe(_) => LabelComparison::MatchesNot,
+fn condition(matcher: &Matcher, is_pattern: bool) -> Condition {
+    let is_equal = matches!(matcher.op, MatchOp::Equal | MatchOp::Re(_));
+    let comparison = match (is_equal, is_pattern) {
+        (true, false) => LabelComparison::Equal,
+        (false, false) => LabelComparison::NotEqual,
+        (true, true) => LabelComparison::Matches,
+        (false, true) => LabelComparison::MatchesNot,
     };
     Condition {
         field: matcher.name.clone(),

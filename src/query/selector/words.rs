@@ -36,6 +36,9 @@ pub(super) struct Words {
     pub(super) text: String,
     /// What stands after `@`, in microseconds since 1970: the parser knows milliseconds.
     pub(super) moment: Option<i64>,
+    /// For each comparison of a label, in order, whether it is with a pattern. `text` compares with plain texts: the
+    /// parser would compile every pattern at once, however large it grows.
+    pub(super) patterns: Vec<bool>,
 }
 
 impl Words {
@@ -43,11 +46,15 @@ impl Words {
         let mut words = Self {
             text: String::with_capacity(text.len()),
             moment: None,
+            patterns: Vec::new(),
         };
+        // How the comparison begins that the next sign may go on with.
+        let mut comparison = None;
         let (mut signs, mut in_labels) = (0, false);
         // Whether a moment follows, and whether it is before 1970.
         let mut moment_follows = None;
         for piece in pieces(text) {
+            let begun = comparison.take();
             match piece {
                 Piece::Blank(blank) => words.text.push_str(blank),
                 Piece::Quoted(text) => words.text.push_str(text),
@@ -76,8 +83,24 @@ impl Words {
                         ('+' | '-', Some(_)) => Some(sign == '-'),
                         _ => None,
                     };
+                    if in_labels && begun.is_none() && matches!(sign, '=' | '!') {
+                        comparison = Some(sign);
+                        words.patterns.push(false);
+                    }
                     in_labels = (in_labels || sign == '{') && sign != '}';
-                    words.text.push(sign);
+                    match (begun, sign) {
+                        (Some(begun), '~') => {
+                            if begun == '!' {
+                                words.text.push('=');
+                            }
+                            words
+                                .patterns
+                                .last_mut()
+                                .into_iter()
+                                .for_each(|is_pattern| *is_pattern = true);
+                        }
+                        (_, sign) => words.text.push(sign),
+                    }
                 }
             }
         }

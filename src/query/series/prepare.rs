@@ -176,7 +176,7 @@ impl<Authority> Archive<Authority> {
         let mut plans = Vec::with_capacity(asked.len());
         let mut states = Vec::with_capacity(asked.len());
         for ((one, snapshot), ranking) in asked.into_iter().zip(snapshots).zip(rankings) {
-            states.push(ReadState::of(one.source, &snapshot));
+            states.push(ReadState::of(one.permit, one.source, &snapshot));
             plans.push(self.series_plan(one, &snapshot, &ranking).await?);
         }
         Ok((plans, states))

@@ -9,9 +9,9 @@ use datafusion::logical_expr::ScalarUDF;
 use super::bounded::Bounded;
 use super::local_day::LocalDay;
 
-/// Functions whose results are as large as a number in the query says, and those that tell of files or of the
-/// program.
-const REFUSED: [&str; 14] = [
+/// Functions whose results are as large as a number in the query says, those that take far longer than what they are
+/// given is long, and those that tell of files or of the program.
+const REFUSED: [&str; 17] = [
     "repeat",
     "lpad",
     "rpad",
@@ -21,6 +21,9 @@ const REFUSED: [&str; 14] = [
     "list_repeat",
     "array_resize",
     "list_resize",
+    "arrow_cast",
+    "arrow_try_cast",
+    "levenshtein",
     "input_file_name",
     "file_row_index",
     "version",

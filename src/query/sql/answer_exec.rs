@@ -28,6 +28,7 @@ use futures::StreamExt as _;
 #[derive(Debug)]
 pub(in crate::query) struct AnswerExec {
     inner: Arc<dyn ExecutionPlan>,
+    is_own: bool,
     label: String,
     properties: Arc<PlanProperties>,
 }
@@ -91,9 +92,23 @@ impl AnswerExec {
         );
         Ok(Self {
             inner,
+            is_own: true,
             label,
             properties: Arc::new(properties),
         })
+    }
+
+    /// The same of what somebody else shares.
+    pub(super) fn shared(self, is_shared: bool) -> Self {
+        Self {
+            is_own: !is_shared,
+            ..self
+        }
+    }
+
+    /// Whether whoever asks may know all that is read.
+    pub(in crate::query) const fn is_own(&self) -> bool {
+        self.is_own
     }
 
     /// What the optimizer does not see.

@@ -1,7 +1,9 @@
-//! Functions that make something longer out of what they are given, with a limit on how long.
+//! Functions that make something longer out of what they are given, with a limit on how long; and those that would
+//! take longer than anybody can wait, refused.
 //!
 //! Called upon their own results they grow beyond all measure in a few words, and what they make is in no memory
-//! pool. So the size of a result is known before it is made. Knows functions and arrays only.
+//! pool. So the size of a result is known before it is made, and a query makes a limited number of them at a time.
+//! Knows functions and arrays only.
 
 use std::sync::Arc;
 
@@ -18,10 +20,37 @@ use datafusion::logical_expr::{
 };
 
 /// Bytes of one result for one batch of rows.
-const LARGEST: usize = 32 << 20;
+const LARGEST: usize = 4 << 20;
+/// Calls in one query that make such results.
+const MOST_CALLS: usize = 64;
+
+/// What can be computed over a window in one step for each row, however wide the window is.
+const OVER_WINDOWS: [&str; 20] = [
+    "avg",
+    "count",
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "max",
+    "min",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+    "stddev",
+    "stddev_pop",
+    "sum",
+    "var",
+    "var_pop",
+];
 
 /// Functions whose results hold all of their arguments.
-const SUMS: [&str; 11] = [
+const SUMS: [&str; 12] = [
+    "encode",
     "concat",
     "concat_ws",
     "make_array",
@@ -167,15 +196,60 @@ pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
         growth: Growth::Sum,
     };
     let joined = Arc::new(ScalarUDF::new_from_impl(joined));
+    let mut calls = 0;
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
             let name = names.save(&expr);
-            let bounded = expr.transform_up(|expr| Ok(bounded_expr(expr, &joined)))?;
+            let bounded = expr.transform_up(|expr| {
+                refuse_endless(&expr)?;
+                let bounded = bounded_expr(expr, &joined);
+                calls += usize::from(is_bounded(&bounded.data));
+                Ok(bounded)
+            })?;
             Ok(bounded.update_data(|expr| name.restore(expr)))
         })
     })?;
+    if calls > MOST_CALLS {
+        return plan_err!(
+            "the query calls functions that make texts and lists more than {MOST_CALLS} times; ask in several queries"
+        );
+    }
     Ok(rewritten.data)
+}
+
+fn is_bounded(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<Bounded>())
+}
+
+/// Refuses what takes more than a few steps for each row: windows that are computed anew for each, and patterns that
+/// are.
+fn refuse_endless(expr: &Expr) -> Result<()> {
+    let pattern = match expr {
+        Expr::WindowFunction(window) => {
+            let name = window.fun.name();
+            if !OVER_WINDOWS.contains(&name) {
+                return plan_err!("'{name}' is not allowed with OVER");
+            }
+            if window.params.distinct {
+                return plan_err!("DISTINCT is not allowed in '{name}' with OVER");
+            }
+            return Ok(());
+        }
+        Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => call.args.get(1),
+        Expr::BinaryExpr(BinaryExpr {
+            op:
+                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
+            right,
+            ..
+        }) => Some(right.as_ref()),
+        Expr::SimilarTo(like) => Some(like.pattern.as_ref()),
+        _ => None,
+    };
+    match pattern {
+        None | Some(Expr::Literal(..)) => Ok(()),
+        Some(_) => plan_err!("a regular expression is a text in the query or a parameter, and not computed"),
+    }
 }
 
 fn bounded_expr(expr: Expr, joined: &Arc<ScalarUDF>) -> Transformed<Expr> {

@@ -98,7 +98,17 @@ fn refused(text: &QueryText<'_>, show: Show) -> SqlError {
     }
 }
 
-/// Looks for what writes, and counts tables.
+/// Whether a type says how long a list is: null alone would take that much.
+fn has_sized_list(shown: &str) -> bool {
+    let mut brackets = shown.split('[').skip(1);
+    brackets.any(|after| {
+        after
+            .trim_start()
+            .starts_with(|letter: char| letter.is_ascii_digit())
+    })
+}
+
+/// Looks for what writes and for what grows by a word, and counts tables.
 #[derive(Default)]
 struct Reading {
     tables: usize,
@@ -125,6 +135,19 @@ impl Visitor for Reading {
         match select.into {
             Some(_) => ControlFlow::Break("SELECT INTO is not allowed; only reading is".to_owned()),
             None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        match expr {
+            Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => ControlFlow::Break(
+                "GROUPING SETS, CUBE and ROLLUP are not allowed; put queries together with UNION ALL"
+                    .to_owned(),
+            ),
+            Expr::Cast { data_type, .. } if has_sized_list(&data_type.to_string()) => ControlFlow::Break(
+                format!("{data_type} is not allowed: a list has no length of its type"),
+            ),
+            _ => ControlFlow::Continue(()),
         }
     }
 

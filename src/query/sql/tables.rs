@@ -203,7 +203,8 @@ impl<Authority> PermittedTable<Authority> {
         let label = format!("records of {}{narrowed}", self.name);
         let keys = [self.times.starts.first(), self.times.ends.first()];
         let order: Vec<&str> = keys.into_iter().flatten().map(String::as_str).collect();
-        Ok(Arc::new(AnswerExec::try_new(plan, &schema, None, label, &order)?))
+        let answer = AnswerExec::try_new(plan, &schema, None, label, &order)?;
+        Ok(Arc::new(answer.shared(!self.holding.permit.is_own())))
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::{Content, FILES_FOLDER, Part};
+use super::{Content, ContentOf, Part};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
@@ -13,6 +13,7 @@ use crate::store::objects::{ObjectStorage, Upload};
 /// What the path of a part says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartName {
+    pub of: ContentOf,
     pub person: PersonId,
     pub content: Uuid,
     pub part: Uuid,
@@ -22,6 +23,7 @@ impl PartName {
     #[must_use]
     pub const fn of(content: &Content, part: Uuid) -> Self {
         Self {
+            of: content.of,
             person: content.person,
             content: content.id,
             part,
@@ -31,14 +33,17 @@ impl PartName {
     /// Where the object of a part is. The person's folder can be removed as a whole.
     #[must_use]
     pub fn path(&self) -> String {
-        format!("{FILES_FOLDER}/{}/{}/{}", self.person, self.content, self.part)
+        let folder = self.of.folder();
+        format!("{folder}/{}/{}/{}", self.person, self.content, self.part)
     }
 
     /// Reads what `path` wrote. `None` for anything else.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
-        let mut names = path.strip_prefix(FILES_FOLDER)?.strip_prefix('/')?.split('/');
+        let (folder, names) = path.split_once('/')?;
+        let mut names = names.split('/');
         let name = Self {
+            of: ContentOf::ALL.into_iter().find(|of| of.folder() == folder)?,
             person: names.next()?.parse().ok()?,
             content: names.next()?.parse().ok()?,
             part: names.next()?.parse().ok()?,

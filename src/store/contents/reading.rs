@@ -14,9 +14,9 @@ use crate::store::checksums::Blocks;
 use crate::store::objects::ObjectStorage;
 
 /// Bytes fetched at once.
-const STEP: u64 = 4 << 20;
+pub(super) const STEP: u64 = 4 << 20;
 /// Steps fetched while the one before is sent.
-const STEPS_AT_ONCE: usize = 2;
+pub(super) const STEPS_AT_ONCE: usize = 2;
 
 /// A part with the checksums of its blocks, once somebody needed them.
 struct OpenPart {

@@ -309,3 +309,67 @@ async fn records_are_counted_by_the_name_of_their_definition_and_read_in_every_f
         .await;
     assert_eq!(summary.must_be(200).json()["count"], json!(2));
 }
+
+#[tokio::test]
+async fn a_value_beside_its_scale_is_refused_while_the_scale_is_known() {
+    for backends in Backends::available() {
+        let server = Setup::default().on(backends).start();
+        let person = server.person();
+        let mood = create(&person, &scale("Mood")).await;
+        let source = mood["svc_source_id"].as_str().unwrap();
+        let at_address = |value: i64| person.record(&type_of(&mood), &json!({"value": value}));
+        let by_source = |value: i64| {
+            let record = json!({"value": value, "sources": ["com.example.app", source]});
+            person.lines("ScaleAnnotation", &[json!({"value": 1}), record])
+        };
+        for value in [0, 6, -1, 1_000_000] {
+            assert_eq!(at_address(value).await.faults(), ["body.value"], "{value}");
+            assert_eq!(by_source(value).await.faults(), ["body.1.value"], "{value}");
+        }
+        let fault = at_address(6).await.json()["detail"][0].clone();
+        assert_eq!(
+            (&fault["type"], &fault["msg"]),
+            (&json!("maximum"), &json!("the scale ends at 5"))
+        );
+        let wrapped = json!({"specversion": 1, "data": "{\"value\": 0}",
+            "metadata": {"data_type": "ScaleAnnotation", "source": [source], "tags": []}});
+        let wrapped = person.post("/ingest/v1/record", &wrapped).await;
+        assert!(wrapped.faults()[0].ends_with("value"), "{wrapped}");
+        assert!(person.rows("metric", &type_of(&mood)).await.is_empty());
+        for value in [1, 5] {
+            at_address(value).await.upload();
+            by_source(value).await.upload();
+        }
+        // A scale that changes binds what comes, and changes nothing that is there.
+        let mut wider = mood.clone();
+        wider["measurement_spec"]["scale"]["max_allowed"] = json!(6);
+        let path = format!("/user/v1alpha1/annotation/{}", mood["id"].as_str().unwrap());
+        person.put(&path, &wider).await.must_be(200);
+        at_address(6).await.upload();
+        person.put(&path, &mood).await.must_be(200);
+        at_address(6).await.must_be(422);
+        let rows = person.rows("metric", &type_of(&mood)).await;
+        let values: Vec<i64> = rows.iter().map(|row| row["value"].as_i64().unwrap()).collect();
+        assert_eq!(values.iter().filter(|value| **value == 6).count(), 1);
+        assert_eq!(values.len(), 5);
+        // Neither one that was deleted nor one that nobody has binds anybody.
+        delete(&person, &mood).await;
+        by_source(9).await.upload();
+        let stranger = json!({"value": 9, "sources": [format!("com.almanac.annotation.{}", id(9))]});
+        person.record("ScaleAnnotation", &stranger).await.upload();
+        person
+            .record("ScaleAnnotation", &json!({"value": 9}))
+            .await
+            .upload();
+    }
+}
+
+#[tokio::test]
+async fn the_published_schema_of_a_scale_has_its_ends() {
+    let person = person();
+    let mood = create(&person, &scale("Mood")).await;
+    let path = format!("/data/v1/catalog/{}/v1alpha1/schema", type_of(&mood));
+    let schema = person.get(&path).await.must_be(200).json();
+    let value = &schema["properties"]["value"];
+    assert_eq!((&value["minimum"], &value["maximum"]), (&json!(1), &json!(5)));
+}

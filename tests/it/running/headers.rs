@@ -88,14 +88,14 @@ async fn parameters_that_a_route_does_not_know_are_named() {
     let reply = person
         .metric_samples("HeartRate", ALL_TIME.0, ALL_TIME.1)
         .with("colour", "red")
-        .with("limit", "5")
+        .with("depth", "5")
         .await
         .must_be(200);
     let ignored = reply
         .header("x-ignored-parameters")
         .unwrap_or_else(|| panic!("nothing is named: {reply}"));
     assert!(
-        ignored.contains("colour") && ignored.contains("limit") && !ignored.contains("metric"),
+        ignored.contains("colour") && ignored.contains("depth") && !ignored.contains("metric"),
         "{ignored}"
     );
     let reply = person

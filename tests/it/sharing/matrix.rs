@@ -12,8 +12,8 @@ use crate::harness::{Call, Person, Reply, at, heart_rate, id, person, shared};
 const RANGE: (&str, &str) = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
 
 /// A route that reads a person's data.
-pub(super) struct Route {
-    pub(super) path: String,
+struct Route {
+    path: String,
     /// The types without which it answers nothing.
     needs: &'static [&'static str],
 }
@@ -54,7 +54,7 @@ const LISTINGS: [&str; 5] = [
     "/data/v1alpha1/data_available",
 ];
 
-pub(super) async fn routes() -> Vec<Route> {
+async fn routes() -> Vec<Route> {
     let document = shared().nobody().get("/openapi.json").await.must_be(200).json();
     let mut routes = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -78,13 +78,13 @@ pub(super) async fn routes() -> Vec<Route> {
 
 /// How a request names whose data it asks for.
 #[derive(Clone)]
-pub(super) enum Whose {
+enum Whose {
     Person(Uuid),
     Participant(String, String),
 }
 
 impl Route {
-    pub(super) fn ask(&self, reader: &Person, whose: &Whose) -> Call {
+    fn ask(&self, reader: &Person, whose: &Whose) -> Call {
         let in_path = self.path.contains("{svc_userid}");
         let path = match whose {
             Whose::Person(owner) => self.path.replace("{svc_userid}", &owner.to_string()),

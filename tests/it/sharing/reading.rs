@@ -1,5 +1,7 @@
 //! What a reader sees of another person's data (rules 9.2b to 9.2d), while shares come and go.
 
+use std::io::Read as _;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -51,6 +53,23 @@ async fn whoever_asks_for_more_than_was_granted_gets_what_was_granted() {
 }
 
 #[tokio::test]
+async fn an_answer_about_somebody_else_may_be_compressed() {
+    let (owner, reader) = (with_rates().await, person());
+    share(&owner, &share_of(&["HeartRate"], &reader)).await;
+    let ask = || samples(&reader, &owner, &at("08:00"), &at("14:00"));
+    let plain = ask().await.must_be(200);
+    let packed = ask().header("accept-encoding", "gzip").await.must_be(200);
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let mut unpacked = Vec::new();
+    flate2::read::MultiGzDecoder::new(&packed.body[..])
+        .read_to_end(&mut unpacked)
+        .unwrap();
+    assert_eq!(unpacked, plain.body);
+    let packed = ask().header("accept-encoding", "zstd").await.must_be(200);
+    assert_eq!(zstd::decode_all(&packed.body[..]).unwrap(), plain.body);
+}
+
+#[tokio::test]
 async fn windows_of_several_shares_are_joined_and_gaps_stay_gaps() {
     let (owner, reader) = (with_rates().await, person());
     let friends = group(&owner, &json!({"title": "Friends", "is_public": true})).await;
@@ -89,6 +108,32 @@ async fn a_reader_never_writes_changes_or_shares_on() {
         .await
         .problem(403);
     assert_eq!(owner.all_samples("HeartRate").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_tag_tells_a_reader_nothing_of_what_happens_outside_the_windows() {
+    // Nobody moves pieces here.
+    let server = Setup::default().no_upkeep().start();
+    let (owner, reader, other) = (server.person(), server.person(), server.person());
+    let rate = |number, moment: &str| heart_rate(id(number), moment, 61);
+    owner.records("HeartRate", &[rate(1, &at("11:00"))]).await;
+    for grantee in [&reader, &other] {
+        share(&owner, &window(grantee, "10:00", "12:00")).await;
+    }
+    let ask = |who: &Person| samples(who, &owner, &at("08:00"), &at("14:00"));
+    let tag = async |who: &Person| ask(who).await.must_be(200).header("etag").unwrap().to_owned();
+    let (before, of_other, of_owner) = (tag(&reader).await, tag(&other).await, tag(&owner).await);
+    assert_ne!(before, of_other, "a tag is one reader's own");
+    owner
+        .records("HeartRate", &[rate(2, "2023-01-01T12:00:00Z")])
+        .await;
+    owner.delete("HeartRate", id(2)).await;
+    ask(&reader).header("if-none-match", &before).await.must_be(304);
+    ask(&reader).header("if-none-match", &of_other).await.must_be(200);
+    ask(&owner).header("if-none-match", &of_owner).await.must_be(200);
+    owner.records("HeartRate", &[rate(3, &at("11:30"))]).await;
+    let reply = ask(&reader).header("if-none-match", &before).await.must_be(200);
+    assert_eq!(reply.rows().len(), 2);
 }
 
 #[tokio::test]

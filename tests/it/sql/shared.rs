@@ -70,6 +70,28 @@ async fn micro_example_of_section_9_a_share_is_a_schema_cut_to_its_windows() {
         .await;
         assert_eq!(texts(&listed, "table_name"), ["heart_rate", "step_count"]);
 
+        // How much there is besides what is shared is not told either.
+        let plan = rows(
+            &reader,
+            &format!("EXPLAIN ANALYZE SELECT value FROM {shelf}.heart_rate"),
+        )
+        .await;
+        let text = texts(&plan, "plan").join("\n");
+        assert!(
+            text.contains("AnswerExec") && text.contains("ProjectionExec"),
+            "{text}"
+        );
+        assert!(!text.contains("metrics") && !text.contains("files="), "{text}");
+        let read = reader
+            .get("/data/v1alpha1/metric/HeartRate")
+            .with("svc_userid", &owner.id.to_string())
+            .with("explain", "analyze");
+        let text = read.await.must_be(200).text().to_owned();
+        assert!(
+            text.contains("ProjectionExec") && !text.contains("metrics"),
+            "{text}"
+        );
+
         // Not shared, not there and not anybody's are one answer.
         let ask = |table: String| format!("SELECT * FROM {table}");
         let hidden = wrong(&reader, &ask(format!("{shelf}.body_mass"))).await;

@@ -1,5 +1,7 @@
 //! Tables: the person's types by readable names, with the columns of the raw answers.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::{SQL, query, rows};
@@ -247,20 +249,45 @@ async fn every_listed_column_of_every_table_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn what_needs_more_memory_than_there_is_is_told_so() {
+async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else_waits() {
     let server = Setup::default()
         .with("ALMANAC_MEMORY_LIMIT", "16MiB")
-        .with("ALMANAC_QUERY_DEADLINE", "5s")
+        .with("ALMANAC_QUERY_DEADLINE", "2s")
+        .with("ALMANAC_QUERY_THREADS", "1")
         .start();
-    let person = server.person();
+    let (person, other) = (server.person(), server.person());
     let beats: Vec<Value> = (0..20_000).map(|n| heart_rate(id(n), &instant(n), n)).collect();
     person.records("HeartRate", &beats).await;
-    let reply = query(
-        &person,
-        "SELECT count(*) FROM (SELECT DISTINCT a.uuid || b.uuid FROM heart_rate a, heart_rate b)",
-    )
-    .await;
-    assert!(matches!(reply.status, 422 | 504), "{reply}");
+    for (text, statuses) in [
+        (
+            "SELECT count(*) FROM heart_rate a JOIN heart_rate b ON a.value + b.value < 0",
+            &[504][..],
+        ),
+        (
+            "SELECT count(*) FROM (SELECT DISTINCT a.uuid || b.uuid FROM heart_rate a, heart_rate b)",
+            &[422, 504],
+        ),
+        (
+            "SELECT array_agg(a.uuid) FROM heart_rate a, heart_rate b",
+            &[422, 504],
+        ),
+        (
+            "SELECT max(s) FROM (SELECT sum(a.value) OVER () AS s FROM heart_rate a, heart_rate b)",
+            &[422],
+        ),
+    ] {
+        let begun = Instant::now();
+        let (asked, besides) = tokio::join!(async { query(&person, text).await }, async {
+            rows(&other, "SELECT count(*) AS n FROM heart_rate").await
+        });
+        assert!(statuses.contains(&asked.status), "{text}: {asked}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "{text}: {:?}",
+            begun.elapsed()
+        );
+        assert_eq!(besides, [json!({"n": 0})]);
+    }
     assert_eq!(
         rows(&person, "SELECT count(*) AS n FROM heart_rate").await,
         [json!({"n": 20_000})]

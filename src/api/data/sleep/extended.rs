@@ -120,7 +120,7 @@ pub async fn sleep_cycles_extended(
     }
     let metrics = attached(&app, &reader, owner, &query, range).await?;
     let source = asked.source().await?;
-    let ticket = app.queries.enter().await?;
+    let ticket = app.queries.enter(reader.person()).await?;
     let series = permits
         .iter()
         .zip(&metrics)

@@ -8,7 +8,7 @@ use crate::api::problem::ApiError;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
 use crate::people::files::names::{folder, label, name};
-use crate::people::files::{Announced, File, FilesError, Listing};
+use crate::people::files::{Announced, File, FileState, FilesError, Listing, ScanState};
 
 /// A file that somebody is about to send.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,10 +38,8 @@ pub struct FileInput {
     pub name: String,
     pub path: String,
     pub size: i64,
-    /// `created`, `uploaded`, `archived` or `deleted`.
-    pub state: &'static str,
-    /// `not_scanned`, `pending`, `clean`, `infected` or `failed`.
-    pub scan_state: &'static str,
+    pub state: FileState,
+    pub scan_state: ScanState,
     #[schema(format = DateTime)]
     pub created_at: String,
     #[schema(format = DateTime)]
@@ -56,7 +54,7 @@ pub struct FileInput {
     pub restored_from_id: String,
     pub source_id: Option<String>,
     pub source_name: Option<String>,
-    /// The types that the file was imported into. Nothing imports files yet.
+    /// The types of the records that name the file among their sources.
     pub source_data_types: Option<Vec<ImportedType>>,
 }
 
@@ -64,7 +62,15 @@ pub struct FileInput {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ImportedType {
     pub data_type: String,
-    pub state: String,
+    pub state: ImportState,
+}
+
+/// How far the import of a type is.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ImportState {
+    /// Its records are durable.
+    Imported,
 }
 
 /// A file that was announced, and where its bytes go.
@@ -94,9 +100,9 @@ pub struct FileChange {
     pub id: Uuid,
     #[schema(format = DateTime)]
     pub last_scanned: Option<String>,
-    pub scan_state: &'static str,
+    pub scan_state: ScanState,
     pub size: i64,
-    pub state: &'static str,
+    pub state: FileState,
     #[schema(format = DateTime)]
     pub uploaded_at: Option<String>,
 }
@@ -151,8 +157,8 @@ impl From<&File> for FileInput {
             name: file.name.clone(),
             path: file.path.clone(),
             size: file.size as i64,
-            state: file.state.name(),
-            scan_state: file.scan_state.as_str(),
+            state: file.state,
+            scan_state: file.scan_state,
             created_at: file.created_at.to_rfc3339(),
             uploaded_at: written(file.uploaded_at),
             archived_at: written(file.archived_at),
@@ -161,18 +167,28 @@ impl From<&File> for FileInput {
             restored_from_id: file.restored_from.map(|id| id.to_string()).unwrap_or_default(),
             source_id: file.source_id.clone(),
             source_name: file.source_name.clone(),
-            source_data_types: None,
+            source_data_types: imported(file),
         }
     }
 }
 
+/// What a file was imported into; `None` while that is nothing.
+fn imported(file: &File) -> Option<Vec<ImportedType>> {
+    let types = file.data_types.iter().map(|data_type| ImportedType {
+        data_type: data_type.to_string(),
+        state: ImportState::Imported,
+    });
+    (!file.data_types.is_empty()).then(|| types.collect())
+}
+
 impl FileInput {
-    /// The same as those see it with whom it is shared: without the id of what it came from, and without the id of a
-    /// version that may not be shared.
+    /// The same as those see it with whom it is shared: without the id of what it came from, without the id
+    /// of a version that may not be shared, and without types that are not shared.
     #[must_use]
     pub fn for_others(mut self) -> Self {
         self.source_id = None;
         self.restored_from_id.clear();
+        self.source_data_types = None;
         self
     }
 }
@@ -185,9 +201,9 @@ impl From<&File> for FileChange {
             full_name: file.full_name(),
             id: file.id,
             last_scanned: written(file.last_scanned),
-            scan_state: file.scan_state.as_str(),
+            scan_state: file.scan_state,
             size: file.size as i64,
-            state: file.state.name(),
+            state: file.state,
             uploaded_at: written(file.uploaded_at),
         }
     }

@@ -11,10 +11,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument as _;
 
-use super::{ranges, shown};
+use super::shown;
 use crate::api::answer::header_value;
 use crate::api::app::Shared;
 use crate::api::body::{broke_off, text};
+use crate::api::docs::bodies::RawBytes;
+use crate::api::download::ranges;
 use crate::api::extract::Path;
 use crate::api::problem::ApiError;
 use crate::auth::tickets::Refused;
@@ -30,7 +32,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 #[utoipa::path(method(put, post), path = "/input/v1/upload/{ticket}", tag = "files", security(()),
     params(("ticket" = String, Path),
         ("content-range" = Option<String>, Header, description = "`bytes a-b/total` for a part, `bytes */total` to ask how much is there")),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    request_body(content = RawBytes, content_type = "application/octet-stream"),
     responses((status = 200, description = "The file is there", body = super::shapes::FileInput),
         (status = 308, description = "More is to come; `Range` says what is there"), (status = 400),
         (status = 403), (status = 408), (status = 409), (status = 412), (status = 413), (status = 415),

@@ -97,8 +97,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "compression",
         aliases: &[],
         description: "How the buffers inside an Arrow frame are compressed; other forms pass it over",
-        absent: "not inside; on the way with zstd, where Accept-Encoding allows it",
+        absent: "not at all",
         example: Text("zstd"),
+    },
+    Entry {
+        name: "confirm",
+        aliases: &[],
+        description: "The confirmation that the same request was answered with before",
+        absent: "nothing happens, and the answer has a confirmation",
+        example: Text("0191f000000070008000000000000001.1767225600.8d3f"),
     },
     Entry {
         name: "cycle_gap",
@@ -130,6 +137,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("local"),
     },
     Entry {
+        name: "defuse_formulas",
+        aliases: &[],
+        description: "Whether csv has an apostrophe before text that a spreadsheet would run as a formula",
+        absent: "",
+        example: Flag(true),
+    },
+    Entry {
         name: "derive",
         aliases: &[],
         description: "Where no visit of the range was recorded, work visits out from the device's updates: \
@@ -159,6 +173,13 @@ pub(super) const ENTRIES: &[Entry] = &[
                       it and says what it took; without anybody's values",
         absent: "the rows",
         example: Text("plan"),
+    },
+    Entry {
+        name: "export_id",
+        aliases: &[],
+        description: "The id of an export",
+        absent: "",
+        example: Text(ID),
     },
     Entry {
         name: "filter",

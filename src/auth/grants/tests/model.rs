@@ -137,7 +137,7 @@ impl World {
             _directory: directory,
             grants: Grants::new(catalog.clone(), Arc::clone(&registry)),
             sharing,
-            types: Types::new(registry, catalog, clock, ids),
+            types: Types::new(registry, catalog, clock, ids, 1000),
             groups,
             gone: BTreeSet::new(),
             members: BTreeSet::new(),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Base, Definition, OF_METRICS, RESERVED};
 use crate::model::faults::{Fault, LocPart};
-use crate::model::registry::schema::compile;
+use crate::model::registry::schema::{compile, cost};
 
 /// Characters of a name or a unit; more is no name.
 const LONGEST_NAME: usize = 200;
@@ -64,6 +64,11 @@ fn faults_of_schema(definition: &Definition, schema: &Value) -> Vec<Fault> {
             "schema",
             format!("a schema nests at most {DEEPEST_SCHEMA} levels deep"),
         )];
+    }
+    // Before it is compiled, which costs too.
+    if let Err(error) = cost::checks(schema) {
+        let message = format!("the schema would cost too much to check: {error}");
+        return vec![Fault::new(at_schema(&[]), "schema", message)];
     }
     if let Err(error) = compile(schema) {
         return vec![Fault::new(at_schema(&[]), "schema", error.to_string())];

@@ -23,6 +23,10 @@ enum Step {
         from: usize,
         length: usize,
     },
+    /// Puts the bytes into the store, past the service.
+    PutDirectly {
+        version: usize,
+    },
     Delete {
         version: usize,
     },
@@ -52,6 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..99_usize).prop_map(|version| Step::Upload { version }),
         4 => (0..99_usize, 0..9_usize, 1..6_usize)
             .prop_map(|(version, from, length)| Step::Send { version, from, length }),
+        2 => (0..99_usize).prop_map(|version| Step::PutDirectly { version }),
         2 => (0..99_usize).prop_map(|version| Step::Delete { version }),
         2 => (0..99_usize).prop_map(|version| Step::Restore { version }),
         1 => Just(Step::Expire),
@@ -109,6 +114,7 @@ impl Walk<'_> {
                 from,
                 length,
             } => self.send(pick(version), from, length).await,
+            Step::PutDirectly { version } => self.put_directly(pick(version)).await,
             Step::Delete { version } => self.delete(pick(version)).await,
             Step::Restore { version } => self.restore(pick(version)).await,
             Step::Expire => {
@@ -182,6 +188,20 @@ impl Walk<'_> {
             assert_eq!(received(outcome), None);
         } else {
             assert!(is_taken(&outcome), "{outcome:?}");
+        }
+    }
+
+    /// Whoever looks next finds it, also when the time to send it is over.
+    async fn put_directly(&mut self, index: usize) {
+        let version = self.model.0[index].clone();
+        self.bench.put_directly(version.id, &version.bytes).await;
+        if version.state != FileState::Created {
+            return;
+        }
+        if self.model.put_in_place(index) {
+            self.model.0[index].expired = false;
+        } else {
+            self.model.0[index].received = 0;
         }
     }
 
@@ -259,7 +279,7 @@ proptest! {
     fn files_are_what_was_done_to_them(steps in prop::collection::vec(step(), 1..24)) {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            for bench in Bench::all().await {
+            for bench in Bench::all().await.into_iter().map(Bench::direct) {
                 let mut walk = Walk { bench: &bench, model: Model::default() };
                 for step in steps.clone() {
                     walk.take(step).await;

@@ -1,0 +1,222 @@
+//! Where connections come from: how many one address may have, and whom a proxy speaks for.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::{HeaderMap, HeaderName};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Addresses that begin alike: `10.0.0.0/8`, `::1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    first: IpAddr,
+    bits: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no address or network such as 10.0.0.1, 10.0.0.0/8 or fd00::/8")]
+pub struct NoNetwork;
+
+impl FromStr for Network {
+    type Err = NoNetwork;
+
+    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+        let (address, bits) = text
+            .split_once('/')
+            .map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let first: IpAddr = address.parse().map_err(|_| NoNetwork)?;
+        let most = if first.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| NoNetwork)?;
+        if bits > most {
+            Err(NoNetwork)
+        } else {
+            Ok(Self { first, bits })
+        }
+    }
+}
+
+impl Network {
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let begins_alike = |one: u128, other: u128, width: u32| {
+            let rest = width - u32::from(self.bits);
+            one.checked_shr(rest) == other.checked_shr(rest)
+        };
+        match (self.first, address.to_canonical()) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => {
+                begins_alike(u32::from(one).into(), u32::from(other).into(), 32)
+            }
+            (IpAddr::V6(one), IpAddr::V6(other)) => begins_alike(one.into(), other.into(), 128),
+            _ => false,
+        }
+    }
+}
+
+/// Proxies whose word is taken for whom they speak.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(pub Vec<Network>);
+
+impl TrustedProxies {
+    #[must_use]
+    pub fn include(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+
+    /// Who asks, where `peer` is at the other end: the last of those named in `X-Forwarded-For` that is no proxy of
+    /// ours. What stands before it anybody could have written.
+    #[must_use]
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.include(peer) {
+            return peer;
+        }
+        let named: Vec<&str> = headers
+            .get_all(X_FORWARDED_FOR)
+            .iter()
+            .filter_map(|line| line.to_str().ok())
+            .flat_map(|line| line.split(','))
+            .collect();
+        let mut client = peer;
+        for name in named.iter().rev() {
+            let Ok(address) = name.trim().parse::<IpAddr>() else {
+                break;
+            };
+            client = address;
+            if !self.include(address) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+/// The connections that each address has.
+#[derive(Clone, Debug)]
+pub struct Shares {
+    most: usize,
+    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+/// One of an address's connections, until it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    of: Shares,
+    address: IpAddr,
+}
+
+impl Shares {
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            open: Arc::default(),
+        }
+    }
+
+    /// One more for `address`, unless it has as many as it may.
+    #[must_use]
+    pub fn take(&self, address: IpAddr) -> Option<Share> {
+        let address = household(address);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = open.entry(address).or_default();
+        if *has >= self.most {
+            return None;
+        }
+        *has += 1;
+        drop(open);
+        Some(Share {
+            of: self.clone(),
+            address,
+        })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(has) = open.get_mut(&self.address) {
+            *has -= 1;
+            if *has == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// Whoever has one address of version 6 has 2^64 of them: they count as one.
+#[must_use]
+pub fn household(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(network.into())
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn networks_hold_what_begins_like_them() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/8", "10.255.1.2", "11.0.0.1"),
+            ("192.0.2.1", "192.0.2.1", "192.0.2.2"),
+            ("fd00::/8", "fdff::1", "fe80::1"),
+            ("10.0.0.0/8", "::ffff:10.1.2.3", "::1"),
+        ] {
+            let network: Network = network.parse().unwrap();
+            assert!(network.contains(address(inside)), "{network:?} {inside}");
+            assert!(!network.contains(address(outside)), "{network:?} {outside}");
+        }
+        let all: Network = "0.0.0.0/0".parse().unwrap();
+        assert!(all.contains(address("255.255.255.255")));
+        for text in ["", "10.0.0.0/33", "10.0.0/8", "somewhere"] {
+            assert_eq!(text.parse::<Network>(), Err(NoNetwork), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_says_whom_it_speaks_for() {
+        let proxies = TrustedProxies(vec!["10.0.0.0/8".parse().unwrap()]);
+        let headers = |line: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(X_FORWARDED_FOR, line.parse().unwrap());
+            headers
+        };
+        for (peer, line, client) in [
+            ("192.0.2.9", "198.51.100.1", "192.0.2.9"),
+            ("10.0.0.1", "198.51.100.1", "198.51.100.1"),
+            ("10.0.0.1", "203.0.113.5, 198.51.100.1, 10.0.0.2", "198.51.100.1"),
+            ("10.0.0.1", "198.51.100.1, rubbish", "10.0.0.1"),
+        ] {
+            assert_eq!(
+                proxies.client(address(peer), &headers(line)),
+                address(client),
+                "{peer} {line}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_has_a_share_and_gets_it_back() {
+        let shares = Shares::new(2);
+        let one = shares.take(address("192.0.2.1")).unwrap();
+        let _two = shares.take(address("192.0.2.1")).unwrap();
+        assert!(shares.take(address("192.0.2.1")).is_none());
+        assert!(shares.take(address("192.0.2.2")).is_some());
+        drop(one);
+        assert!(shares.take(address("192.0.2.1")).is_some());
+        let _six = shares.take(address("2001:db8::1")).unwrap();
+        let _seven = shares.take(address("2001:db8::2")).unwrap();
+        assert!(shares.take(address("2001:db8::3")).is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! TLS of our own, for who has no proxy: a certificate and its key from files, read again when they change.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, rustls};
+
+/// How often the files are looked at where nobody says otherwise.
+pub const LOOK: Duration = Duration::from_secs(5);
+
+/// Where certificate and key are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain, the service's own certificate first, as PEM.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("{path} cannot be read as PEM: {reason}")]
+    File { path: PathBuf, reason: String },
+    #[error("the certificate in {path} cannot be used: {reason}")]
+    Certificate { path: PathBuf, reason: rustls::Error },
+}
+
+/// The certificate that is shown to who connects now.
+pub struct Certificate {
+    files: CertificateFiles,
+    shown: RwLock<Shown>,
+}
+
+struct Shown {
+    config: Arc<ServerConfig>,
+    changed: [Option<SystemTime>; 2],
+}
+
+impl Certificate {
+    pub fn open(files: &CertificateFiles) -> Result<Self, TlsError> {
+        let changed = changed(files);
+        Ok(Self {
+            files: files.clone(),
+            shown: RwLock::new(Shown {
+                config: Arc::new(config(files)?),
+                changed,
+            }),
+        })
+    }
+
+    /// Speaks TLS with who connected.
+    pub async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let config = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner).config);
+        TlsAcceptor::from(config).accept(stream).await
+    }
+
+    /// Shows what is in the files as they change, for as long as it is polled, and looks at them so often. A pair that
+    /// cannot be used leaves the one before in place.
+    pub async fn follow_files(&self, look: Duration) {
+        loop {
+            tokio::time::sleep(look).await;
+            let changed = changed(&self.files);
+            if self.shown.read().unwrap_or_else(PoisonError::into_inner).changed == changed {
+                continue;
+            }
+            let config = config(&self.files);
+            let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
+            shown.changed = changed;
+            match config {
+                Ok(config) => {
+                    shown.config = Arc::new(config);
+                    tracing::info!("another certificate is shown from now on");
+                }
+                Err(error) => tracing::error!(%error, "the certificate before is shown on"),
+            }
+        }
+    }
+}
+
+fn changed(files: &CertificateFiles) -> [Option<SystemTime>; 2] {
+    [&files.certificate, &files.key].map(|path| fs::metadata(path).ok()?.modified().ok())
+}
+
+fn config(files: &CertificateFiles) -> Result<ServerConfig, TlsError> {
+    let file = |path: &Path, reason: &pem::Error| TlsError::File {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    };
+    let chain: Result<Vec<CertificateDer<'static>>, pem::Error> =
+        CertificateDer::pem_file_iter(&files.certificate).and_then(Iterator::collect);
+    let chain = chain.map_err(|error| file(&files.certificate, &error))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| file(&files.key, &error))?;
+    let unusable = |reason| TlsError::Certificate {
+        path: files.certificate.clone(),
+        reason,
+    };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(unusable)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(unusable)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,102 @@
+//! The caller's account as a whole: `/user/v1alpha1/account`.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::app::{App, Shared};
+use crate::api::extract::Checked;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::{FromParams, Params};
+use crate::auth::tokens::Reader;
+use crate::model::time::Instant;
+use crate::upkeep::erase;
+
+/// How long the caller may think it over.
+const CONFIRMED_WITHIN: Duration = Duration::from_mins(10);
+
+/// Whether it is meant.
+#[derive(Debug)]
+pub struct ErasureQuery {
+    confirm: Option<String>,
+}
+
+impl FromParams for ErasureQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            confirm: params.text("confirm"),
+        })
+    }
+}
+
+/// How far the erasure of an account has come.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AccountErasure {
+    /// `to_be_confirmed`, then `begun`.
+    pub state: &'static str,
+    /// What to send as `confirm` with the same request again; null once the erasure has begun.
+    pub confirmation: Option<String>,
+    /// Until when it can be confirmed.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// When the erasure began.
+    #[schema(format = DateTime)]
+    pub begun_at: Option<String>,
+    /// From when on the account may be used anew, empty, with a token made then.
+    #[schema(format = DateTime)]
+    pub ends_at: Option<String>,
+}
+
+/// Erases the caller and everything of theirs for good, in two steps. Without `confirm` nothing happens: the
+/// answer has a confirmation that is good for ten minutes. With it the erasure begins: all tokens of the
+/// caller are refused from the next request on, shares end, and everything stored is removed. It cannot be
+/// stopped.
+#[utoipa::path(delete, path = "/user/v1alpha1/account", operation_id = "erase_account", tag = "people",
+    params(Checked<ErasureQuery>),
+    responses((status = 202, description = "A confirmation to be sent, or the erasure that has begun",
+        body = AccountErasure), (status = 422)))]
+pub async fn erase_account(
+    State(app): State<Shared>,
+    reader: Reader,
+    Checked(query): Checked<ErasureQuery>,
+) -> Result<(StatusCode, Json<AccountErasure>), ApiError> {
+    let answer = match query.confirm {
+        None => to_be_confirmed(&app, &reader),
+        Some(confirmation) => begun(&app, &reader, &confirmation).await?,
+    };
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+fn to_be_confirmed(app: &App, reader: &Reader) -> AccountErasure {
+    let within = i64::try_from(CONFIRMED_WITHIN.as_micros()).unwrap_or(i64::MAX);
+    let until = Instant::from_micros(app.clock.now().micros().saturating_add(within));
+    AccountErasure {
+        state: "to_be_confirmed",
+        confirmation: Some(app.tickets.of_erasures().issue(reader.person().0, until)),
+        expires_at: Some(until.to_rfc3339()),
+        begun_at: None,
+        ends_at: None,
+    }
+}
+
+async fn begun(app: &App, reader: &Reader, confirmation: &str) -> Result<AccountErasure, ApiError> {
+    let named = app.tickets.of_erasures().opened_by(confirmation, app.clock.now());
+    if named != Ok(reader.person().0) {
+        let message = "this confirms nothing, or no longer: ask for a confirmation by leaving it out";
+        return Err(invalid(["query", "confirm"], message));
+    }
+    let erasure = app.catalog.begin_erasure(reader.person()).await?;
+    // Before anybody is told: a catalogue that is made from the store tomorrow has to know of it.
+    erase::remember(&app.intake.objects, &erasure).await?;
+    Ok(AccountErasure {
+        state: "begun",
+        confirmation: None,
+        expires_at: None,
+        begun_at: Some(erasure.begun_at.to_rfc3339()),
+        ends_at: Some(erase::ends_at(erasure.begun_at).to_rfc3339()),
+    })
+}

@@ -1,0 +1,213 @@
+//! Archives of everything that the caller has: `/user/v1alpha1/export`.
+//!
+//! They are the caller's alone: no grant leads to them.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::api::answer::{header_value, listing};
+use crate::api::app::Shared;
+use crate::api::docs::bodies::RawBytes;
+use crate::api::download::{Called, download};
+use crate::api::extract::{Checked, Path};
+use crate::api::problem::ApiError;
+use crate::api::query_params::NoParams;
+use crate::auth::tokens::Reader;
+use crate::model::faults::Fault;
+use crate::model::time::Instant;
+use crate::people::takeout::{Export, ExportError, ExportState};
+
+use super::id_in_path;
+
+const PATH: &str = "/user/v1alpha1/export";
+/// When to look again for a place, or for an archive that is being made.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// Characters of a date.
+const DATE: usize = 10;
+
+/// An archive of everything that the caller has, or the order to make one.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ExportStatus {
+    pub id: Uuid,
+    pub state: ExportProgress,
+    /// Files of the archive that are written.
+    pub done: u64,
+    /// How many there will be, as far as is known.
+    pub total: u64,
+    /// Bytes of the archive that are there; all of them once it is ready.
+    pub bytes: u64,
+    /// Of the whole archive, in hexadecimal digits, once it is ready.
+    pub sha256: Option<String>,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    #[schema(format = DateTime)]
+    pub updated_at: String,
+    /// When it was ready, or given up.
+    #[schema(format = DateTime)]
+    pub finished_at: Option<String>,
+    /// When it is removed.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// Why it was given up.
+    pub error: Option<String>,
+    /// Where the archive is, once it is ready.
+    pub url: Option<String>,
+}
+
+/// Where an export stands.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportProgress {
+    /// Nothing was done yet.
+    Waiting,
+    Running,
+    /// The archive can be fetched.
+    Ready,
+    /// It could not be made.
+    Failed,
+}
+
+impl From<ExportState> for ExportProgress {
+    fn from(state: ExportState) -> Self {
+        match state {
+            ExportState::Waiting => Self::Waiting,
+            ExportState::Running => Self::Running,
+            ExportState::Ready => Self::Ready,
+            ExportState::Failed => Self::Failed,
+        }
+    }
+}
+
+impl ExportStatus {
+    fn of(export: &Export, public_url: &str) -> Self {
+        let moment = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
+        let is_ready = export.state == ExportState::Ready;
+        Self {
+            id: export.id,
+            state: export.state.into(),
+            done: export.done,
+            total: export.total,
+            bytes: export.bytes(),
+            sha256: export.sha256.clone(),
+            created_at: export.created_at.to_rfc3339(),
+            updated_at: export.updated_at.to_rfc3339(),
+            finished_at: moment(export.finished_at),
+            expires_at: moment(export.expires_at),
+            error: export.reason.clone(),
+            url: is_ready.then(|| format!("{public_url}{PATH}/{}/content", export.id)),
+        }
+    }
+}
+
+/// The caller's exports, oldest first.
+#[utoipa::path(get, path = "/user/v1alpha1/export", operation_id = "list_exports", tag = "people",
+    params(Checked<NoParams>),
+    responses((status = 200, description = "Exports", body = [ExportStatus])))]
+pub async fn list(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let exports = app.exports.of_person(reader.person()).await?;
+    let shown = exports
+        .iter()
+        .map(|export| ExportStatus::of(export, &app.settings.public_url));
+    listing(&headers, &shown.collect::<Vec<ExportStatus>>())
+}
+
+/// Orders one archive with everything that the caller has. It is made in the background.
+#[utoipa::path(post, path = "/user/v1alpha1/export", operation_id = "create_export", tag = "people",
+    params(Checked<NoParams>),
+    responses((status = 202, description = "The order", body = ExportStatus), (status = 422), (status = 429)))]
+pub async fn create(
+    State(app): State<Shared>,
+    reader: Reader,
+    _query: Checked<NoParams>,
+) -> Result<Response, ApiError> {
+    let export = app.exports.create(reader.person()).await?;
+    let place = header_value(&format!("{PATH}/{}", export.id))?;
+    let status = ExportStatus::of(&export, &app.settings.public_url);
+    Ok((StatusCode::ACCEPTED, [(LOCATION, place)], Json(status)).into_response())
+}
+
+/// One of the caller's exports, and how far it is.
+#[utoipa::path(get, path = "/user/v1alpha1/export/{export_id}", operation_id = "get_export", tag = "people",
+    params(("export_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 200, description = "The export", body = ExportStatus), (status = 404)))]
+pub async fn one(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(export_id): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let id = id_in_path("export", &export_id)?;
+    let export = app.exports.get(reader.person(), id).await?;
+    listing(&headers, &ExportStatus::of(&export, &app.settings.public_url))
+}
+
+/// Removes an export and its archive; one that is being made ends.
+#[utoipa::path(delete, path = "/user/v1alpha1/export/{export_id}", operation_id = "delete_export",
+    tag = "people",
+    params(("export_id" = Uuid, Path), Checked<NoParams>),
+    responses((status = 204, description = "It is gone"), (status = 404), (status = 409)))]
+pub async fn remove(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(export_id): Path<String>,
+    _query: Checked<NoParams>,
+) -> Result<StatusCode, ApiError> {
+    let id = id_in_path("export", &export_id)?;
+    app.exports.remove(reader.person(), id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The archive, all of it or a range: a ZIP file, to be kept and not shown. 409 while it is not ready.
+#[utoipa::path(get, path = "/user/v1alpha1/export/{export_id}/content", operation_id = "download_export",
+    tag = "people",
+    params(("export_id" = Uuid, Path), Checked<NoParams>, ("range" = Option<String>, Header),
+        ("if-range" = Option<String>, Header)),
+    responses((status = 200, description = "The archive", body = RawBytes, content_type = "application/zip"),
+        (status = 206, description = "The range of it", body = RawBytes, content_type = "application/zip"),
+        (status = 404), (status = 409), (status = 416)))]
+pub async fn content(
+    State(app): State<Shared>,
+    reader: Reader,
+    Path(export_id): Path<String>,
+    _query: Checked<NoParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let id = id_in_path("export", &export_id)?;
+    let export = app.exports.get(reader.person(), id).await?;
+    let content = app.exports.content(&export)?;
+    let created = export.created_at.to_rfc3339();
+    let name = format!("almanac-{}.zip", created.get(..DATE).unwrap_or("export"));
+    let called = Called {
+        name: &name,
+        media_type: "application/zip",
+    };
+    download(&app, &headers, &app.exports.contents(), &content, called).await
+}
+
+impl From<ExportError> for ApiError {
+    fn from(error: ExportError) -> Self {
+        let detail = error.to_string();
+        match error {
+            ExportError::Unknown(_) => Self::not_found(detail),
+            ExportError::Busy(_) => Self::too_many(detail, LOOK_AGAIN),
+            ExportError::LimitReached(_) => Fault::new(["body"], "limit_reached", detail).into(),
+            ExportError::NotReady | ExportError::Failed | ExportError::Overtaken => Self::conflict(detail),
+            ExportError::Damaged { .. } => Self::damaged(detail),
+            ExportError::Store(error) => error.into(),
+        }
+    }
+}

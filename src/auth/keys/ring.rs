@@ -1,0 +1,262 @@
+//! The keys that tokens of this installation are checked with: the one that signs, and those before it that are not
+//! retired yet.
+//!
+//! The signing key is `signing.key`; when another takes its place it becomes `signing.<id>.key`, where `<id>` is
+//! worked out from it, and goes on checking the tokens that it signed. Tokens name their key by that id (`kid`). The
+//! files are looked at while the service runs, so rotation needs no restart. Lives as long as the service.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use jsonwebtoken::Algorithm;
+use uuid::Uuid;
+
+use super::{FILE_NAME, KeyError, SigningKey, new_secret, read, write_private};
+use crate::auth::tokens::{KeySet, VerifyingKey};
+use crate::model::clock::Clock;
+use crate::model::time::Instant;
+
+/// How long a look at the files is good for.
+const FRESH_MICROS: i64 = 1_000_000;
+
+/// Keys that are followed as their files change.
+pub struct KeyRing {
+    directory: PathBuf,
+    clock: Arc<dyn Clock>,
+    held: RwLock<Held>,
+}
+
+#[derive(Clone)]
+struct Held {
+    signing: SigningKey,
+    keys: Arc<KeySet>,
+    files: Vec<(PathBuf, Option<SystemTime>)>,
+    looked_at: Instant,
+}
+
+/// A key as an operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedKey {
+    pub id: String,
+    pub signs: bool,
+    pub path: PathBuf,
+}
+
+impl KeyRing {
+    /// The keys in `directory`; a signing key is made if there is none.
+    pub fn open_or_create(directory: &Path, clock: Arc<dyn Clock>) -> Result<Self, KeyError> {
+        SigningKey::open_or_create(directory)?;
+        let held = held(directory, 0, clock.now())?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            clock,
+            held: RwLock::new(held),
+        })
+    }
+
+    /// The key to sign with now.
+    #[must_use]
+    pub fn signing(&self) -> SigningKey {
+        self.current().signing
+    }
+
+    pub(in crate::auth) fn keys(&self) -> Arc<KeySet> {
+        self.current().keys
+    }
+
+    fn current(&self) -> Held {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let now = self.clock.now();
+        let age = now.micros().saturating_sub(held.looked_at.micros());
+        if (0..FRESH_MICROS).contains(&age) {
+            return held;
+        }
+        let mut place = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        place.looked_at = now;
+        let Ok(files) = files_in(&self.directory) else {
+            return place.clone();
+        };
+        if files == place.files {
+            return place.clone();
+        }
+        match self::held(&self.directory, place.keys.generation + 1, now) {
+            Ok(held) => {
+                tracing::info!(keys = held.keys.keys.len(), "the keys of tokens changed");
+                *place = held;
+            }
+            // Between two steps of a rotation, or because of somebody's mistake: those before stay.
+            Err(error) => tracing::error!(%error, "the keys of tokens changed and cannot be used"),
+        }
+        place.clone()
+    }
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("KeyRing").finish_non_exhaustive()
+    }
+}
+
+/// Puts a new signing key in the place of the one there is, which goes on checking tokens. Returns the new one's id.
+pub fn rotate(directory: &Path) -> Result<String, KeyError> {
+    let before = SigningKey::open_or_create(directory)?;
+    let path = directory.join(FILE_NAME);
+    let kept = kept_path(directory, &before.id());
+    let failed = |source| KeyError::Io {
+        path: path.clone(),
+        source,
+    };
+    let draft = directory.join(format!("{FILE_NAME}.{}", Uuid::new_v4()));
+    write_private(&draft, &new_secret()).map_err(failed)?;
+    // A process that ends in between leaves the key under both names, which are one key.
+    match fs::hard_link(&path, &kept) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            drop(fs::remove_file(&draft));
+            return Err(failed(error));
+        }
+        _ => {}
+    }
+    fs::rename(&draft, &path).map_err(failed)?;
+    fs::File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(failed)?;
+    Ok(read(&path)?.id())
+}
+
+/// Stops tokens from being checked with the key called `id`. `false`: there is none, or it signs.
+pub fn retire(directory: &Path, id: &str) -> Result<bool, KeyError> {
+    let found = list(directory)?
+        .into_iter()
+        .find(|key| key.id == id && !key.signs);
+    let Some(found) = found else { return Ok(false) };
+    let failed = |source| KeyError::Io {
+        path: found.path.clone(),
+        source,
+    };
+    fs::remove_file(&found.path).map_err(failed)?;
+    fs::File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(failed)?;
+    Ok(true)
+}
+
+/// All keys of `directory`, the signing one first.
+pub fn list(directory: &Path) -> Result<Vec<ListedKey>, KeyError> {
+    let failed = |source| KeyError::Io {
+        path: directory.to_owned(),
+        source,
+    };
+    let signing = directory.join(FILE_NAME);
+    let mut listed: Vec<ListedKey> = Vec::new();
+    for (path, _) in files_in(directory).map_err(failed)? {
+        let id = read(&path)?.id();
+        let signs = path == signing;
+        if !listed.iter().any(|known| known.id == id) {
+            listed.push(ListedKey { id, signs, path });
+        }
+    }
+    Ok(listed)
+}
+
+fn kept_path(directory: &Path, id: &str) -> PathBuf {
+    directory.join(format!("signing.{id}.key"))
+}
+
+/// The files of keys, `signing.key` first.
+pub fn files_in(directory: &Path) -> io::Result<Vec<(PathBuf, Option<SystemTime>)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_key = name.to_str().is_some_and(|name| {
+            name == FILE_NAME
+                || name
+                    .strip_prefix("signing.")
+                    .is_some_and(|rest| rest.strip_suffix(".key").is_some())
+        });
+        if is_key {
+            files.push((entry.path(), entry.metadata()?.modified().ok()));
+        }
+    }
+    let signing = directory.join(FILE_NAME);
+    files.sort_by_key(|(path, _)| (*path != signing, path.clone()));
+    Ok(files)
+}
+
+fn held(directory: &Path, generation: u64, now: Instant) -> Result<Held, KeyError> {
+    let failed = |source| KeyError::Io {
+        path: directory.to_owned(),
+        source,
+    };
+    let files = files_in(directory).map_err(failed)?;
+    let signing = read(&directory.join(FILE_NAME))?;
+    let mut keys: Vec<VerifyingKey> = Vec::new();
+    for (path, _) in &files {
+        let key = read(path)?;
+        if !keys.iter().any(|known| known.id.as_deref() == Some(&key.id())) {
+            keys.push(VerifyingKey {
+                id: Some(key.id()),
+                algorithm: Algorithm::HS256,
+                key: key.decoding(),
+            });
+        }
+    }
+    Ok(Held {
+        signing,
+        keys: Arc::new(KeySet { generation, keys }),
+        files,
+        looked_at: now,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::clock::ManualClock;
+
+    #[test]
+    fn a_rotated_key_still_checks_and_a_retired_one_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
+        let ring = KeyRing::open_or_create(path, clock.clone()).unwrap();
+        let first = ring.signing().id();
+        assert_eq!(ring.keys().keys.len(), 1);
+
+        let second = rotate(path).unwrap();
+        assert_ne!(first, second);
+        clock.set(Instant::from_micros(2_000_000));
+        assert_eq!(ring.signing().id(), second);
+        let ids = |ring: &KeyRing| -> Vec<String> {
+            let keys = ring.keys();
+            keys.keys.iter().filter_map(|key| key.id.clone()).collect()
+        };
+        assert_eq!(ids(&ring), [second.clone(), first.clone()]);
+        let generation = ring.keys().generation;
+
+        assert!(!retire(path, &second).unwrap(), "the key that signs stays");
+        assert!(retire(path, &first).unwrap());
+        assert!(!retire(path, &first).unwrap());
+        clock.set(Instant::from_micros(4_000_000));
+        assert_eq!(ids(&ring), [second]);
+        assert!(
+            ring.keys().generation > generation,
+            "remembered tokens are checked again"
+        );
+    }
+
+    #[test]
+    fn keys_that_cannot_be_read_leave_those_before_in_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::at(Instant::from_micros(0)));
+        let ring = KeyRing::open_or_create(directory.path(), clock.clone()).unwrap();
+        let first = ring.signing().id();
+        write_private(&directory.path().join("signing.rubbish.key"), "rubbish").unwrap();
+        clock.set(Instant::from_micros(2_000_000));
+        assert_eq!(ring.signing().id(), first);
+    }
+}

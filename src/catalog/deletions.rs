@@ -1,0 +1,122 @@
+//! Since when records of a partition wait to be gone for good: those that were replaced or deleted, and are
+//! dead rows of pieces or were when somebody looked.
+//!
+//! That a partition has dead rows is noticed by looking, so that no write pays for it. All times are the
+//! database's.
+
+use super::Catalog;
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::rows::{id, text};
+use super::tables::{DELETIONS, Existing};
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
+
+/// Stands for no partition: older manifests of the person are there, which may say what was deleted since.
+const WRITTEN_DOWN: &str = "";
+/// The moment of notice of what is not to wait at all.
+const AT_ONCE: i64 = 0;
+/// Partitions that one statement returns.
+const PAGE: i64 = 1_000;
+
+/// A partition in which something was replaced or deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticedDeletion {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    /// Not before the first of them.
+    pub noticed_at: Instant,
+}
+
+impl Catalog {
+    /// Takes note of partitions that have dead rows, unless that was noted before; returns how many are new.
+    pub async fn notice_deletions(&self) -> Result<u64, CatalogError> {
+        let unnoticed = "SELECT person, data_type FROM partitions p WHERE dead > 0 AND NOT EXISTS (SELECT 1 FROM deletions d \
+                         WHERE d.person = p.person AND d.data_type = p.data_type) ORDER BY person, data_type LIMIT $1";
+        let found = self
+            .database
+            .fetch(unnoticed.to_owned(), vec![Value::Int(PAGE)])
+            .await?;
+        if found.is_empty() {
+            return Ok(0);
+        }
+        let mut session = self.database.write().await?;
+        let now = session.now(&*self.time).await?;
+        let mut rows = Vec::with_capacity(found.len());
+        for row in found {
+            rows.push(vec![
+                Value::Bytes(row.bytes(0)?),
+                Value::Text(row.text(1)?),
+                Value::Int(now.micros()),
+            ]);
+        }
+        let written = session.insert(&DELETIONS, rows, Existing::Keep).await?;
+        session.commit().await?;
+        Ok(written.rows)
+    }
+
+    /// Partitions noticed before `moment`, the longest ago first; a thousand at most.
+    pub async fn deletions_before(&self, moment: Instant) -> Result<Vec<NoticedDeletion>, CatalogError> {
+        let rest =
+            "WHERE noticed_at < $1 AND data_type <> $2 ORDER BY noticed_at, person, data_type LIMIT $3";
+        let values = vec![Value::Int(moment.micros()), text(WRITTEN_DOWN), Value::Int(PAGE)];
+        self.deletions(rest, values).await
+    }
+
+    /// People of whom something has been written down since before `moment` that is known otherwise now; a
+    /// thousand at most. `None`: only where it is to go at once.
+    pub async fn people_to_write_down(
+        &self,
+        moment: Option<Instant>,
+    ) -> Result<Vec<NoticedDeletion>, CatalogError> {
+        let moment = moment.map_or(AT_ONCE + 1, Instant::micros);
+        let rest = "WHERE data_type = $1 AND noticed_at < $2 ORDER BY person LIMIT $3";
+        let values = vec![text(WRITTEN_DOWN), Value::Int(moment), Value::Int(PAGE)];
+        self.deletions(rest, values).await
+    }
+
+    async fn deletions(&self, rest: &str, values: Vec<Value>) -> Result<Vec<NoticedDeletion>, CatalogError> {
+        let rows = self.database.select(&DELETIONS, rest, values).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(NoticedDeletion {
+                    person: row.id(0, PersonId::from_slice)?,
+                    data_type: TypeId(row.text(1)?.into()),
+                    noticed_at: Instant::from_micros(row.int(2)?),
+                })
+            })
+            .collect()
+    }
+
+    /// Forgets a partition in which nothing waits any more. What dies from now on is noticed again.
+    pub async fn forget_deletion(&self, deletion: &NoticedDeletion) -> Result<(), CatalogError> {
+        let mut session = self.database.write().await?;
+        let sql = "DELETE FROM deletions WHERE person = $1 AND data_type = $2 AND noticed_at = $3";
+        let values = vec![
+            id(deletion.person.0),
+            text(&deletion.data_type.0),
+            Value::Int(deletion.noticed_at.micros()),
+        ];
+        session.execute(sql.to_owned(), values).await?;
+        session.commit().await
+    }
+}
+
+/// Takes note in the same transaction that there are older manifests of a person.
+pub(super) async fn note_older_manifests(
+    session: &mut Session,
+    person: PersonId,
+    now: Instant,
+) -> Result<(), CatalogError> {
+    let row = vec![id(person.0), text(WRITTEN_DOWN), Value::Int(now.micros())];
+    session.insert(&DELETIONS, vec![row], Existing::Keep).await?;
+    Ok(())
+}
+
+/// The same where what they say is not to be known any more.
+pub(super) async fn note_to_write_down(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
+    let row = vec![id(person.0), text(WRITTEN_DOWN), Value::Int(AT_ONCE)];
+    session.insert(&DELETIONS, vec![row], Existing::Replace).await?;
+    Ok(())
+}

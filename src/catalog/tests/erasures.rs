@@ -1,0 +1,228 @@
+//! Erasing, on every database: nobody is found or made while it is under way, and what is left is found and
+//! removed.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{Bench, heart_rate, person, tail};
+use crate::catalog::CatalogError;
+use crate::catalog::access_log::LogEntry;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::erasures::{Erasure, Trace};
+use crate::catalog::granting::{MEMBER_OF, SHARED_WITH_PERSON};
+use crate::catalog::records::{Commit, PartitionChange, SeenSource};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+fn first_commit(person: PersonId) -> Commit {
+    Commit {
+        changes: vec![PartitionChange {
+            person,
+            data_type: heart_rate(),
+            expected_version: None,
+            add: vec![tail(b"something")],
+            dead: Vec::new(),
+            records_delta: 1,
+            updates: 1,
+        }],
+        sources: vec![SeenSource {
+            person,
+            key: "watch".to_owned(),
+            name: None,
+        }],
+        ..Commit::default()
+    }
+}
+
+async fn keep(bench: &Bench, owner: PersonId, kind: DocumentKind, body: String, links: Vec<Link>) -> Uuid {
+    let document = Document {
+        kind,
+        id: Uuid::now_v7(),
+        person: owner,
+        name: None,
+        body,
+        version: 1,
+        created_at: Instant::from_micros(5),
+        updated_at: Instant::from_micros(5),
+        deleted_at: None,
+    };
+    let id = document.id;
+    let insert = Change::Insert {
+        document,
+        links,
+        limit: 10,
+    };
+    let changed = bench.catalog.change_documents(vec![insert]).await;
+    assert_eq!(changed.unwrap(), Changed::Done);
+    id
+}
+
+/// What is left, without what other tests in the same database leave.
+async fn traces(bench: &Bench, person: PersonId) -> Vec<Trace> {
+    let mut traces = bench.catalog.traces_of(person).await.unwrap();
+    traces.retain(|trace| !trace.table.starts_with("blobs"));
+    traces
+}
+
+async fn purge(bench: &Bench, person: PersonId) {
+    let mut attempts = 0;
+    loop {
+        match bench.catalog.purge_some(person).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            // Another test's people are erased at the same time, in the same database.
+            Err(error) => {
+                attempts += 1;
+                assert!(attempts < 20, "{error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn somebody_who_is_erased_is_not_found_and_not_made_until_it_is_over() {
+    for bench in Bench::all().await {
+        let (one, other) = (person(), person());
+        let catalog = &bench.catalog;
+        catalog.commit(first_commit(one)).await.unwrap();
+        let group = keep(&bench, one, DocumentKind::Group, "{}".to_owned(), Vec::new()).await;
+        let link = |kind, target| vec![Link { kind, target }];
+        keep(
+            &bench,
+            other,
+            DocumentKind::Membership,
+            "{}".to_owned(),
+            link(MEMBER_OF, group),
+        )
+        .await;
+        let body = format!("{{\"note\":\"{one}\"}}");
+        keep(
+            &bench,
+            other,
+            DocumentKind::Share,
+            body,
+            link(SHARED_WITH_PERSON, one.0),
+        )
+        .await;
+        let entry = LogEntry {
+            person: other,
+            id: Uuid::now_v7(),
+            at: Instant::from_micros(5),
+            actor: one,
+            body: "{}".to_owned(),
+            rows: None,
+            outcome: "begun".to_owned(),
+        };
+        catalog.log_access(vec![entry]).await.unwrap();
+
+        let begun = catalog.begin_erasure(one).await.unwrap();
+        assert_eq!(
+            catalog.begin_erasure(one).await.unwrap(),
+            begun,
+            "it is under way already"
+        );
+        assert!(catalog.partitions_of(one).await.unwrap().is_empty());
+        assert!(catalog.sources_of(one).await.unwrap().is_empty());
+        let refused = |outcome: Result<(), CatalogError>| {
+            assert!(matches!(outcome, Err(CatalogError::Erased { .. })), "{outcome:?}");
+        };
+        refused(catalog.commit(first_commit(one)).await.map(drop));
+        refused(catalog.hold(one).await.map(drop));
+        assert!(catalog.damaged_partitions(one).await.unwrap().is_empty());
+        assert!(catalog.damaged_documents(one).await.unwrap().is_empty());
+
+        purge(&bench, one).await;
+        assert_eq!(traces(&bench, one).await, []);
+        for kind in [DocumentKind::Share, DocumentKind::Membership] {
+            let left = catalog.documents_of(other, kind).await.unwrap();
+            assert_eq!(left.len(), usize::from(kind == DocumentKind::Share));
+        }
+        assert_eq!(
+            catalog.accesses(other, None, 5).await.unwrap()[0].actor.0,
+            Uuid::nil()
+        );
+        refused(catalog.ensure_person(one, None).await.map(drop));
+        // A read of theirs that ends only now takes nobody else's entry with it.
+        let late = [one, other].map(|person| LogEntry {
+            person,
+            id: Uuid::now_v7(),
+            at: Instant::from_micros(6),
+            actor: other,
+            body: "{}".to_owned(),
+            rows: None,
+            outcome: "answered".to_owned(),
+        });
+        catalog.log_access(late.into()).await.unwrap();
+        assert_eq!(catalog.accesses(other, None, 5).await.unwrap().len(), 2);
+
+        let over = Erasure {
+            person: None,
+            purged_at: Some(begun.begun_at),
+            ended_at: Some(begun.begun_at),
+            ..begun
+        };
+        catalog.note_erasure(&over).await.unwrap();
+        assert_eq!(
+            traces(&bench, one).await,
+            [],
+            "not even the id of the erasure itself"
+        );
+        assert_eq!(catalog.erasure_of(one).await.unwrap(), Some(over));
+        assert!(catalog.ensure_person(one, None).await.unwrap(), "they begin anew");
+    }
+}
+
+#[tokio::test]
+async fn who_is_made_at_the_same_moment_is_erased_or_refused() {
+    for bench in Bench::all().await {
+        for _ in 0..10 {
+            let one = person();
+            let catalog = bench.catalog.clone();
+            let (begun, first, second) = tokio::join!(
+                catalog.begin_erasure(one),
+                catalog.commit(first_commit(one)),
+                catalog.commit(first_commit(one)),
+            );
+            begun.unwrap();
+            for outcome in [first, second] {
+                assert!(
+                    matches!(outcome, Ok(_) | Err(CatalogError::Erased { .. })),
+                    "{outcome:?}"
+                );
+            }
+            assert!(catalog.partitions_of(one).await.unwrap().is_empty());
+            purge(&bench, one).await;
+            assert_eq!(traces(&bench, one).await, []);
+        }
+    }
+}
+
+#[tokio::test]
+async fn deletions_are_noticed_once_and_forgotten_when_they_are_done() {
+    for bench in Bench::all().await {
+        let one = person();
+        let catalog = &bench.catalog;
+        catalog.commit(first_commit(one)).await.unwrap();
+        let noticed = async || {
+            while catalog.notice_deletions().await.unwrap() > 0 {}
+            let all = catalog.deletions_before(Instant::MAX).await.unwrap();
+            all.into_iter().find(|deletion| deletion.person == one)
+        };
+        assert_eq!(noticed().await, None);
+        let piece = bench.partition(one, &heart_rate()).await.pieces[0].id;
+        let mut commit = first_commit(one);
+        commit.changes[0].add.clear();
+        commit.changes[0].dead = vec![(piece, super::record())];
+        catalog.commit(commit).await.unwrap();
+        let first = noticed().await.unwrap();
+        bench.pass(Duration::from_millis(5)).await;
+        assert_eq!(noticed().await, Some(first.clone()));
+        catalog.forget_deletion(&first).await.unwrap();
+        let again = noticed().await.unwrap();
+        assert!(
+            again.noticed_at > first.noticed_at,
+            "its dead rows are still there"
+        );
+    }
+}

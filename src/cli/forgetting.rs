@@ -1,0 +1,60 @@
+//! Forgetting: when somebody was erased, each node drops what it holds in memory.
+//!
+//! Every node asks for itself, whether or not it does background work, because nobody else can reach its
+//! memory. All of it is dropped and not only what was the person's: erasures are rare, caches fill again by
+//! themselves, and what nobody searched cannot be overlooked.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::api::app::{App, Shared};
+use crate::catalog::CatalogError;
+use crate::model::erasure::ErasureMark;
+use crate::model::time::Instant;
+use crate::store::files::PieceFiles;
+
+/// A pause that is shorter is taken for this long.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Asks every now and then whether somebody was erased, until `stop` is called.
+pub async fn run(app: Shared, files: PieceFiles, interval: Duration, stop: CancellationToken) {
+    let mut forgotten = HashSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(interval.max(SHORTEST_PAUSE)) => {}
+        }
+        if let Err(error) = look(&app, &files, &mut forgotten).await {
+            tracing::warn!(%error, "nobody knows whether somebody was erased; asked again soon");
+        }
+    }
+}
+
+/// Erasures whose data is gone from the store: what is read from now on is read without it. They are under
+/// way for hours after that, so that no node can miss one.
+async fn look(
+    app: &App,
+    files: &PieceFiles,
+    forgotten: &mut HashSet<(ErasureMark, Instant)>,
+) -> Result<(), CatalogError> {
+    let under_way = app.catalog.erasures_under_way().await?;
+    let purged: HashSet<(ErasureMark, Instant)> = under_way
+        .iter()
+        .filter(|erasure| erasure.purged_at.is_some())
+        .map(|erasure| (erasure.mark, erasure.begun_at))
+        .collect();
+    let is_new = !purged.is_subset(forgotten);
+    if is_new {
+        app.archive.forget_all().await;
+        app.intake.stores.finder.forget_all().await;
+        app.intake.stores.snapshots.forget_all();
+        files.forget_all().await;
+        app.types.forget_all();
+        app.compiled.forget_all();
+        app.verifier.forget_all();
+    }
+    *forgotten = purged;
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! `almanac import`: brings back an archive of everything that a person has. Works beside a running service with the
+//! same settings, and makes an installation where there is none.
+
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::ingest::assemble::Stores;
+use crate::ingest::intake::IntakeStores;
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::{IdSource, SystemIds};
+use crate::model::meters::Meters;
+use crate::model::registry::Registry;
+use crate::people::documents::Documents;
+use crate::people::takeout::import::{Imported, Importer, Tally, Told};
+use crate::people::types::Types;
+use crate::store::files::PieceFiles;
+use crate::store::find::Finder;
+use crate::store::objects::ObjectStorage;
+use crate::store::snapshot::Snapshots;
+use crate::upkeep::identity;
+
+use super::arguments::ImportOrder;
+use super::assembly::{commit_queue, kept_files};
+use super::progress::Progress;
+use super::settings::Settings;
+use super::{Failed, data_directory, print};
+
+/// Bytes of each cache: one person is looked at, once.
+const MEMORY: u64 = 16 << 20;
+
+pub fn run(settings: &Settings, order: &ImportOrder) -> Result<(), Failed> {
+    data_directory::open(&settings.data_dir)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    let imported = runtime.block_on(Box::pin(bring_in(settings, order)))?;
+    print(&report(&imported))
+}
+
+async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
+        .await
+        .map_err(Failed::from_error)?;
+    let registry = Arc::new(Registry::builtin().map_err(Failed::from_error)?);
+    let files = PieceFiles::new(objects.clone(), MEMORY);
+    let intake = IntakeStores {
+        stores: Stores {
+            snapshots: Snapshots::new(catalog.clone(), MEMORY),
+            finder: Finder::new(files, MEMORY),
+        },
+        objects: objects.clone(),
+        ids: Arc::clone(&ids),
+    };
+    let (commits, committing) = commit_queue(settings, &catalog, &intake, Meters::default().commits);
+    let importer = Importer {
+        documents: Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
+        types: Types::new(
+            registry,
+            catalog.clone(),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            settings.limits.definitions,
+        ),
+        files: kept_files(settings, &catalog, &objects, &clock, &ids),
+        catalog: catalog.clone(),
+        intake,
+        commits,
+        source_prefix: Arc::from(settings.interface.source_prefix.as_str()),
+    };
+    let progress = Progress::new("files of the archive");
+    let tell = |told| match told {
+        Told::Members(total) => progress.expect(total),
+        Told::Member => progress.advance(),
+    };
+    let imported = importer.import(&order.archive, order.user, &tell).await;
+    progress.finish();
+    // The committing task ends when nobody can reach its queue any more.
+    drop(importer);
+    let ended = committing.await;
+    catalog.close().await;
+    ended.map_err(Failed::from_error)?;
+    imported.map_err(Failed::from_error)
+}
+
+/// What was done, in lines.
+fn report(imported: &Imported) -> String {
+    let mut lines = vec![format!("person {}", imported.person)];
+    lines.push(format!(
+        "records: {} of {} types read; the person has {} more than before",
+        imported.records, imported.types, imported.new_records
+    ));
+    lines.push(format!(
+        "sources: {} read, {} new",
+        imported.sources, imported.new_sources
+    ));
+    for (what, tally) in [
+        ("data types", imported.data_types),
+        ("annotations", imported.annotations),
+        ("tags", imported.tags),
+        ("reflections", imported.reflections),
+        ("files", imported.files),
+    ] {
+        lines.push(format!("{what}: {}", tallied(tally)));
+    }
+    lines.push(format!("bytes of files: {} new", imported.new_bytes));
+    lines.push(format!("preferences: {} new", imported.new_preferences));
+    lines.extend(imported.notes.iter().map(|note| format!("note: {note}")));
+    lines.join("\n") + "\n"
+}
+
+fn tallied(tally: Tally) -> String {
+    let Tally {
+        new,
+        replaced,
+        same,
+        outdated,
+    } = tally;
+    let total = tally.total();
+    format!(
+        "{total} read, {new} new, {replaced} replaced, {same} here already, {outdated} changed here since"
+    )
+}

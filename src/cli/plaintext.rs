@@ -1,0 +1,80 @@
+//! What may be spoken to without TLS: this machine, and nothing on a network.
+
+use std::net::IpAddr;
+
+/// Modes in which PostgreSQL's client does not go on without TLS.
+const SAFE_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
+
+/// Whether nobody on the way can read what is said to the database at `url`.
+pub fn is_safe_database(url: &str) -> bool {
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return true;
+    }
+    let parameter = |name: &str| {
+        let (_, query) = url.split_once('?')?;
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs
+            .filter(|(key, _)| *key == name)
+            .map(|(_, value)| value.to_owned())
+            .next_back()
+    };
+    if parameter("sslmode")
+        .or_else(|| parameter("ssl-mode"))
+        .is_some_and(|mode| SAFE_MODES.contains(&mode.as_str()))
+    {
+        return true;
+    }
+    match parameter("host")
+        .or_else(|| parameter("hostaddr"))
+        .or_else(|| host_of(url))
+    {
+        None => true,
+        Some(host) => is_this_machine(&host),
+    }
+}
+
+/// The host in an address; none where it names none.
+pub fn host_of(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(inside) => inside.split(']').next()?,
+        None => host.rsplit_once(':').map_or(host, |(host, _)| host),
+    };
+    (!host.is_empty()).then(|| host.to_owned())
+}
+
+/// Whether `host` is where this process runs: by its name, its address, or a socket in the file system.
+pub fn is_this_machine(host: &str) -> bool {
+    let socket = host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
+    let loopback = host
+        .parse::<IpAddr>()
+        .is_ok_and(|address| address.to_canonical().is_loopback());
+    socket || loopback || host.eq_ignore_ascii_case("localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_elsewhere_needs_tls() {
+        for (url, safe) in [
+            ("sqlite://./catalogue.db", true),
+            ("postgres://u:p@localhost:5432/db", true),
+            ("postgres://u:p@127.0.0.1/db?sslmode=disable", true),
+            ("postgres://[::1]/db", true),
+            ("postgres:///db?host=/run/postgresql", true),
+            ("postgres://%2Frun%2Fpostgresql/db", true),
+            ("postgres://u:p@db.example/db", false),
+            ("postgres://u:p@db.example/db?sslmode=prefer", false),
+            ("postgres://u:p@db.example:5432/db?sslmode=verify-full", true),
+            ("postgresql://db.example/db?sslmode=require", true),
+            ("postgres://localhost/db?host=db.example", false),
+            ("postgres://u:p@localhost@db.example/db", false),
+        ] {
+            assert_eq!(is_safe_database(url), safe, "{url}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The mark of an erased person: what is kept of them, so that nothing brings them back by mistake.
+//!
+//! Whoever has an id can tell whether it is marked. Nobody can tell the id from the mark: ids are too many to
+//! try.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+
+use super::ids::PersonId;
+
+/// Hashed before the id, so that a mark is nothing else than that.
+const PURPOSE: &[u8] = b"almanac erased person 1";
+const BYTES: usize = 32;
+
+/// Tells an erased person apart from all others without naming them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ErasureMark([u8; BYTES]);
+
+impl ErasureMark {
+    #[must_use]
+    pub fn of(person: PersonId) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(PURPOSE);
+        hasher.update(person.as_bytes());
+        Self(hasher.finalize().into())
+    }
+
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; BYTES] {
+        &self.0
+    }
+
+    /// The mark stored in `bytes`, if they are as many as it has.
+    #[must_use]
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for ErasureMark {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+/// The text is no mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected 64 hexadecimal digits")]
+pub struct NoMark;
+
+impl FromStr for ErasureMark {
+    type Err = NoMark;
+
+    fn from_str(text: &str) -> Result<Self, NoMark> {
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        let bytes: Option<Vec<u8>> = pairs
+            .iter()
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+            .collect();
+        let mark = bytes.filter(|_| rest.is_empty());
+        mark.and_then(|bytes| Self::from_slice(&bytes)).ok_or(NoMark)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_as_it_is_written_and_tells_people_apart() {
+        let [one, other] = [1, 2].map(|number| ErasureMark::of(PersonId(Uuid::from_u128(number))));
+        assert_ne!(one, other);
+        assert_eq!(one.to_string().parse(), Ok(one));
+        assert_eq!(one.to_string()[1..].parse::<ErasureMark>(), Err(NoMark));
+    }
+}

@@ -1,0 +1,138 @@
+//! Files that come back from an archive: their bytes, and each of their versions as it was.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::{File, Files, FilesError, TRIES};
+use crate::catalog::documents::{Document, DocumentKind};
+use crate::model::ids::PersonId;
+use crate::people::documents::{BroughtBack, brought_back};
+use crate::store::StoreError;
+use crate::store::contents::{Content, PART_BYTES, PartWriter};
+
+/// Why bytes were not brought back. `E`: why they could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BringBackError<E> {
+    #[error("they cannot be read: {0}")]
+    Body(E),
+    #[error("they are not those that the file had")]
+    OtherBytes,
+    #[error(transparent)]
+    Files(#[from] FilesError),
+}
+
+impl<E> From<StoreError> for BringBackError<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Files(error.into())
+    }
+}
+
+impl Files {
+    /// Whether the bytes of a content are here.
+    pub async fn has_bytes(&self, content: Uuid) -> Result<bool, FilesError> {
+        let found = self.contents.get(content).await?;
+        Ok(found.is_some_and(|content| content.is_whole()))
+    }
+
+    /// Takes the bytes of a content that once was whole. They are durable, and nothing names them yet.
+    pub async fn take_in<S, E>(
+        &self,
+        person: PersonId,
+        id: Uuid,
+        sha256: &str,
+        bytes: S,
+    ) -> Result<Content, BringBackError<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        let now = self.clock.now();
+        let mut taken = Taken {
+            files: self,
+            content: Content::announced(id, person, 0, now, now),
+            digest: Sha256::new(),
+            part: None,
+        };
+        let outcome = taken.all(bytes).await;
+        let content = taken.content.finished();
+        let failed = match outcome {
+            Ok(()) if content.sha256.as_deref() == Some(sha256) => return Ok(content),
+            Ok(()) => BringBackError::OtherBytes,
+            Err(error) => error,
+        };
+        self.contents.remove_parts(&content, &content.parts).await;
+        Err(failed)
+    }
+
+    /// Brings back a version as it was, together with the bytes that it needs and that were taken in.
+    pub async fn bring_back(
+        &self,
+        document: Document,
+        taken: Option<Content>,
+    ) -> Result<BroughtBack, FilesError> {
+        let links = File::of(&document)?.links();
+        let objects: Vec<String> = taken
+            .iter()
+            .flat_map(|content| content.objects().map(|(path, _)| path))
+            .collect();
+        for _ in 0..TRIES {
+            let here = self.catalog.document(DocumentKind::File, document.id).await?;
+            let (outcome, change) = brought_back(document.clone(), here.as_ref(), links.clone());
+            let mut changes: Vec<_> = change.into_iter().collect();
+            if let Some(content) = &taken {
+                let usage = self.contents.usage(document.person).await?;
+                changes.push(content.restoration()?);
+                changes.push(usage.with(content.length).change(content)?);
+            }
+            if changes.is_empty() || self.attempt_naming(changes, &objects).await? {
+                return Ok(outcome);
+            }
+        }
+        if let Some(content) = taken {
+            self.contents.remove_parts(&content, &content.parts).await;
+        }
+        Err(FilesError::Overtaken)
+    }
+}
+
+/// Bytes on their way in.
+struct Taken<'f> {
+    files: &'f Files,
+    content: Content,
+    digest: Sha256,
+    part: Option<PartWriter>,
+}
+
+impl Taken<'_> {
+    async fn all<S, E>(&mut self, mut bytes: S) -> Result<(), BringBackError<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        while let Some(bytes) = bytes.next().await {
+            let bytes = bytes.map_err(BringBackError::Body)?;
+            self.digest.update(&bytes);
+            self.content.length += bytes.len() as u64;
+            let mut part = match self.part.take() {
+                Some(part) => part,
+                None => self.files.contents.part(&self.content)?,
+            };
+            part.write(bytes).await?;
+            let is_full = part.bytes() >= PART_BYTES;
+            self.part = Some(part);
+            if is_full {
+                self.end_part().await?;
+            }
+        }
+        self.end_part().await?;
+        Ok(())
+    }
+
+    async fn end_part(&mut self) -> Result<(), StoreError> {
+        if let Some(part) = self.part.take() {
+            let part = part.finish().await?;
+            self.content = self.content.clone().with_part(part, self.digest.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! What was deleted is gone for good when its time is over, and not before.
+
+use super::*;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::model::meters::Meters;
+use crate::people::purging::Purging;
+use crate::upkeep::lease::Leases;
+
+async fn delete(bench: &Bench, id: Uuid) {
+    bench.files.delete(bench.person, id, |_| true).await.unwrap();
+}
+
+async fn document(bench: &Bench, id: Uuid) -> Document {
+    let found = bench.catalog.document(DocumentKind::File, id).await.unwrap();
+    found.unwrap()
+}
+
+#[tokio::test]
+async fn a_version_that_is_purged_takes_its_bytes_along_unless_another_one_has_them() {
+    for bench in Bench::all().await {
+        let first = bench.put("a", b"bytes").await;
+        delete(&bench, first).await;
+        let restored = bench.files.restore(bench.person, first).await.unwrap().id;
+        let kept = bench.put("b", b"others").await;
+        assert!(
+            !bench.files.purge(&document(&bench, kept).await).await.unwrap(),
+            "it was not deleted"
+        );
+        assert!(bench.files.purge(&document(&bench, first).await).await.unwrap());
+        assert_eq!(bench.bytes(restored).await.unwrap(), b"bytes");
+        assert_eq!((bench.usage().await, bench.objects().await), (11, 2));
+        delete(&bench, restored).await;
+        assert!(
+            bench
+                .files
+                .purge(&document(&bench, restored).await)
+                .await
+                .unwrap()
+        );
+        assert_eq!((bench.usage().await, bench.objects().await), (6, 1));
+        assert_eq!(bench.bytes(kept).await.unwrap(), b"others");
+    }
+}
+
+#[tokio::test]
+async fn what_is_restored_at_the_last_moment_is_not_purged() {
+    for bench in Bench::all().await {
+        let id = bench.put("a", b"bytes").await;
+        delete(&bench, id).await;
+        let seen = document(&bench, id).await;
+        let restored = bench.files.restore(bench.person, id).await.unwrap().id;
+        assert!(
+            !bench.files.purge(&seen).await.unwrap(),
+            "it has changed since it was seen"
+        );
+        assert!(bench.files.purge(&document(&bench, id).await).await.unwrap());
+        assert_eq!(bench.bytes(restored).await.unwrap(), b"bytes");
+    }
+}
+
+#[tokio::test]
+async fn only_what_was_deleted_long_ago_is_purged() {
+    let bench = Bench::sqlite().await;
+    let after = Duration::from_hours(30 * 24);
+    let purging = Purging {
+        catalog: bench.catalog.clone(),
+        files: bench.files.clone(),
+        leases: Leases::new(bench.catalog.clone(), "one".to_owned(), Meters::default().upkeep),
+        after,
+        interval: Duration::from_secs(1),
+    };
+    let note = |kind, deleted_at| Document {
+        kind,
+        id: Uuid::now_v7(),
+        person: bench.person,
+        name: None,
+        body: "{}".to_owned(),
+        version: 1,
+        created_at: bench.clock.now(),
+        updated_at: bench.clock.now(),
+        deleted_at,
+    };
+    let gone = note(DocumentKind::Annotation, Some(bench.clock.now()));
+    let stays = note(DocumentKind::Annotation, None);
+    for document in [&gone, &stays] {
+        let insert = Change::Insert {
+            document: document.clone(),
+            links: Vec::new(),
+            limit: 10,
+        };
+        let changed = bench.catalog.change_documents(vec![insert]).await.unwrap();
+        assert_eq!(changed, Changed::Done);
+    }
+    let (old, new) = (bench.put("a", b"old").await, bench.put("a", b"new").await);
+    let deleted = bench.put("b", b"deleted").await;
+    delete(&bench, deleted).await;
+    bench.pass(after);
+    assert_eq!(purging.purge().await.unwrap(), 0);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(purging.purge().await.unwrap(), 2);
+    assert_eq!(purging.purge().await.unwrap(), 0);
+    let annotations = bench
+        .catalog
+        .documents_of(bench.person, DocumentKind::Annotation)
+        .await
+        .unwrap();
+    assert_eq!(annotations, [stays]);
+    assert!(matches!(
+        bench.files.get(bench.person, deleted).await,
+        Err(FilesError::Unknown(_))
+    ));
+    // What newer versions took the place of was not deleted.
+    assert_eq!(bench.get(old).await.state, FileState::Archived);
+    assert_eq!(bench.bytes(new).await.unwrap(), b"new");
+}

@@ -1,0 +1,117 @@
+//! Purging: what people deleted is kept for as long as the operator says, so that it can be brought back, and
+//! is removed for good after that.
+//!
+//! Only what was deleted by its owner goes. Versions of files that newer ones took the place of were not
+//! deleted, and stay. Lives as long as the process; works on one node at a time.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
+use crate::catalog::{Catalog, CatalogError};
+use crate::model::time::Instant;
+use crate::store::StoreError;
+use crate::upkeep::lease::Leases;
+
+use super::files::{Files, FilesError};
+
+/// Between two looks, where the time is long.
+const PAUSE: Duration = Duration::from_mins(10);
+/// Looks during the time that something is kept, where it is short.
+const LOOKS: u32 = 20;
+/// Documents of one step.
+const AT_ONCE: usize = 256;
+/// What is marked when it is deleted, and has nothing outside the catalogue.
+const MARKED: [DocumentKind; 3] = [
+    DocumentKind::Annotation,
+    DocumentKind::Reflection,
+    DocumentKind::Session,
+];
+
+/// Removes what was deleted long ago.
+pub struct Purging {
+    pub catalog: Catalog,
+    pub files: Files,
+    pub leases: Leases,
+    /// How long it is kept.
+    pub after: Duration,
+    /// The pause between two looks for any work.
+    pub interval: Duration,
+}
+
+impl Purging {
+    /// Works until `stop` is called.
+    pub async fn run(self, stop: CancellationToken) {
+        let pause = PAUSE.min(self.after / LOOKS).max(self.interval);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause.max(Duration::from_millis(10))) => {}
+            }
+            let work = Box::pin(self.purge());
+            if let Err(error) = Box::pin(self.leases.alone("purge documents", &stop, work)).await {
+                tracing::warn!(%error, "what was deleted long ago could not be removed; tried again later");
+            }
+        }
+    }
+
+    /// Removes all that was deleted long enough ago; returns how many documents that were.
+    pub async fn purge(&self) -> Result<usize, StoreError> {
+        let after = i64::try_from(self.after.as_micros()).unwrap_or(i64::MAX);
+        let now = self.catalog.now().await?;
+        let moment = Instant::from_micros(now.micros().saturating_sub(after));
+        Ok(self.documents(moment).await? + self.deleted_files(moment).await?)
+    }
+
+    async fn documents(&self, moment: Instant) -> Result<usize, CatalogError> {
+        let mut removed = 0;
+        loop {
+            let deleted = self
+                .catalog
+                .documents_deleted_before(&MARKED, moment, AT_ONCE)
+                .await?;
+            let mut gone = 0;
+            for document in &deleted {
+                let change = removal(document);
+                gone += usize::from(self.catalog.change_documents(vec![change]).await? == Changed::Done);
+            }
+            removed += gone;
+            if gone == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+
+    async fn deleted_files(&self, moment: Instant) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        loop {
+            let deleted = self
+                .catalog
+                .documents_deleted_before(&[DocumentKind::File], moment, AT_ONCE)
+                .await?;
+            let mut gone = 0;
+            for file in &deleted {
+                match self.files.purge(file).await {
+                    Ok(purged) => gone += usize::from(purged),
+                    Err(FilesError::Store(error)) => return Err(error),
+                    // One that cannot be read does not keep the others.
+                    Err(error) => tracing::error!(%error, "a deleted file stays; run `almanac check`"),
+                }
+            }
+            removed += gone;
+            if gone == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+fn removal(document: &Document) -> Change {
+    Change::Remove {
+        kind: document.kind,
+        id: document.id,
+        person: document.person,
+        expected: document.version,
+    }
+}

@@ -1,0 +1,235 @@
+//! Takeout: an archive of everything that a person has, and the way back.
+//!
+//! An export is asked for and made in the background, by one node at a time, part by part into the object store;
+//! then its owner can fetch it until it expires. An import reads an archive into an installation, by the same way
+//! as everything else that is written. Whatever a crash interrupts begins anew. Knows stored rows, documents and
+//! contents; knows nothing of HTTP or of who may ask.
+
+pub mod archive;
+mod building;
+mod content;
+mod export;
+mod format;
+pub mod import;
+mod outlet;
+mod records;
+mod renaming;
+#[cfg(test)]
+mod tests;
+mod zip;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+pub use building::Building;
+pub use export::{Export, ExportState};
+
+use super::limits::LimitReached;
+use crate::catalog::CatalogError;
+use crate::catalog::documents::{Change, Changed, DocumentKind};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+use crate::store::StoreError;
+use crate::store::contents::{Content, Contents, EXPORTS_FOLDER};
+use crate::upkeep::UpkeepStores;
+use export::{EVERY, KEPT_LINK, OPEN_LINK};
+
+/// How often a change is tried again that another one overtook.
+const TRIES: usize = 16;
+
+/// Why something cannot be done with an export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("{0} is not one of your exports")]
+    Unknown(Uuid),
+    #[error("{0} of your exports are being made; wait until one is done, or delete it")]
+    Busy(usize),
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    #[error("the archive is not there yet; the export says how far it is")]
+    NotReady,
+    #[error("this archive could not be made; delete the export and ask for another one")]
+    Failed,
+    #[error("other changes came first; look at the export and try again")]
+    Overtaken,
+    #[error("the stored export {id} cannot be read: {reason}")]
+    Damaged { id: Uuid, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CatalogError> for ExportError {
+    fn from(error: CatalogError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// What an operator can say about exports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportSettings {
+    /// How long an archive stays.
+    pub lifetime: Duration,
+    /// Exports of one person that are made at the same time.
+    pub at_once: usize,
+    /// Exports that one person may have, whatever became of them.
+    pub limit: u64,
+}
+
+/// The exports of everybody. Cheap to clone.
+#[derive(Clone)]
+pub struct Exports {
+    stores: UpkeepStores,
+    settings: ExportSettings,
+    /// What sources of annotations begin with.
+    source_prefix: Arc<str>,
+    /// Rings when somebody asked for one.
+    to_build: Arc<Notify>,
+}
+
+impl Exports {
+    #[must_use]
+    pub fn new(stores: UpkeepStores, settings: ExportSettings, source_prefix: Arc<str>) -> Self {
+        Self {
+            stores,
+            settings,
+            source_prefix,
+            to_build: Arc::new(Notify::new()),
+        }
+    }
+
+    /// The bytes of archives.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        self.stores.contents()
+    }
+
+    /// Asks for an archive of everything that `person` has.
+    pub async fn create(&self, person: PersonId) -> Result<Export, ExportError> {
+        let id = self.stores.ids.next();
+        for place in 1..=self.settings.at_once {
+            let now = self.stores.clock.now();
+            let export = Export::asked(id, person, place, now);
+            let insert = export.insertion(self.settings.limit)?;
+            match self.stores.catalog.change_documents(vec![insert]).await? {
+                Changed::Done => {
+                    self.to_build.notify_one();
+                    return Ok(export.stored(now));
+                }
+                Changed::NameTaken { .. } => {}
+                Changed::LimitReached { kind, limit } => return Err(LimitReached { kind, limit }.into()),
+                Changed::Overtaken => return Err(ExportError::Overtaken),
+            }
+        }
+        Err(ExportError::Busy(self.settings.at_once))
+    }
+
+    /// The exports of `person`, oldest first.
+    pub async fn of_person(&self, person: PersonId) -> Result<Vec<Export>, ExportError> {
+        let now = self.stores.clock.now();
+        let found = self
+            .stores
+            .catalog
+            .documents_of(person, DocumentKind::Export)
+            .await?;
+        let exports: Result<Vec<Export>, ExportError> = found.iter().map(Export::of).collect();
+        let is_there = |export: &Export| !export.has_expired(now);
+        exports.map(|exports| exports.into_iter().filter(is_there).collect())
+    }
+
+    /// One of them.
+    pub async fn get(&self, person: PersonId, id: Uuid) -> Result<Export, ExportError> {
+        let now = self.stores.clock.now();
+        let found = self.find(id).await?;
+        found
+            .filter(|export| export.person == person && !export.has_expired(now))
+            .ok_or(ExportError::Unknown(id))
+    }
+
+    /// The archive of an export, if it is there.
+    pub fn content(&self, export: &Export) -> Result<Content, ExportError> {
+        match export.state {
+            ExportState::Waiting | ExportState::Running => Err(ExportError::NotReady),
+            ExportState::Failed => Err(ExportError::Failed),
+            ExportState::Ready => Ok(export.content()),
+        }
+    }
+
+    /// Removes an export with everything that is there of its archive. One that is being made ends.
+    pub async fn remove(&self, person: PersonId, id: Uuid) -> Result<(), ExportError> {
+        for _ in 0..TRIES {
+            let export = self.get(person, id).await?;
+            if self.discard(&export).await? {
+                return Ok(());
+            }
+        }
+        Err(ExportError::Overtaken)
+    }
+
+    /// Removes what has expired, of everybody; returns how many exports that were.
+    pub async fn remove_expired(&self) -> Result<usize, ExportError> {
+        let now = self.stores.clock.now();
+        let mut removed = 0;
+        for export in self.all(KEPT_LINK).await? {
+            // Whoever was faster removed it too.
+            if export.has_expired(now) && self.discard(&export).await? {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Forgets an export as it was read, then removes its objects. `false`: it has changed meanwhile.
+    async fn discard(&self, export: &Export) -> Result<bool, ExportError> {
+        if !self.attempt(export.removal(), &[]).await? {
+            return Ok(false);
+        }
+        if let Err(error) = self.clear(export).await {
+            tracing::warn!(export = %export.id, %error, "parts of an archive stay until orphans are collected");
+        }
+        Ok(true)
+    }
+
+    /// Removes every object of an export, whether it is known or was left behind.
+    async fn clear(&self, export: &Export) -> Result<(), StoreError> {
+        let folder = format!("{EXPORTS_FOLDER}/{}/{}", export.person, export.id);
+        let objects = self.stores.objects();
+        let listed: Vec<_> = objects.list(&folder)?.try_collect().await?;
+        for object in listed {
+            objects.delete(&object.path).await?;
+        }
+        Ok(())
+    }
+
+    async fn find(&self, id: Uuid) -> Result<Option<Export>, ExportError> {
+        let found = self.stores.catalog.document(DocumentKind::Export, id).await?;
+        found.as_ref().map(Export::of).transpose()
+    }
+
+    /// All exports that a link leads to. One whose document is damaged is nobody else's trouble.
+    async fn all(&self, link: &'static str) -> Result<Vec<Export>, ExportError> {
+        let found = self.stores.catalog.documents_linked(link, &[EVERY]).await?;
+        let read = |document| Export::of(document).inspect_err(|error| tracing::error!(%error, "left alone"));
+        Ok(found.iter().filter_map(|document| read(document).ok()).collect())
+    }
+
+    /// The exports that are to be made, of everybody.
+    async fn open(&self) -> Result<Vec<Export>, ExportError> {
+        self.all(OPEN_LINK).await
+    }
+
+    /// Whether the change happened. If not, another one came first. `objects`: what it names for the first time.
+    async fn attempt(&self, change: Change, objects: &[String]) -> Result<bool, ExportError> {
+        let changed = self.stores.catalog.change_documents_naming(vec![change], objects);
+        Ok(changed.await? == Changed::Done)
+    }
+
+    /// When what ends at `now` is removed.
+    fn expiry(&self, now: Instant) -> Instant {
+        let lifetime = i64::try_from(self.settings.lifetime.as_micros()).unwrap_or(i64::MAX);
+        Instant::from_micros(now.micros().saturating_add(lifetime))
+    }
+}

@@ -1,0 +1,147 @@
+//! The work of making archives, as one node does it: one after the other, each by one node at a time.
+//!
+//! What a crash interrupted stays open, and whoever looks next begins it anew. What fails is tried again after a
+//! while, and given up when it keeps failing or when trying again cannot help.
+
+use std::time::{Duration, Instant as Moment};
+
+use tokio_util::sync::CancellationToken;
+
+use super::content::write_archive;
+use super::export::Export;
+use super::outlet::Outlet;
+use super::{ExportError, Exports};
+use crate::catalog::CatalogError;
+use crate::store::StoreError;
+use crate::upkeep::lease::Leases;
+
+/// The pause between two looks for exports that others were asked for, or that are to be tried again.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Between two looks for what has expired.
+const EXPIRING: Duration = Duration::from_mins(1);
+/// What was begun so often is given up.
+const MOST_ATTEMPTS: u32 = 10;
+/// An object that was compacted away while it was read looks like a lost one; a second time it is one.
+const SURE: u32 = 2;
+/// How long an export rests after a failed attempt, for each attempt that there was.
+const REST: Duration = Duration::from_secs(10);
+
+const DAMAGED: &str = "something of what is stored is damaged; the operator was told";
+const TIRED: &str = "the archive could not be made however often it was tried; the operator was told";
+
+/// Makes what was asked for, until it is told to stop.
+pub struct Building {
+    exports: Exports,
+    leases: Leases,
+}
+
+impl Building {
+    #[must_use]
+    pub const fn new(exports: Exports, leases: Leases) -> Self {
+        Self { exports, leases }
+    }
+
+    /// Makes archives and removes those whose time is over, until `stop`.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut looked: Option<Moment> = None;
+        while !stop.is_cancelled() {
+            if let Err(error) = Box::pin(self.round(&stop)).await {
+                tracing::warn!(%error, "exports could not be made and will be tried again");
+            }
+            if looked.is_none_or(|looked| looked.elapsed() >= EXPIRING) {
+                looked = Some(Moment::now());
+                if let Err(error) = Box::pin(self.exports.remove_expired()).await {
+                    tracing::warn!(%error, "expired exports stay until the next look");
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.exports.to_build.notified() => {}
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+    }
+
+    /// Makes what is to be made now.
+    pub(super) async fn round(&self, stop: &CancellationToken) -> Result<(), ExportError> {
+        for export in self.exports.open().await? {
+            if stop.is_cancelled() {
+                break;
+            }
+            if !self.is_due(&export) {
+                continue;
+            }
+            let lease = format!("export {}", export.id);
+            Box::pin(self.leases.alone(&lease, stop, self.build(export))).await?;
+        }
+        Ok(())
+    }
+
+    /// What failed rests; what is running elsewhere changes all the time.
+    fn is_due(&self, export: &Export) -> bool {
+        let rest = REST * export.attempts;
+        let rested = i64::try_from(rest.as_micros()).unwrap_or(i64::MAX);
+        let since = self.exports.stores.clock.now().micros() - export.updated_at.micros();
+        since >= rested
+    }
+
+    async fn build(&self, export: Export) -> Result<(), StoreError> {
+        // Somebody may have been faster while the lease was waited for.
+        let current = self.exports.find(export.id).await.map_err(in_store)?;
+        let Some(export) = current.filter(Export::is_open) else {
+            return Ok(());
+        };
+        let (id, attempts) = (export.id, export.attempts + 1);
+        let Some(mut outlet) = Outlet::begin(&self.exports, export).await.map_err(in_store)? else {
+            return Ok(());
+        };
+        let begun = Moment::now();
+        let error = match Box::pin(write_archive(&self.exports, &mut outlet)).await {
+            Ok(()) => {
+                let bytes = outlet.export().bytes();
+                outlet.finish().await.map_err(in_store)?;
+                tracing::info!(export = %id, bytes, seconds = begun.elapsed().as_secs(), "an archive is ready");
+                return Ok(());
+            }
+            Err(ExportError::Overtaken) => {
+                tracing::info!(export = %id, "an export was deleted or begun elsewhere while it was made");
+                outlet.abandon().await;
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        tracing::error!(export = %id, attempts, %error, "an archive could not be made");
+        let given_up = if is_damage(&error) && attempts >= SURE {
+            Some(DAMAGED)
+        } else {
+            (attempts >= MOST_ATTEMPTS).then_some(TIRED)
+        };
+        let Some(reason) = given_up else {
+            outlet.abandon().await;
+            return Ok(());
+        };
+        match outlet.fail(reason).await {
+            Ok(()) | Err(ExportError::Overtaken) => Ok(()),
+            Err(error) => Err(in_store(error)),
+        }
+    }
+}
+
+fn is_damage(error: &ExportError) -> bool {
+    matches!(
+        error,
+        ExportError::Damaged { .. }
+            | ExportError::Store(
+                StoreError::Corrupt { .. }
+                    | StoreError::Rows { .. }
+                    | StoreError::Catalog(CatalogError::Corrupt { .. })
+            )
+    )
+}
+
+fn in_store(error: ExportError) -> StoreError {
+    match error {
+        ExportError::Store(error) => error,
+        other => StoreError::corrupt(other.to_string()),
+    }
+}

@@ -1,0 +1,393 @@
+//! What goes into an archive, and in which order: files first, then records, then everything that records refer to,
+//! so that whatever a record names is there, also if it came while the archive was made. The manifest comes last.
+//!
+//! Reads page by page and holds a page, a row group, and a line of the manifest for each member.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::format::{
+    ACCESS_LOG, AGREEMENTS, Counts, DATA_TYPES, ElementError, FILES, FORMAT, FORMAT_VERSION, KeptAccess,
+    KeptDefinition, KeptDocument, KeptLink, KeptPerson, KeptSource, MANIFEST, Manifest, MemberEntry, NOTES,
+    PERSON, PREFERENCES, README, README_TEXT, SOURCES, content_member,
+};
+use super::outlet::Outlet;
+use super::zip::{COMMENT, Packing, TooLong, ZipWriter};
+use super::{ExportError, Exports};
+use crate::catalog::documents::{Document, DocumentCursor, DocumentKind};
+use crate::model::ids::PersonId;
+use crate::people::files::{File, FilesError, ScanState};
+use crate::store::StoreError;
+use crate::store::contents::{Content, hexadecimal};
+
+/// Documents, or entries of the access log, that are read at once.
+const PAGE: usize = 256;
+/// Text that is packed together.
+const TEXT_BYTES: usize = 256 << 10;
+/// No member of text comes near this.
+const MOST_TEXT: u64 = 1 << 31;
+/// Members that every archive has.
+const ALWAYS: u64 = 6 + NOTES.len() as u64 + AGREEMENTS.len() as u64 + 1;
+
+impl From<TooLong> for ExportError {
+    fn from(error: TooLong) -> Self {
+        Self::Store(StoreError::Rows {
+            detail: error.to_string(),
+        })
+    }
+}
+
+/// Writes an archive of everything that the export's person has.
+pub(super) async fn write_archive<'e>(
+    exports: &'e Exports,
+    outlet: &mut Outlet<'e>,
+) -> Result<(), ExportError> {
+    let moment = exports.stores.clock.now();
+    let mut archive = Archive {
+        person: outlet.export().person,
+        exports,
+        outlet,
+        zip: ZipWriter::new(moment),
+        members: Vec::new(),
+        counts: Counts::default(),
+        left_out: Vec::new(),
+        total: ALWAYS,
+    };
+    archive.text(README, README_TEXT.as_bytes()).await?;
+    let contents = archive.files().await?;
+    let types = exports.stores.catalog.partitions_of(archive.person).await?;
+    archive.total += (contents.len() + types.len()) as u64;
+    for content in contents {
+        Box::pin(archive.content(content)).await?;
+    }
+    for summary in types {
+        Box::pin(archive.records(&summary.data_type)).await?;
+    }
+    archive.notes().await?;
+    archive.agreements().await?;
+    archive.definitions().await?;
+    archive.sources().await?;
+    archive.person().await?;
+    archive.end(moment.to_rfc3339()).await
+}
+
+/// An archive being written.
+pub(super) struct Archive<'a, 'e> {
+    pub exports: &'e Exports,
+    pub person: PersonId,
+    outlet: &'a mut Outlet<'e>,
+    zip: ZipWriter,
+    members: Vec<MemberEntry>,
+    pub counts: Counts,
+    left_out: Vec<String>,
+    /// Members that there will be, as far as is known.
+    total: u64,
+}
+
+/// Bytes of files to write: which, and of which version.
+struct Wanted {
+    content: Uuid,
+    file: Uuid,
+}
+
+/// A list on its way into a member.
+struct List {
+    text: Vec<u8>,
+    count: u64,
+}
+
+impl Archive<'_, '_> {
+    /// Begins a member of at most `most` bytes.
+    pub async fn begin(&mut self, name: &str, packing: Packing, most: u64) -> Result<(), ExportError> {
+        self.members.push(MemberEntry {
+            name: name.to_owned(),
+            bytes: 0,
+            sha256: String::new(),
+            data_type: None,
+            count: None,
+        });
+        let head = self.zip.begin(name, packing, most);
+        self.outlet.write(head).await
+    }
+
+    pub async fn add(&mut self, bytes: Bytes) -> Result<(), ExportError> {
+        let packed = self.zip.add(bytes)?;
+        self.outlet.write(packed).await
+    }
+
+    /// Ends the member, which holds so many records or elements of a type.
+    pub async fn end_member(
+        &mut self,
+        data_type: Option<&str>,
+        count: Option<u64>,
+    ) -> Result<(), ExportError> {
+        let (tail, member) = self.zip.end()?;
+        if let Some(entry) = self.members.last_mut() {
+            entry.bytes = member.bytes;
+            entry.sha256 = hexadecimal(&member.sha256);
+            entry.data_type = data_type.map(str::to_owned);
+            entry.count = count;
+        }
+        self.outlet.write(tail).await?;
+        let done = self.members.len() as u64;
+        self.total = self.total.max(done + 1);
+        self.outlet.tell(done, self.total).await
+    }
+
+    async fn text(&mut self, name: &str, text: &[u8]) -> Result<(), ExportError> {
+        self.begin(name, Packing::Deflated, MOST_TEXT).await?;
+        self.add(Bytes::copy_from_slice(text)).await?;
+        self.end_member(None, None).await
+    }
+
+    async fn object(&mut self, name: &str, value: &impl Serialize) -> Result<(), ExportError> {
+        let mut text = serde_json::to_vec_pretty(value).map_err(unwritable)?;
+        text.push(b'\n');
+        self.text(name, &text).await
+    }
+
+    async fn begin_list(&mut self, name: &str) -> Result<List, ExportError> {
+        self.begin(name, Packing::Deflated, MOST_TEXT).await?;
+        Ok(List {
+            text: b"[".to_vec(),
+            count: 0,
+        })
+    }
+
+    async fn element(&mut self, list: &mut List, element: &impl Serialize) -> Result<(), ExportError> {
+        list.text
+            .extend_from_slice(if list.count == 0 { b"\n" } else { b",\n" });
+        serde_json::to_writer(&mut list.text, element).map_err(unwritable)?;
+        list.count += 1;
+        if list.text.len() >= TEXT_BYTES {
+            self.add(std::mem::take(&mut list.text).into()).await?;
+        }
+        Ok(())
+    }
+
+    async fn end_list(&mut self, mut list: List) -> Result<u64, ExportError> {
+        list.text.extend_from_slice(b"\n]\n");
+        self.add(list.text.into()).await?;
+        self.end_member(None, Some(list.count)).await?;
+        Ok(list.count)
+    }
+
+    /// What is known of files; which bytes go with it, each once.
+    async fn files(&mut self) -> Result<Vec<Wanted>, ExportError> {
+        let kind = DocumentKind::File;
+        let mut list = self.begin_list(FILES).await?;
+        let mut contents: HashMap<Uuid, (Uuid, bool)> = HashMap::new();
+        let mut after = None;
+        loop {
+            let page = page(self.exports, self.person, kind, after).await?;
+            let Some(next) = page.last().map(cursor) else {
+                break;
+            };
+            after = Some(next);
+            for document in page {
+                let file = File::of(&document).map_err(of_files)?;
+                // Of what never came there is nothing to keep but its end.
+                if file.sha256.is_none() && file.deleted_at.is_none() {
+                    continue;
+                }
+                if file.sha256.is_some() {
+                    let is_harmful = file.scan_state == ScanState::Infected;
+                    let known = contents.entry(file.content).or_insert((file.id, is_harmful));
+                    known.1 |= is_harmful;
+                }
+                let kept = KeptDocument::of(document, Vec::new()).map_err(unreadable)?;
+                self.element(&mut list, &kept).await?;
+            }
+        }
+        self.counts.files = self.end_list(list).await?;
+        let mut wanted = Vec::with_capacity(contents.len());
+        for (content, (file, is_harmful)) in contents {
+            if is_harmful {
+                self.left_out
+                    .push(format!("the bytes of file {file}, which are harmful"));
+            } else {
+                wanted.push(Wanted { content, file });
+            }
+        }
+        wanted.sort_unstable_by_key(|wanted| wanted.content);
+        Ok(wanted)
+    }
+
+    async fn content(&mut self, wanted: Wanted) -> Result<(), ExportError> {
+        let contents = self.exports.contents();
+        let content = contents.get(wanted.content).await?.filter(Content::is_whole);
+        let Some(content) = content else {
+            let what = format!("the content of file {} is gone", wanted.file);
+            return Err(StoreError::corrupt(what).into());
+        };
+        let name = content_member(content.id);
+        self.begin(&name, Packing::Stored, content.length).await?;
+        let mut bytes = contents.read(&content, 0..content.length);
+        while let Some(bytes) = bytes.next().await {
+            self.add(bytes?).await?;
+        }
+        self.counts.contents += 1;
+        self.counts.content_bytes += content.length;
+        self.end_member(None, None).await
+    }
+
+    async fn notes(&mut self) -> Result<(), ExportError> {
+        for (kind, name) in NOTES {
+            self.documents(kind, name).await?;
+        }
+        Ok(())
+    }
+
+    /// What was agreed with others, and what others read.
+    async fn agreements(&mut self) -> Result<(), ExportError> {
+        for (kind, name) in AGREEMENTS {
+            self.documents(kind, name).await?;
+        }
+        let mut list = self.begin_list(ACCESS_LOG).await?;
+        let mut before = None;
+        loop {
+            let catalog = &self.exports.stores.catalog;
+            let page = catalog.accesses(self.person, before, PAGE).await?;
+            let Some(oldest) = page.last() else { break };
+            before = Some(oldest.id);
+            for entry in page {
+                let kept = KeptAccess {
+                    id: entry.id,
+                    at: entry.at.to_rfc3339(),
+                    actor: entry.actor,
+                    rows: entry.rows,
+                    outcome: entry.outcome,
+                    body: RawValue::from_string(entry.body).map_err(unwritable)?,
+                };
+                self.element(&mut list, &kept).await?;
+            }
+        }
+        self.counts.accesses = self.end_list(list).await?;
+        Ok(())
+    }
+
+    async fn documents(&mut self, kind: DocumentKind, name: &str) -> Result<(), ExportError> {
+        let mut list = self.begin_list(name).await?;
+        let mut after = None;
+        loop {
+            let page = page(self.exports, self.person, kind, after).await?;
+            let Some(next) = page.last().map(cursor) else {
+                break;
+            };
+            after = Some(next);
+            let ids: Vec<Uuid> = page.iter().map(|document| document.id).collect();
+            let mut links: HashMap<Uuid, Vec<KeptLink>> = HashMap::new();
+            for link in self.exports.stores.catalog.links_of(&ids).await? {
+                links.entry(link.document).or_default().push(KeptLink {
+                    kind: link.kind,
+                    target: link.target,
+                });
+            }
+            for document in page {
+                let links = links.remove(&document.id).unwrap_or_default();
+                let kept = KeptDocument::of(document, links).map_err(unreadable)?;
+                self.element(&mut list, &kept).await?;
+            }
+        }
+        let count = self.end_list(list).await?;
+        if let Some(counted) = self.counts.of(kind) {
+            *counted = count;
+        }
+        Ok(())
+    }
+
+    async fn definitions(&mut self) -> Result<(), ExportError> {
+        let mut list = self.begin_list(DATA_TYPES).await?;
+        for stored in self.exports.stores.catalog.definitions_of(self.person).await? {
+            let kept = KeptDefinition::of(stored).map_err(unreadable)?;
+            self.element(&mut list, &kept).await?;
+        }
+        self.counts.data_types = self.end_list(list).await?;
+        Ok(())
+    }
+
+    async fn sources(&mut self) -> Result<(), ExportError> {
+        let mut list = self.begin_list(SOURCES).await?;
+        for source in self.exports.stores.catalog.sources_of(self.person).await? {
+            self.element(&mut list, &KeptSource::of(source)).await?;
+        }
+        self.counts.sources = self.end_list(list).await?;
+        Ok(())
+    }
+
+    async fn person(&mut self) -> Result<(), ExportError> {
+        let Some(known) = self.exports.stores.catalog.person(self.person).await? else {
+            return Err(StoreError::corrupt(format!("person {} is gone", self.person)).into());
+        };
+        self.object(PERSON, &KeptPerson::of(&known)).await?;
+        let preferences = known.preferences.unwrap_or_else(|| "{}".to_owned());
+        self.text(PREFERENCES, preferences.as_bytes()).await
+    }
+
+    /// The manifest, the directory, and the digest of it all.
+    async fn end(mut self, created_at: String) -> Result<(), ExportError> {
+        let manifest = Manifest {
+            format: FORMAT.to_owned(),
+            format_version: FORMAT_VERSION,
+            person: self.person,
+            created_at,
+            source_prefix: self.exports.source_prefix.to_string(),
+            counts: self.counts.clone(),
+            left_out: std::mem::take(&mut self.left_out),
+            members: std::mem::take(&mut self.members),
+        };
+        let mut text = serde_json::to_vec_pretty(&manifest).map_err(unwritable)?;
+        text.push(b'\n');
+        let most = MOST_TEXT.max(text.len() as u64);
+        let head = self.zip.begin(MANIFEST, Packing::Deflated, most);
+        self.outlet.write(head).await?;
+        self.add(text.into()).await?;
+        let (tail, _) = self.zip.end()?;
+        self.outlet.write(tail).await?;
+        let members = manifest.members.len() as u64 + 1;
+        self.outlet.write(self.zip.finish()).await?;
+        let comment = format!("{COMMENT}{}", self.outlet.digest());
+        self.outlet.write(comment.into()).await?;
+        self.outlet.tell(members, members).await
+    }
+}
+
+/// The next documents of a person.
+async fn page(
+    exports: &Exports,
+    person: PersonId,
+    kind: DocumentKind,
+    after: Option<DocumentCursor>,
+) -> Result<Vec<Document>, ExportError> {
+    let catalog = &exports.stores.catalog;
+    Ok(catalog.documents_after(person, kind, after, PAGE).await?)
+}
+
+const fn cursor(document: &Document) -> DocumentCursor {
+    (document.created_at, document.id)
+}
+
+fn of_files(error: FilesError) -> ExportError {
+    match error {
+        FilesError::Store(error) => error.into(),
+        other => StoreError::corrupt(other.to_string()).into(),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+fn unreadable(error: ElementError) -> ExportError {
+    StoreError::corrupt(format!("something that the person wrote: {error}")).into()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+fn unwritable(error: serde_json::Error) -> ExportError {
+    StoreError::Rows {
+        detail: error.to_string(),
+    }
+    .into()
+}

@@ -1,0 +1,253 @@
+//! One export: an archive that waits to be made, is being made, or can be had until it expires.
+//!
+//! It is a document of its person. While it is not done its document has one of a few names, of which a person has
+//! each once: so no more of them are made at the same time than there are names, whoever races. The parts of the
+//! archive that are there stand in the document too, named in the transaction that told of them.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::ExportError;
+use crate::catalog::documents::{Change, Document, DocumentKind, Link};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+use crate::store::contents::{Content, Part};
+
+/// Leads to all exports that are not done.
+pub(super) const OPEN_LINK: &str = "open_export";
+/// Leads to all exports.
+pub(super) const KEPT_LINK: &str = "kept_export";
+pub(super) const EVERY: Uuid = Uuid::nil();
+
+/// Where an export stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportState {
+    /// Nothing was done yet.
+    Waiting,
+    Running,
+    /// The archive is there.
+    Ready,
+    /// It could not be made.
+    Failed,
+}
+
+/// An export as it was when it was read.
+#[derive(Clone, Debug)]
+pub struct Export {
+    pub id: Uuid,
+    pub person: PersonId,
+    pub state: ExportState,
+    /// Members of the archive that are written, of how many.
+    pub done: u64,
+    pub total: u64,
+    /// Of the whole archive in hexadecimal digits, once it is there.
+    pub sha256: Option<String>,
+    pub created_at: Instant,
+    pub updated_at: Instant,
+    /// When it was done, well or not.
+    pub finished_at: Option<Instant>,
+    /// When it is removed; known once it is done.
+    pub expires_at: Option<Instant>,
+    /// Why it failed, in words for its owner.
+    pub reason: Option<String>,
+    /// How often it was begun.
+    pub(super) attempts: u32,
+    /// In the order of their bytes.
+    pub(super) parts: Vec<Part>,
+    /// The place that it takes until it is done.
+    slot: Option<String>,
+    version: i64,
+}
+
+/// What its document says of it beside the document's own columns.
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    state: ExportState,
+    done: u64,
+    total: u64,
+    attempts: u32,
+    parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finished_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl Export {
+    /// An export that somebody asked for, in the `place`th of their places.
+    pub(super) fn asked(id: Uuid, person: PersonId, place: usize, now: Instant) -> Self {
+        Self {
+            id,
+            person,
+            state: ExportState::Waiting,
+            done: 0,
+            total: 0,
+            sha256: None,
+            created_at: now,
+            updated_at: now,
+            finished_at: None,
+            expires_at: None,
+            reason: None,
+            attempts: 0,
+            parts: Vec::new(),
+            slot: Some(format!("open {place}")),
+            version: 0,
+        }
+    }
+
+    /// Bytes of the archive that are there.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    /// The bytes of the archive.
+    #[must_use]
+    pub fn content(&self) -> Content {
+        Content::of_export(self.id, self.person, self.parts.clone(), self.sha256.clone())
+    }
+
+    /// Whether it is still to be made.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.state, ExportState::Waiting | ExportState::Running)
+    }
+
+    /// Whether its time is over.
+    #[must_use]
+    pub fn has_expired(&self, now: Instant) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// The same, begun anew.
+    pub(super) fn begun(mut self) -> Self {
+        self.state = ExportState::Running;
+        self.attempts += 1;
+        (self.done, self.total) = (0, 0);
+        self.parts.clear();
+        self
+    }
+
+    /// The same with the whole archive there.
+    pub(super) fn ready(mut self, sha256: String, now: Instant, expires_at: Instant) -> Self {
+        self.state = ExportState::Ready;
+        self.sha256 = Some(sha256);
+        self.done = self.total;
+        self.ended(now, expires_at)
+    }
+
+    /// The same with nothing of it there, and no hope.
+    pub(super) fn failed(mut self, reason: &str, now: Instant, expires_at: Instant) -> Self {
+        self.state = ExportState::Failed;
+        self.parts.clear();
+        self.reason = Some(reason.to_owned());
+        self.ended(now, expires_at)
+    }
+
+    fn ended(mut self, now: Instant, expires_at: Instant) -> Self {
+        self.finished_at = Some(now);
+        self.expires_at = Some(expires_at);
+        self.slot = None;
+        self
+    }
+
+    /// The change that makes a new export known.
+    pub(super) fn insertion(&self, limit: u64) -> Result<Change, ExportError> {
+        Ok(Change::Insert {
+            document: self.document(self.created_at)?,
+            links: self.links(),
+            limit,
+        })
+    }
+
+    /// The change that puts this state in the place of the one that was read.
+    pub(super) fn update(&self, now: Instant) -> Result<Change, ExportError> {
+        Ok(Change::Update {
+            document: self.document(now)?,
+            expected: self.version,
+            links: Some(self.links()),
+        })
+    }
+
+    /// The change after which nothing is known of it.
+    pub(super) const fn removal(&self) -> Change {
+        Change::Remove {
+            kind: DocumentKind::Export,
+            id: self.id,
+            person: self.person,
+            expected: self.version,
+        }
+    }
+
+    /// The same after the change that it was made for, which happened at `now`.
+    pub(super) fn stored(mut self, now: Instant) -> Self {
+        self.version += 1;
+        self.updated_at = now.max(self.updated_at);
+        self
+    }
+
+    fn links(&self) -> Vec<Link> {
+        let link = |kind| Link { kind, target: EVERY };
+        let open = self.is_open().then(|| link(OPEN_LINK));
+        open.into_iter().chain([link(KEPT_LINK)]).collect()
+    }
+
+    fn document(&self, now: Instant) -> Result<Document, ExportError> {
+        let body = Body {
+            state: self.state,
+            done: self.done,
+            total: self.total,
+            attempts: self.attempts,
+            parts: self.parts.clone(),
+            sha256: self.sha256.clone(),
+            finished_at: self.finished_at.map(Instant::micros),
+            expires_at: self.expires_at.map(Instant::micros),
+            reason: self.reason.clone(),
+        };
+        Ok(Document {
+            kind: DocumentKind::Export,
+            id: self.id,
+            person: self.person,
+            name: self.slot.clone(),
+            body: serde_json::to_string(&body).map_err(|error| damaged(self.id, &error))?,
+            version: self.version + 1,
+            created_at: self.created_at,
+            updated_at: now.max(self.updated_at),
+            deleted_at: None,
+        })
+    }
+
+    pub(super) fn of(document: &Document) -> Result<Self, ExportError> {
+        let body: Body =
+            serde_json::from_str(&document.body).map_err(|error| damaged(document.id, &error))?;
+        Ok(Self {
+            id: document.id,
+            person: document.person,
+            state: body.state,
+            done: body.done,
+            total: body.total,
+            sha256: body.sha256,
+            created_at: document.created_at,
+            updated_at: document.updated_at,
+            finished_at: body.finished_at.map(Instant::from_micros),
+            expires_at: body.expires_at.map(Instant::from_micros),
+            reason: body.reason,
+            attempts: body.attempts,
+            parts: body.parts,
+            slot: document.name.clone(),
+            version: document.version,
+        })
+    }
+}
+
+fn damaged(id: Uuid, reason: &dyn std::fmt::Display) -> ExportError {
+    ExportError::Damaged {
+        id,
+        reason: reason.to_string(),
+    }
+}

@@ -1,0 +1,359 @@
+//! An archive on its way back: read whole, understood, held against what is here, and only then brought in.
+//!
+//! Everything is put under the id that it had, so that reading an archive twice changes nothing the second time.
+//! Records replace what has their ids, as everything that is written does; of things that change, the later state
+//! counts. Every step is durable by itself and an interrupted import is finished by another one. Holds a chunk of
+//! records, a part of a file and a line of a list, and the ids of what the person wrote.
+
+mod examine;
+mod records;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::stream;
+use serde_json::{Map, Value};
+
+use super::archive::{Archive, ArchiveError, Region};
+use super::format::{
+    DATA_TYPES, FILES, KeptDefinition, KeptDocument, KeptSource, NOTES, SOURCES, content_member,
+};
+use crate::catalog::documents::{Document, DocumentKind};
+use crate::catalog::records::KnownSource;
+use crate::catalog::{Catalog, CatalogError};
+use crate::ingest::assemble::AssembleError;
+use crate::ingest::intake::IntakeStores;
+use crate::ingest::queue::{CommitError, CommitQueue};
+use crate::model::ids::PersonId;
+use crate::model::time::parse_instant;
+use crate::people::documents::{BroughtBack, DocumentError, Documents};
+use crate::people::files::{BringBackError, File, Files, FilesError};
+use crate::people::types::{Types, TypesError};
+use examine::Plan;
+
+/// Bytes of a file that are read at once.
+const STEP: usize = 1 << 20;
+/// How often preferences are tried again that somebody else changed meanwhile.
+const TRIES: usize = 16;
+
+/// Why an archive was not brought in, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// It does not fit to what is here. Nothing was changed.
+    #[error("nothing was changed: {0}")]
+    Refused(String),
+    #[error("{0} cannot be brought in: {1}")]
+    Records(String, String),
+    #[error("a file cannot be brought in: {0}")]
+    Bytes(#[from] BringBackError<std::io::Error>),
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    #[error(transparent)]
+    Documents(#[from] DocumentError),
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    #[error(transparent)]
+    Types(#[from] TypesError),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// What an import is told with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// So many members are to be read.
+    Members(u64),
+    Member,
+}
+
+/// What became of the things of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub new: u64,
+    pub replaced: u64,
+    pub same: u64,
+    /// Those of which a later state is here.
+    pub outdated: u64,
+}
+
+impl Tally {
+    fn count(&mut self, outcome: BroughtBack) {
+        match outcome {
+            BroughtBack::New => self.new += 1,
+            BroughtBack::Replaced => self.replaced += 1,
+            BroughtBack::Same => self.same += 1,
+            BroughtBack::Outdated => self.outdated += 1,
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.new + self.replaced + self.same + self.outdated
+    }
+}
+
+/// What an import came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    pub person: PersonId,
+    /// Records in the archive.
+    pub records: u64,
+    pub types: u64,
+    /// How many records the person has more than before.
+    pub new_records: i64,
+    pub sources: u64,
+    pub new_sources: u64,
+    pub data_types: Tally,
+    pub annotations: Tally,
+    pub tags: Tally,
+    pub reflections: Tally,
+    pub files: Tally,
+    /// Bytes of files that were not here.
+    pub new_bytes: u64,
+    /// Preferences that were not here.
+    pub new_preferences: u64,
+    /// What whoever runs the service should know.
+    pub notes: Vec<String>,
+}
+
+/// What archives are brought into.
+pub struct Importer {
+    pub catalog: Catalog,
+    pub documents: Documents,
+    pub types: Types,
+    pub files: Files,
+    pub intake: IntakeStores,
+    pub commits: CommitQueue,
+    /// What sources of annotations begin with here.
+    pub source_prefix: Arc<str>,
+}
+
+impl Importer {
+    /// Brings the archive at `path` in, as `user` if somebody is named, else as the person whose archive it is.
+    pub async fn import(
+        &self,
+        path: &Path,
+        user: Option<PersonId>,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> Result<Imported, ImportError> {
+        let path = path.to_owned();
+        let archive = tokio::task::spawn_blocking(move || Archive::open(&path))
+            .await
+            .map_err(|error| ImportError::Refused(error.to_string()))??;
+        let person = user.unwrap_or(archive.manifest.person);
+        let plan = Box::pin(self.examine(&archive, person)).await?;
+        tell(Told::Members(archive.manifest.members.len() as u64));
+        let mut imported = self.nothing_yet(&archive, person);
+        let before = self.live_records(person).await?;
+        Box::pin(self.bring_person(&archive, &plan, &mut imported)).await?;
+        Box::pin(self.bring_notes(&archive, &plan, &mut imported)).await?;
+        Box::pin(self.bring_files(&archive, &plan, &mut imported, tell)).await?;
+        for entry in &archive.manifest.members {
+            if let Some(data_type) = &entry.data_type
+                && let Some(region) = archive.region(&entry.name)?
+            {
+                Box::pin(self.bring_records(&plan, data_type, region)).await?;
+            }
+            if !entry.name.starts_with("files/") {
+                tell(Told::Member);
+            }
+        }
+        imported.new_records = self.live_records(person).await? - before;
+        imported.new_preferences = self.bring_preferences(&plan).await?;
+        Ok(imported)
+    }
+
+    fn nothing_yet(&self, archive: &Archive, person: PersonId) -> Imported {
+        let manifest = &archive.manifest;
+        let mut notes: Vec<String> = manifest
+            .left_out
+            .iter()
+            .map(|what| format!("the archive does not hold {what}"))
+            .collect();
+        if *manifest.source_prefix != *self.source_prefix {
+            notes.push(format!(
+                "records name their annotations as {}.annotation..., which is nothing here: set ALMANAC_SOURCE_PREFIX \
+                 to {}",
+                manifest.source_prefix, manifest.source_prefix
+            ));
+        }
+        let counts = &manifest.counts;
+        if counts.shares + counts.groups + counts.memberships > 0 {
+            notes.push(format!(
+                "not brought back, because they concern others: {} data shares, {} groups, {} memberships",
+                counts.shares, counts.groups, counts.memberships
+            ));
+        }
+        Imported {
+            person,
+            records: counts.records,
+            types: counts.types,
+            new_records: 0,
+            sources: counts.sources,
+            new_sources: 0,
+            data_types: Tally::default(),
+            annotations: Tally::default(),
+            tags: Tally::default(),
+            reflections: Tally::default(),
+            files: Tally::default(),
+            new_bytes: 0,
+            new_preferences: 0,
+            notes,
+        }
+    }
+
+    /// Who the person is, where their records come from, and their own types: what records refer to.
+    async fn bring_person(
+        &self,
+        archive: &Archive,
+        plan: &Plan,
+        imported: &mut Imported,
+    ) -> Result<(), ImportError> {
+        self.catalog.restore_person(&plan.known).await?;
+        let mut sources = Vec::new();
+        for source in archive.list::<KeptSource>(SOURCES)? {
+            let source = source?;
+            let key = plan.renaming.text(&source.key).into_owned();
+            sources.push(KnownSource {
+                id: Catalog::source_id(plan.known.id, &key),
+                key,
+                name: source.name,
+                added_at: parse_instant(&source.added_at)
+                    .map_err(|error| ArchiveError::Damaged(format!("{SOURCES}: {error}")))?,
+            });
+        }
+        imported.new_sources = self.catalog.restore_sources(plan.known.id, &sources).await? as u64;
+        for kept in archive.list::<KeptDefinition>(DATA_TYPES)? {
+            let stored = plan.definition(kept?)?;
+            imported.data_types.count(self.types.bring_back(stored).await?);
+        }
+        Ok(())
+    }
+
+    async fn bring_notes(
+        &self,
+        archive: &Archive,
+        plan: &Plan,
+        imported: &mut Imported,
+    ) -> Result<(), ImportError> {
+        for (kind, name) in NOTES {
+            let mut tally = Tally::default();
+            for kept in archive.list::<KeptDocument>(name)? {
+                tally.count(self.documents.bring_back(plan.document(kind, kept?)?).await?);
+            }
+            match kind {
+                DocumentKind::Annotation => imported.annotations = tally,
+                DocumentKind::Tag => imported.tags = tally,
+                _ => imported.reflections = tally,
+            }
+        }
+        Ok(())
+    }
+
+    async fn bring_files(
+        &self,
+        archive: &Archive,
+        plan: &Plan,
+        imported: &mut Imported,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> Result<(), ImportError> {
+        for kept in archive.list::<KeptDocument>(FILES)? {
+            let kept = kept?;
+            let of_archive = File::of(&plan.as_written(DocumentKind::File, kept.clone())?)?;
+            let document = plan.document(DocumentKind::File, kept)?;
+            let file = File::of(&document)?;
+            let mut taken = None;
+            if let Some(region) = archive.region(&content_member(of_archive.content))?
+                && file.sha256.is_some()
+                && !self.files.has_bytes(file.content).await?
+            {
+                let content = self.take_in(&file, region).await?;
+                imported.new_bytes += content.length;
+                taken = Some(content);
+                tell(Told::Member);
+            }
+            imported
+                .files
+                .count(self.files.bring_back(document, taken).await?);
+        }
+        Ok(())
+    }
+
+    async fn take_in(
+        &self,
+        file: &File,
+        region: Region,
+    ) -> Result<crate::store::contents::Content, ImportError> {
+        let steps = stream::unfold(0, move |at| {
+            let region = region.clone();
+            async move {
+                let read = tokio::task::spawn_blocking(move || region.bytes(at, STEP)).await;
+                match read.map_err(std::io::Error::other).and_then(|read| read) {
+                    Ok(bytes) if bytes.is_empty() => None,
+                    Ok(bytes) => {
+                        let next = at + bytes.len() as u64;
+                        Some((Ok(bytes), next))
+                    }
+                    Err(error) => Some((Err(error), u64::MAX)),
+                }
+            }
+        });
+        let sha256 = file.sha256.as_deref().unwrap_or_default();
+        let taken = self
+            .files
+            .take_in(file.person, file.content, sha256, Box::pin(steps));
+        Ok(taken.await?)
+    }
+
+    /// Preferences that the person does not have here; those that they have stay.
+    async fn bring_preferences(&self, plan: &Plan) -> Result<u64, ImportError> {
+        let person = plan.known.id;
+        for _ in 0..TRIES {
+            let before = self
+                .catalog
+                .person(person)
+                .await?
+                .and_then(|known| known.preferences);
+            let mut members: Map<String, Value> = match before.as_deref().map(serde_json::from_str) {
+                Some(Ok(members)) => members,
+                Some(Err(_)) => return Ok(0),
+                None => Map::new(),
+            };
+            let mut new = 0;
+            for (name, value) in &plan.preferences {
+                if !members.contains_key(name) {
+                    members.insert(name.clone(), value.clone());
+                    new += 1;
+                }
+            }
+            if new == 0 {
+                return Ok(0);
+            }
+            let text = Value::Object(members).to_string();
+            if self
+                .catalog
+                .swap_preferences(person, before.as_deref(), &text)
+                .await?
+            {
+                return Ok(new);
+            }
+        }
+        Ok(0)
+    }
+
+    async fn live_records(&self, person: PersonId) -> Result<i64, ImportError> {
+        let partitions = self.catalog.partitions_of(person).await?;
+        Ok(partitions.iter().map(|partition| partition.records).sum())
+    }
+
+    /// A document that somebody else has here under the same id.
+    async fn is_taken(&self, document: &Document) -> Result<bool, ImportError> {
+        let found = self.catalog.document(document.kind, document.id).await?;
+        Ok(found.is_some_and(|found| found.person != document.person))
+    }
+}

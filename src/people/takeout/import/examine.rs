@@ -1,0 +1,241 @@
+//! Before anything is changed: is everything in the archive understood, and does it fit to what is here?
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{ImportError, Importer};
+use crate::catalog::Catalog;
+use crate::catalog::documents::{Document, DocumentKind};
+use crate::catalog::records::{KnownPerson, StoredDefinition};
+use crate::model::ids::PersonId;
+use crate::model::registry::TypeId;
+use crate::model::time::parse_instant;
+use crate::people::documents::brought_back;
+use crate::people::files::{File, ScanState};
+use crate::people::takeout::archive::{Archive, ArchiveError};
+use crate::people::takeout::format::{
+    DATA_TYPES, FILES, KeptDefinition, KeptDocument, KeptPerson, KeptSource, NOTES, PERSON, PREFERENCES,
+    SOURCES, content_member,
+};
+use crate::people::takeout::renaming::Renaming;
+
+/// How an archive is brought in.
+pub(super) struct Plan {
+    /// The person as whom it is brought in.
+    pub known: KnownPerson,
+    pub preferences: Map<String, Value>,
+    /// Ids that are taken here.
+    pub renaming: Renaming,
+}
+
+impl Plan {
+    /// Something of the archive under the ids that it has there.
+    pub fn as_written(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
+        kept.stored(kind, self.known.id)
+            .map_err(|error| damaged(kind.as_str(), &error))
+    }
+
+    /// The same under the ids that it gets here.
+    pub fn document(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
+        let mut document = self.as_written(kind, kept)?;
+        document.id = self.renaming.of(document.id);
+        document.body = self.renaming.text(&document.body).into_owned();
+        Ok(document)
+    }
+
+    /// A definition under the ids that it gets here.
+    pub fn definition(&self, kept: KeptDefinition) -> Result<StoredDefinition, ImportError> {
+        let mut stored = kept
+            .stored(self.known.id)
+            .map_err(|error| damaged(DATA_TYPES, &error))?;
+        stored.id = self.renaming.of(stored.id);
+        stored.body = self.renaming.text(&stored.body).into_owned();
+        Ok(stored)
+    }
+
+    /// What a type of the archive is called here.
+    pub fn data_type(&self, name: &str) -> String {
+        self.renaming.text(name).into_owned()
+    }
+}
+
+impl Importer {
+    /// Reads every list of the archive once, and refuses what could not be brought in.
+    pub(super) async fn examine(&self, archive: &Archive, person: PersonId) -> Result<Plan, ImportError> {
+        let kept: KeptPerson = archive.object(PERSON)?;
+        let mut plan = Plan {
+            known: KnownPerson {
+                id: person,
+                name: kept.name,
+                preferences: None,
+                created_at: parse_instant(&kept.created_at).map_err(|error| damaged(PERSON, &error))?,
+            },
+            preferences: archive.object(PREFERENCES)?,
+            renaming: Renaming::default(),
+        };
+        for (kind, name) in NOTES {
+            self.examine_documents(archive, &mut plan, kind, name).await?;
+        }
+        self.examine_documents(archive, &mut plan, DocumentKind::File, FILES)
+            .await?;
+        let own = self.examine_definitions(archive, &mut plan).await?;
+        self.examine_types(archive, &plan, &own).await?;
+        for source in archive.list::<KeptSource>(SOURCES)? {
+            let source = source?;
+            parse_instant(&source.added_at).map_err(|error| damaged(SOURCES, &error))?;
+            let key = plan.renaming.text(&source.key).into_owned();
+            plan.renaming.rename(source.id, Catalog::source_id(person, &key));
+        }
+        // Preferences name sources and types by their ids.
+        let preferences = std::mem::take(&mut plan.preferences);
+        let text = Value::Object(preferences).to_string();
+        plan.preferences = serde_json::from_str(&plan.renaming.text(&text))
+            .map_err(|error| ArchiveError::Damaged(format!("{PREFERENCES}: {error}")))?;
+        Ok(plan)
+    }
+
+    async fn examine_documents(
+        &self,
+        archive: &Archive,
+        plan: &mut Plan,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<(), ImportError> {
+        let mut ids = BTreeSet::new();
+        for kept in archive.list::<KeptDocument>(name)? {
+            let document = plan.as_written(kind, kept?)?;
+            if !ids.insert(document.id) {
+                return Err(ArchiveError::Damaged(format!("{name} has {} twice", document.id)).into());
+            }
+            self.make_way(plan, &document).await?;
+            if kind == DocumentKind::File {
+                self.examine_file(archive, plan, &document).await?;
+            }
+        }
+        let here: BTreeSet<Uuid> = ids.iter().map(|id| plan.renaming.of(*id)).collect();
+        for kept in archive.list::<KeptDocument>(name)? {
+            let document = plan.document(kind, kept?)?;
+            let Some(called) = document.name.clone() else {
+                continue;
+            };
+            let now = self.catalog.document(kind, document.id).await?;
+            // What stays as it is here takes no name.
+            let (_, Some(_)) = brought_back(document, now.as_ref(), Vec::new()) else {
+                continue;
+            };
+            let other = self
+                .catalog
+                .document_named(plan.known.id, kind, &called)
+                .await?
+                .filter(|other| !here.contains(&other.id));
+            if other.is_some() {
+                return Err(ImportError::Refused(format!(
+                    "there is another {} called {called:?} here; rename, move or delete one of them",
+                    kind.as_str()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn examine_file(
+        &self,
+        archive: &Archive,
+        plan: &mut Plan,
+        document: &Document,
+    ) -> Result<(), ImportError> {
+        let file = File::of(document)?;
+        let content = self
+            .catalog
+            .document(DocumentKind::FileContent, file.content)
+            .await?;
+        if content.is_some_and(|content| content.person != plan.known.id) {
+            let other = Renaming::other(plan.known.id, file.content);
+            plan.renaming.rename(file.content, other);
+        }
+        let is_needed = file.sha256.is_some() && file.scan_state != ScanState::Infected;
+        if is_needed && archive.region(&content_member(file.content))?.is_none() {
+            return Err(ArchiveError::Damaged(format!("the bytes of file {} are missing", file.id)).into());
+        }
+        Ok(())
+    }
+
+    /// Gives a document another id if somebody else has one of this id here.
+    async fn make_way(&self, plan: &mut Plan, document: &Document) -> Result<(), ImportError> {
+        if self.is_taken(document).await? {
+            let other = Renaming::other(document.person, document.id);
+            plan.renaming.rename(document.id, other);
+            let renamed = Document {
+                id: other,
+                ..document.clone()
+            };
+            if self.is_taken(&renamed).await? {
+                return Err(taken(document.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// The types that the archive defines, by the names they have there.
+    async fn examine_definitions(
+        &self,
+        archive: &Archive,
+        plan: &mut Plan,
+    ) -> Result<BTreeSet<String>, ImportError> {
+        let mut own = BTreeSet::new();
+        for kept in archive.list::<KeptDefinition>(DATA_TYPES)? {
+            let stored = kept?
+                .stored(plan.known.id)
+                .map_err(|error| damaged(DATA_TYPES, &error))?;
+            own.insert(format!("{}/{}", stored.base, stored.id));
+            let is_taken =
+                |found: Option<StoredDefinition>| found.is_some_and(|found| found.person != plan.known.id);
+            if is_taken(self.catalog.definition(stored.id).await?) {
+                let other = Renaming::other(plan.known.id, stored.id);
+                if is_taken(self.catalog.definition(other).await?) {
+                    return Err(taken(stored.id));
+                }
+                plan.renaming.rename(stored.id, other);
+            }
+            self.types.judge(stored)?;
+        }
+        Ok(own)
+    }
+
+    /// Whether there is a place for all records.
+    async fn examine_types(
+        &self,
+        archive: &Archive,
+        plan: &Plan,
+        own: &BTreeSet<String>,
+    ) -> Result<(), ImportError> {
+        for entry in &archive.manifest.members {
+            let Some(name) = &entry.data_type else { continue };
+            if own.contains(name) {
+                continue;
+            }
+            let name = plan.data_type(name);
+            let found = self.types.find(plan.known.id, &name).await.ok();
+            let found = found.filter(|named| named.data_type.id == TypeId::new(&name));
+            let Some(found) = found else {
+                return Err(ImportError::Refused(format!(
+                    "{name} is no data type of this release; use the one that wrote the archive, or a newer one"
+                )));
+            };
+            if let Some(region) = archive.region(&entry.name)? {
+                Self::examine_columns(&found.data_type, &name, region)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn taken(id: Uuid) -> ImportError {
+    ImportError::Refused(format!("the id {id} belongs to somebody else here"))
+}
+
+fn damaged(what: &str, error: &dyn std::fmt::Display) -> ImportError {
+    ArchiveError::Damaged(format!("{what}: {error}")).into()
+}

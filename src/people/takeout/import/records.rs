@@ -1,0 +1,150 @@
+//! Records of an archive on their way to the queue that commits everything, chunk by chunk.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchReader as _};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType as ArrowType, Field, Schema};
+use arrow::error::ArrowError;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use super::examine::Plan;
+use super::{ImportError, Importer};
+use crate::ingest::assemble::adapt;
+use crate::ingest::intake::{CHUNK_ROWS, Intake, Rows};
+use crate::ingest::upload::Upload;
+use crate::model::ids::UploadId;
+use crate::model::registry::DataType;
+use crate::people::takeout::archive::Region;
+use crate::people::takeout::records::{ID, stored_ids};
+use crate::store::arrange::KeyColumns;
+
+/// Rows that are decoded at once.
+const BATCH_ROWS: usize = 8_192;
+/// Bytes of rows that are written together, where these are not many rows yet.
+const CHUNK_BYTES: usize = 32 << 20;
+
+impl Importer {
+    /// Whether the columns of a member are those of a type here.
+    pub(super) fn examine_columns(
+        data_type: &DataType,
+        name: &str,
+        region: Region,
+    ) -> Result<(), ImportError> {
+        let reader = opened(region).map_err(|reason| wrong(name, reason))?;
+        let storage = &data_type.layout.storage;
+        let unknown = reader
+            .schema()
+            .fields()
+            .iter()
+            .find(|field| storage.field_with_name(field.name()).is_err())
+            .map(|field| field.name().clone());
+        unknown.map_or(Ok(()), |column| {
+            Err(ImportError::Refused(format!(
+                "{name} has a column {column:?} that this release does not know; use the one that wrote the archive"
+            )))
+        })
+    }
+
+    /// Stores the records of a member.
+    pub(super) async fn bring_records(
+        &self,
+        plan: &Plan,
+        name: &str,
+        region: Region,
+    ) -> Result<(), ImportError> {
+        let person = plan.known.id;
+        let data_type = self.types.find(person, &plan.data_type(name)).await?.data_type;
+        let mut reader = Some(opened(region).map_err(|reason| wrong(name, reason))?);
+        while let Some(open) = reader.take() {
+            let (of, renaming) = (Arc::clone(&data_type), plan.renaming.clone());
+            let read = tokio::task::spawn_blocking(move || {
+                let (open, batches) = chunk(open)?;
+                let batches = batches.iter().map(|batch| renaming.rows(&stored(batch, &of)?));
+                let batches = batches.collect::<Result<Vec<_>, _>>()?;
+                Ok::<_, ArrowError>((open, concat_batches(&of.layout.storage, &batches)?))
+            });
+            let read = read.await.map_err(|error| wrong(name, error.to_string()))?;
+            let (open, rows) = read.map_err(|error| wrong(name, error.to_string()))?;
+            if rows.num_rows() == 0 {
+                break;
+            }
+            judge(&rows).map_err(|reason| wrong(name, reason))?;
+            let mut intake = Intake::new(self.intake.clone(), person, Arc::clone(&data_type));
+            intake
+                .push(Rows {
+                    given: vec![true; rows.num_rows()],
+                    batch: rows,
+                    undated: Vec::new(),
+                })
+                .await?;
+            let upload = Upload {
+                person,
+                upload: UploadId(self.intake.ids.next()),
+                key: None,
+                work: intake.finish().await?,
+                // They are known already, with the moments at which they were added.
+                sources: Vec::new(),
+                memory: None,
+            };
+            Box::pin(self.commits.commit(upload)).await?;
+            reader = Some(open);
+        }
+        Ok(())
+    }
+}
+
+fn opened(region: Region) -> Result<ParquetRecordBatchReader, String> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(region).map_err(|error| error.to_string())?;
+    reader
+        .with_batch_size(BATCH_ROWS)
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+/// The next rows, as many as are written together.
+fn chunk(
+    mut reader: ParquetRecordBatchReader,
+) -> Result<(ParquetRecordBatchReader, Vec<RecordBatch>), ArrowError> {
+    let mut batches = Vec::new();
+    let (mut rows, mut bytes) = (0, 0);
+    while rows + BATCH_ROWS <= CHUNK_ROWS && bytes < CHUNK_BYTES {
+        let Some(batch) = reader.next() else { break };
+        let batch = batch?;
+        rows += batch.num_rows();
+        bytes += batch.get_array_memory_size();
+        batches.push(batch);
+    }
+    Ok((reader, batches))
+}
+
+/// Rows of an archive as a type stores them.
+fn stored(batch: &RecordBatch, data_type: &DataType) -> Result<RecordBatch, ArrowError> {
+    let mut fields = Vec::with_capacity(batch.num_columns());
+    let mut columns = Vec::with_capacity(batch.num_columns());
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        if field.name() == ID {
+            fields.push(Arc::new(Field::new(ID, ArrowType::FixedSizeBinary(16), false)));
+            columns.push(stored_ids(column)?);
+        } else {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+        }
+    }
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    adapt(&data_type.layout.storage, &rows)
+}
+
+/// What everybody who reads rows relies on.
+fn judge(rows: &RecordBatch) -> Result<(), String> {
+    let keys = KeyColumns::of(rows).map_err(|error| error.to_string())?;
+    let (starts, ends) = (keys.starts.values(), keys.ends.values());
+    if starts.iter().zip(ends.iter()).any(|(start, end)| end < start) {
+        return Err("a record ends before it begins".to_owned());
+    }
+    Ok(())
+}
+
+fn wrong(name: &str, reason: String) -> ImportError {
+    ImportError::Records(name.to_owned(), reason)
+}

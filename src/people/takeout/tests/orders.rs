@@ -1,0 +1,250 @@
+//! What becomes of orders. On a catalogue of their own: whoever looks for orders finds those of everybody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::catalog::Catalog;
+use crate::model::clock::{Clock, ManualClock, SystemClock};
+use crate::model::ids::{PersonId, SystemIds};
+use crate::model::meters::UpkeepMeters;
+use crate::model::time::Instant;
+use crate::people::takeout::outlet::Outlet;
+use crate::people::takeout::{Building, ExportError, ExportSettings, ExportState, Exports};
+use crate::store::contents::EXPORTS_FOLDER;
+use crate::store::files::PieceFiles;
+use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+use crate::store::snapshot::Snapshots;
+use crate::upkeep::UpkeepStores;
+use crate::upkeep::collect::{CONDEMNED_AGE, ORPHAN_AGE, remove_strays};
+use crate::upkeep::lease::Leases;
+
+const SETTINGS: ExportSettings = ExportSettings {
+    lifetime: Duration::from_hours(24),
+    at_once: 2,
+    limit: 3,
+};
+
+struct Bench {
+    exports: Exports,
+    stores: UpkeepStores,
+    clock: Arc<ManualClock>,
+    person: PersonId,
+    _directory: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.db").display());
+        // Close to the disk's time, by which orphans are told.
+        let clock = Arc::new(ManualClock::at(SystemClock.now()));
+        let catalog = Catalog::open(&address, clock.clone()).await.unwrap();
+        let settings = ObjectStoreSettings::Local(directory.path().join("objects"));
+        let objects = ObjectStorage::open(&settings).unwrap();
+        let stores = UpkeepStores {
+            snapshots: Snapshots::new(catalog.clone(), 1 << 20),
+            files: PieceFiles::new(objects, 1 << 20),
+            catalog,
+            clock: clock.clone(),
+            ids: Arc::new(SystemIds),
+        };
+        Self {
+            exports: Exports::new(stores.clone(), SETTINGS, "com.almanac".into()),
+            stores,
+            clock,
+            person: PersonId(Uuid::now_v7()),
+            _directory: directory,
+        }
+    }
+
+    fn pass(&self, time: Duration) {
+        let now = self.clock.now().micros() + time.as_micros() as i64;
+        self.clock.set(Instant::from_micros(now));
+    }
+
+    /// One look for work, by a node of its own.
+    async fn round(&self) {
+        let holder = Uuid::now_v7().to_string();
+        let leases = Leases::new(self.stores.catalog.clone(), holder, UpkeepMeters::default());
+        let building = Building::new(self.exports.clone(), leases);
+        building.round(&CancellationToken::new()).await.unwrap();
+    }
+
+    /// The objects of the person's exports.
+    async fn objects(&self) -> Vec<String> {
+        let folder = format!("{EXPORTS_FOLDER}/{}", self.person);
+        let listed: Vec<_> = self
+            .stores
+            .objects()
+            .list(&folder)
+            .unwrap()
+            .try_collect()
+            .await
+            .unwrap();
+        listed.into_iter().map(|object| object.path).collect()
+    }
+
+    /// An object that a crash left in the folder of an export.
+    async fn leave(&self, export: Uuid) -> String {
+        let path = format!("{EXPORTS_FOLDER}/{}/{export}/{}", self.person, Uuid::now_v7());
+        let bytes = Bytes::from_static(b"remains");
+        self.stores.objects().put(&path, bytes).await.unwrap();
+        path
+    }
+}
+
+#[tokio::test]
+async fn an_order_becomes_an_archive_and_ends_with_its_time() {
+    let bench = Bench::new().await;
+    bench
+        .stores
+        .catalog
+        .ensure_person(bench.person, None)
+        .await
+        .unwrap();
+    let order = bench.exports.create(bench.person).await.unwrap();
+    assert_eq!(order.state, ExportState::Waiting);
+    bench.round().await;
+    let export = bench.exports.get(bench.person, order.id).await.unwrap();
+    assert_eq!(export.state, ExportState::Ready);
+    let content = bench.exports.content(&export).unwrap();
+    assert_eq!(content.sha256, export.sha256);
+    let bytes: Vec<Bytes> = bench
+        .exports
+        .contents()
+        .read(&content, 0..content.length)
+        .try_collect()
+        .await
+        .unwrap();
+    assert_eq!(bytes.concat().len() as u64, export.bytes());
+    assert_eq!(bench.objects().await.len(), 1);
+    assert_eq!(bench.exports.remove_expired().await.unwrap(), 0);
+    bench.pass(SETTINGS.lifetime);
+    let gone = bench.exports.get(bench.person, order.id).await;
+    assert!(matches!(gone, Err(ExportError::Unknown(_))), "its time is over");
+    assert_eq!(bench.exports.remove_expired().await.unwrap(), 1);
+    assert!(bench.objects().await.is_empty());
+}
+
+#[tokio::test]
+async fn so_many_are_made_at_once_and_so_many_are_kept() {
+    let bench = Bench::new().await;
+    let create = || bench.exports.create(bench.person);
+    let first = create().await.unwrap();
+    create().await.unwrap();
+    assert!(matches!(create().await, Err(ExportError::Busy(2))));
+    bench.exports.remove(bench.person, first.id).await.unwrap();
+    create().await.unwrap();
+    bench.round().await;
+    create().await.unwrap();
+    assert!(matches!(create().await, Err(ExportError::LimitReached(_))));
+    let other = PersonId(Uuid::now_v7());
+    bench.exports.create(other).await.unwrap();
+    assert_eq!(bench.exports.of_person(bench.person).await.unwrap().len(), 3);
+    let foreign = bench.exports.remove(other, first.id).await;
+    assert!(matches!(foreign, Err(ExportError::Unknown(_))));
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_gone_when_the_next_attempt_ends() {
+    let bench = Bench::new().await;
+    bench
+        .stores
+        .catalog
+        .ensure_person(bench.person, None)
+        .await
+        .unwrap();
+    let order = bench.exports.create(bench.person).await.unwrap();
+    // Somebody began, stored a part of which nobody knows, and was never heard of again.
+    let mut outlet = Outlet::begin(&bench.exports, order.clone())
+        .await
+        .unwrap()
+        .unwrap();
+    outlet.write(Bytes::from_static(b"half")).await.unwrap();
+    bench.leave(order.id).await;
+    bench.round().await;
+    let export = bench.exports.get(bench.person, order.id).await.unwrap();
+    assert_eq!(
+        export.state,
+        ExportState::Running,
+        "whoever is at work is given some time"
+    );
+    bench.pass(Duration::from_secs(11));
+    bench.round().await;
+    let export = bench.exports.get(bench.person, order.id).await.unwrap();
+    assert_eq!(export.state, ExportState::Ready);
+    assert_eq!(bench.objects().await.len(), 1, "nothing but what is named");
+    let late = outlet.finish().await;
+    assert!(
+        matches!(late, Err(ExportError::Overtaken)),
+        "they come back too late"
+    );
+    assert_eq!(bench.objects().await.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_deletes_an_export_that_is_being_made_ends_it() {
+    let bench = Bench::new().await;
+    let order = bench.exports.create(bench.person).await.unwrap();
+    let mut outlet = Outlet::begin(&bench.exports, order.clone())
+        .await
+        .unwrap()
+        .unwrap();
+    outlet.write(Bytes::from_static(b"half")).await.unwrap();
+    bench.exports.remove(bench.person, order.id).await.unwrap();
+    let late = outlet.finish().await;
+    assert!(matches!(late, Err(ExportError::Overtaken)));
+    assert!(bench.objects().await.is_empty());
+    bench.round().await;
+    assert!(bench.exports.of_person(bench.person).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_given_up_says_so_and_keeps_nothing() {
+    let bench = Bench::new().await;
+    let order = bench.exports.create(bench.person).await.unwrap();
+    let mut outlet = Outlet::begin(&bench.exports, order.clone())
+        .await
+        .unwrap()
+        .unwrap();
+    outlet.write(Bytes::from_static(b"half")).await.unwrap();
+    outlet.fail("because").await.unwrap();
+    let export = bench.exports.get(bench.person, order.id).await.unwrap();
+    assert_eq!(export.state, ExportState::Failed);
+    assert_eq!(export.reason.as_deref(), Some("because"));
+    assert!(matches!(bench.exports.content(&export), Err(ExportError::Failed)));
+    assert!(bench.objects().await.is_empty());
+    bench.exports.create(bench.person).await.unwrap();
+}
+
+#[tokio::test]
+async fn objects_of_exports_that_nothing_names_are_collected_and_no_others() {
+    let bench = Bench::new().await;
+    bench
+        .stores
+        .catalog
+        .ensure_person(bench.person, None)
+        .await
+        .unwrap();
+    let order = bench.exports.create(bench.person).await.unwrap();
+    bench.round().await;
+    let stray = bench.leave(Uuid::now_v7()).await;
+    let beside = bench.leave(order.id).await;
+    assert_eq!(bench.objects().await.len(), 3);
+    remove_strays(&bench.stores, false).await.unwrap();
+    bench.pass(ORPHAN_AGE + Duration::from_mins(1));
+    remove_strays(&bench.stores, false).await.unwrap();
+    bench.pass(CONDEMNED_AGE + Duration::from_mins(1));
+    remove_strays(&bench.stores, false).await.unwrap();
+    let left = bench.objects().await;
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(!left.contains(&stray) && !left.contains(&beside));
+    let export = bench.exports.get(bench.person, order.id).await.unwrap();
+    let content = bench.exports.content(&export).unwrap();
+    bench.exports.contents().examine(&content).await.unwrap();
+}

@@ -1,0 +1,167 @@
+//! Contents that their senders put into the object store themselves.
+//!
+//! They lie apart until they are taken in: read once, cut into parts and summed up like everything that comes
+//! through the service. Until then anybody with the address may replace them, so nothing else reads them.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _, future};
+use uuid::Uuid;
+
+use super::reading::{STEP, STEPS_AT_ONCE};
+use super::{Content, Contents};
+use crate::catalog::CatalogError;
+use crate::model::ids::PersonId;
+use crate::store::StoreError;
+use crate::store::objects::ObjectVersion;
+
+/// All of them are below this folder.
+pub const INCOMING_FOLDER: &str = "incoming";
+/// S3 takes no more in one request.
+const LARGEST: u64 = 5 << 30;
+
+/// What the path of an object says that a sender put into the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IncomingName {
+    pub person: PersonId,
+    /// What it is meant for.
+    pub content: Uuid,
+    /// Who waits for that content.
+    pub file: Uuid,
+}
+
+impl IncomingName {
+    /// Where the object is.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{INCOMING_FOLDER}/{}/{}/{}", self.person, self.content, self.file)
+    }
+
+    /// Reads what `path` wrote. `None` for anything else.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut names = path.strip_prefix(INCOMING_FOLDER)?.strip_prefix('/')?.split('/');
+        let name = Self {
+            person: names.next()?.parse().ok()?,
+            content: names.next()?.parse().ok()?,
+            file: names.next()?.parse().ok()?,
+        };
+        (name.path() == path).then_some(name)
+    }
+}
+
+impl Contents {
+    /// An address at which the bytes of an announced content can be put into the store. `None` where they
+    /// have to come through the service.
+    pub async fn put_url(
+        &self,
+        name: &IncomingName,
+        length: u64,
+        lifetime: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        if length == 0 || length > LARGEST {
+            return Ok(None);
+        }
+        self.objects.put_url(&name.path(), length, lifetime).await
+    }
+
+    /// What was put there, if it is as long as `content` was announced.
+    pub async fn came(
+        &self,
+        name: &IncomingName,
+        content: &Content,
+    ) -> Result<Option<ObjectVersion>, StoreError> {
+        let found = self.objects.version(&name.path()).await?;
+        Ok(found.filter(|found| found.bytes == content.length))
+    }
+
+    /// The bytes that were put there. An error where somebody replaces them meanwhile.
+    #[must_use]
+    pub fn incoming(
+        &self,
+        name: &IncomingName,
+        came: ObjectVersion,
+    ) -> BoxStream<'static, Result<Bytes, StoreError>> {
+        let (objects, path, bytes) = (self.objects.clone(), name.path(), came.bytes);
+        let steps = (0..bytes.div_ceil(STEP)).map(move |step| Range {
+            start: step * STEP,
+            end: ((step + 1) * STEP).min(bytes),
+        });
+        stream::iter(steps)
+            .map(move |range| {
+                let (objects, path, came) = (objects.clone(), path.clone(), came.clone());
+                async move { objects.get_range_of(&path, &came, range).await }
+            })
+            .buffered(STEPS_AT_ONCE)
+            .boxed()
+    }
+
+    /// The names of all that lies there now: of everybody, or of one person.
+    pub fn all_incoming(
+        &self,
+        person: Option<PersonId>,
+    ) -> Result<BoxStream<'static, Result<IncomingName, StoreError>>, StoreError> {
+        let folder = person.map_or_else(
+            || INCOMING_FOLDER.to_owned(),
+            |person| format!("{INCOMING_FOLDER}/{person}"),
+        );
+        let listed = self.objects.list(&folder)?;
+        Ok(listed
+            .try_filter_map(|object| future::ready(Ok(IncomingName::parse(&object.path))))
+            .boxed())
+    }
+
+    /// Removes what was put there. What cannot be removed now is collected later.
+    pub async fn remove_incoming(&self, name: &IncomingName) {
+        let path = name.path();
+        if let Err(error) = self.objects.delete(&path).await {
+            tracing::warn!(%path, %error, "an object stays until orphans are collected");
+        }
+    }
+
+    /// Those of `paths` that were put there for contents that take nothing any more. Whatever may be meant
+    /// for one that is damaged is wanted.
+    pub async fn unwanted(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
+        let mut unwanted = Vec::new();
+        for path in paths {
+            let Some(name) = IncomingName::parse(path) else {
+                continue;
+            };
+            match self.get(name.content).await {
+                Err(StoreError::Corrupt { .. } | StoreError::Catalog(CatalogError::Corrupt { .. })) => {}
+                Err(error) => return Err(error),
+                Ok(content) if content.as_ref().is_none_or(Content::is_whole) => unwanted.push(path.clone()),
+                Ok(_) => {}
+            }
+        }
+        Ok(unwanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_whose_bytes_lie_there() {
+        let name = IncomingName {
+            person: PersonId(Uuid::from_u128(1)),
+            content: Uuid::from_u128(2),
+            file: Uuid::from_u128(3),
+        };
+        assert_eq!(IncomingName::parse(&name.path()), Some(name));
+        let path = name.path();
+        for other in [
+            path.replace("incoming", "files"),
+            path.to_uppercase(),
+            format!("{path}/x"),
+            format!("{INCOMING_FOLDER}/{}", name.person),
+            path.replace('-', ""),
+        ] {
+            assert_eq!(IncomingName::parse(&other), None, "{other}");
+        }
+    }
+}

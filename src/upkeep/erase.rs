@@ -1,0 +1,198 @@
+//! Erase: nothing of a person stays, and nothing brings them back.
+//!
+//! An erasure begins in the catalogue, when the person says so. From then on nobody finds or stores anything
+//! of theirs. This job does the rest, and can be stopped anywhere: it looks for what is left, removes it, and
+//! looks again until there is nothing. First a note goes into the store that says since when whose data is to
+//! be gone, by a mark from which nobody learns who it was; a catalogue that is made anew from the store heeds
+//! it. What was on its way when the erasure began may still arrive, so the job looks again after pauses that
+//! double, and a last time when no write can be under way any more; only then is the erasure over, and the
+//! person may begin anew.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use serde::{Deserialize, Serialize};
+
+use super::collect::ORPHAN_AGE;
+use super::deleted::forget_older_manifests;
+use super::manifest::PEOPLE_FOLDER;
+use super::stores::UpkeepStores;
+use crate::catalog::erasures::Erasure;
+use crate::model::erasure::ErasureMark;
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+use crate::store::StoreError;
+use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER, INCOMING_FOLDER};
+use crate::store::objects::ObjectStorage;
+use crate::store::piece::DATA_FOLDER;
+
+/// What is remembered of erasures is in this folder.
+pub const ERASED_FOLDER: &str = "erased";
+/// In each of these, whatever is in the folder named by a person is theirs.
+pub const FOLDERS_OF_PEOPLE: [&str; 5] = [
+    PEOPLE_FOLDER,
+    DATA_FOLDER,
+    FILES_FOLDER,
+    INCOMING_FOLDER,
+    EXPORTS_FOLDER,
+];
+/// How long an erasure lasts at least: longer than any write that was under way when it began.
+pub const LENGTH: Duration = ORPHAN_AGE;
+
+/// Between the first two looks, in microseconds.
+const FIRST_PAUSE: i64 = 15_000_000;
+
+/// What a note says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    format: u32,
+    /// Microseconds since 1970.
+    begun_at: i64,
+}
+
+const FORMAT: u32 = 1;
+
+/// When an erasure may be over.
+#[must_use]
+pub fn ends_at(begun_at: Instant) -> Instant {
+    let length = i64::try_from(LENGTH.as_micros()).unwrap_or(i64::MAX);
+    Instant::from_micros(begun_at.micros().saturating_add(length))
+}
+
+/// Whether there is something to do for an erasure: to begin, to look again, after pauses that double, for
+/// what was on its way, and to end it.
+#[must_use]
+pub fn is_due(erasure: &Erasure, now: Instant) -> bool {
+    let looks_again = |looked: Instant| {
+        let since_begun = looked.micros().saturating_sub(erasure.begun_at.micros());
+        let pause = since_begun.max(FIRST_PAUSE);
+        now.micros().saturating_sub(looked.micros()) >= pause
+    };
+    !erasure.is_over() && (now >= ends_at(erasure.begun_at) || erasure.purged_at.is_none_or(looks_again))
+}
+
+/// Does what is to be done for an erasure now; how far it has come then.
+pub async fn erase(stores: &UpkeepStores, erasure: &Erasure) -> Result<Erasure, StoreError> {
+    let begun = stores.catalog.now().await?;
+    let mut erasure = *erasure;
+    if !is_due(&erasure, begun) {
+        return Ok(erasure);
+    }
+    remember(stores.objects(), &erasure).await?;
+    // What was looked for before that moment does not count.
+    let is_last = begun >= ends_at(erasure.begun_at);
+    if let Some(person) = erasure.person {
+        let found = Box::pin(purge(stores, person)).await?;
+        if found || is_last || erasure.purged_at.is_none() {
+            stores.catalog.scour().await?;
+        }
+    }
+    erasure.purged_at = Some(begun);
+    if is_last {
+        erasure.ended_at = Some(begun);
+        erasure.person = None;
+    }
+    stores.catalog.note_erasure(&erasure).await?;
+    Ok(erasure)
+}
+
+/// Notes an erasure in the store, once. When this returns `Ok`, a catalogue made from the store knows of it.
+pub async fn remember(objects: &ObjectStorage, erasure: &Erasure) -> Result<(), StoreError> {
+    let begun_at = erasure.begun_at.micros();
+    let note = Note {
+        format: FORMAT,
+        begun_at,
+    };
+    let content = serde_json::to_vec(&note).map_err(|error| StoreError::Unavailable {
+        detail: format!("a note of an erasure: {error}"),
+    })?;
+    let path = format!("{ERASED_FOLDER}/{}/{begun_at:020}.json", erasure.mark);
+    match objects.put(&path, Bytes::from(content)).await {
+        Err(StoreError::Exists { .. }) => Ok(()),
+        put => put,
+    }
+}
+
+/// Everybody of whose erasure the store knows, and when the last one began.
+pub async fn remembered(objects: &ObjectStorage) -> Result<BTreeMap<ErasureMark, Instant>, StoreError> {
+    let mut found: BTreeMap<ErasureMark, Instant> = BTreeMap::new();
+    let mut listed = objects.list(ERASED_FOLDER)?;
+    while let Some(object) = listed.try_next().await? {
+        if let Some((mark, begun_at)) = parse(&object.path) {
+            let newest = found.entry(mark).or_insert(begun_at);
+            *newest = begun_at.max(*newest);
+        }
+    }
+    Ok(found)
+}
+
+/// Begins erasures again that the store remembers and the catalogue does not, because it was put back from a
+/// copy that is older.
+pub async fn heed_notes(stores: &UpkeepStores) -> Result<(), StoreError> {
+    let mut unknown = remembered(stores.objects()).await?;
+    for mark in unknown.keys().copied().collect::<Vec<_>>() {
+        let known = stores.catalog.erasure_marked(mark).await?;
+        let begun_at = unknown.get(&mark).copied();
+        if known.is_some_and(|known| Some(known.begun_at) >= begun_at) {
+            unknown.remove(&mark);
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    for person in stores.catalog.people_ids().await? {
+        if unknown.contains_key(&ErasureMark::of(person)) {
+            unknown.remove(&ErasureMark::of(person));
+            let erasure = stores.catalog.begin_erasure(person).await?;
+            remember(stores.objects(), &erasure).await?;
+        }
+    }
+    // Of the others nothing is here, and tokens from before are refused all the same.
+    for (mark, begun_at) in unknown {
+        let erasure = Erasure {
+            mark,
+            person: None,
+            begun_at,
+            purged_at: None,
+            ended_at: None,
+        };
+        stores.catalog.note_erasure(&erasure).await?;
+    }
+    Ok(())
+}
+
+/// Whose erasure a note is about, and when it began: its name says what is in it.
+fn parse(path: &str) -> Option<(ErasureMark, Instant)> {
+    let mut parts = path.strip_prefix(ERASED_FOLDER)?.strip_prefix('/')?.split('/');
+    let mark = parts.next()?.parse().ok()?;
+    let begun_at = parts.next()?.strip_suffix(".json")?.parse().ok()?;
+    Some((mark, Instant::from_micros(begun_at)))
+}
+
+/// Removes everything of a person from catalogue and store, until nothing more is found; whether there was
+/// anything.
+async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreError> {
+    let mut found = false;
+    loop {
+        while stores.catalog.purge_some(person).await? {
+            found = true;
+        }
+        // What others said of the person is not said any more; what it was said in before goes.
+        forget_older_manifests(stores, None).await?;
+        if purge_store(stores.objects(), person).await? == 0 {
+            return Ok(found);
+        }
+        found = true;
+    }
+}
+
+/// Removes a person's objects; returns how many there were.
+pub async fn purge_store(objects: &ObjectStorage, person: PersonId) -> Result<usize, StoreError> {
+    let mut removed = 0;
+    for folder in FOLDERS_OF_PEOPLE {
+        removed += objects.delete_folder(&format!("{folder}/{person}")).await?;
+    }
+    Ok(removed)
+}

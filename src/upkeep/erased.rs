@@ -1,0 +1,128 @@
+//! Is anything left of somebody? Looks wherever bytes of people can be: in every table of the catalogue, in
+//! the names of all objects, in what manifests say, in uploads that were never finished, and in what
+//! questions put on disk.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use futures::TryStreamExt as _;
+
+use super::erase::FOLDERS_OF_PEOPLE;
+use super::manifest::{PEOPLE_FOLDER, mentions};
+use super::stores::UpkeepStores;
+use crate::catalog::erasures::Erasure;
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+use crate::store::StoreError;
+
+/// Everything in the store.
+const EVERYWHERE: &str = "";
+
+/// What is known of somebody's erasure, and what is left of them, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remains {
+    pub erasure: Option<Erasure>,
+    pub left: Vec<String>,
+}
+
+/// Looks for what is left of a person. `spill`: where questions of this machine put what they have no memory
+/// for.
+pub async fn remains_of(
+    stores: &UpkeepStores,
+    person: PersonId,
+    spill: &Path,
+) -> Result<Remains, StoreError> {
+    let erasure = stores.catalog.erasure_of(person).await?;
+    let mut left: Vec<String> = stores
+        .catalog
+        .traces_of(person)
+        .await?
+        .into_iter()
+        .map(|trace| format!("catalogue: table {}: {} rows", trace.table, trace.rows))
+        .collect();
+    in_store(stores, person, &mut left).await?;
+    // Nobody's name is on these. What was written before the erasure may be the person's.
+    if let Some(age) = erasure.and_then(|erasure| age_of(erasure.begun_at)) {
+        for path in stores.objects().interrupted_uploads(age).await? {
+            left.push(format!(
+                "store: {path}: an upload that was not finished; whose it is cannot be told"
+            ));
+        }
+        let mut spilled = Vec::new();
+        older_files(spill, age, &mut spilled).map_err(|error| StoreError::Unavailable {
+            detail: format!("{}: {error}", spill.display()),
+        })?;
+        for path in spilled {
+            left.push(format!(
+                "spill: {path}: left by a question from before; whose it is cannot be told"
+            ));
+        }
+    }
+    left.sort_unstable();
+    Ok(Remains { erasure, left })
+}
+
+async fn in_store(stores: &UpkeepStores, person: PersonId, left: &mut Vec<String>) -> Result<(), StoreError> {
+    let objects = stores.objects();
+    let names = [person.to_string(), person.0.simple().to_string()];
+    let mut manifests = Vec::new();
+    let mut listed = objects.list(EVERYWHERE)?;
+    loop {
+        let object = match listed.try_next().await {
+            Err(StoreError::Missing { .. }) => continue,
+            object => object?,
+        };
+        let Some(object) = object else { break };
+        if names.iter().any(|name| object.path.contains(name)) {
+            left.push(format!("store: {}", object.path));
+        } else if object.path.starts_with(PEOPLE_FOLDER) {
+            manifests.push(object.path);
+        }
+    }
+    for folder in FOLDERS_OF_PEOPLE {
+        let folder = format!("{folder}/{person}");
+        if objects.is_empty_folder(&folder).await? {
+            left.push(format!("store: {folder}: an empty folder"));
+        }
+    }
+    for path in manifests {
+        match mentions(objects, &path, &names).await {
+            Ok(false) | Err(StoreError::Missing { .. }) => {}
+            Ok(true) => left.push(format!("store: {path} names the person")),
+            Err(StoreError::Corrupt { what }) => {
+                left.push(format!("store: {what}: what it says cannot be told"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// How long ago a moment was, by this machine's clock. `None`: it is to come.
+fn age_of(moment: Instant) -> Option<Duration> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let then = Duration::from_micros(u64::try_from(moment.micros()).ok()?);
+    now.checked_sub(then)
+}
+
+/// The files below a directory that nobody has written to for `age`. The locks that say whose parts are whose
+/// hold nothing.
+fn older_files(directory: &Path, age: Duration, found: &mut Vec<String>) -> std::io::Result<()> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let metadata = match entry.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            metadata => metadata?,
+        };
+        if metadata.is_dir() {
+            older_files(&entry.path(), age, found)?;
+        } else if metadata.len() > 0 && metadata.modified()?.elapsed().is_ok_and(|elapsed| elapsed > age) {
+            found.push(entry.path().display().to_string());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! What was deleted is gone from disk within the time that the operator sets.
+
+use super::*;
+use crate::model::meters::Meters;
+use crate::upkeep::Upkeep;
+use crate::upkeep::manifest::{numbers, write_manifest};
+
+fn upkeep(bench: &Bench) -> Upkeep {
+    let stop = tokio_util::sync::CancellationToken::new();
+    Upkeep::new(settings(), bench.stores.clone(), Meters::default(), stop)
+}
+
+/// Everything that jobs find to do now.
+async fn round(bench: &Bench) {
+    let upkeep = upkeep(bench);
+    upkeep.flush_due().await.unwrap();
+    upkeep.compact_due(&mut HashMap::new()).await.unwrap();
+    upkeep.write_manifests().await.unwrap();
+    upkeep.purge_due().await.unwrap();
+    upkeep.collect_due().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dead_row_is_gone_from_disk_within_the_time_however_few_there_are() {
+    let bench = Bench::new().await;
+    let rows = many(0, 1_000, LAST_DAY_OF_2023);
+    bench.put(&rows, true).await;
+    let before = bench.paths().await.1;
+    bench.delete(&[record(7)]).await;
+    let living = bench.visible().await;
+    round(&bench).await;
+    let day = Duration::from_hours(24);
+    for _ in 0..20 {
+        bench.pass(day);
+        round(&bench).await;
+    }
+    assert_eq!(
+        bench.paths().await.1,
+        before,
+        "so few are no reason to write a large object anew"
+    );
+    for _ in 20..29 {
+        bench.pass(day);
+        round(&bench).await;
+    }
+    let (live, all) = bench.paths().await;
+    assert_eq!(live, all);
+    assert!(
+        !all.contains(before.first().unwrap()),
+        "the object that held it is gone"
+    );
+    assert_eq!(bench.visible().await, living);
+    assert_eq!(
+        numbers(bench.stores.objects(), bench.key.person)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    // Nothing is written anew for nothing.
+    for _ in 0..60 {
+        bench.pass(day);
+        round(&bench).await;
+    }
+    assert_eq!(bench.paths().await.1, all);
+}
+
+#[tokio::test]
+async fn manifests_from_before_a_deletion_go_in_the_same_time() {
+    let bench = Bench::new().await;
+    bench.put(&many(0, 10, LAST_DAY_OF_2023), false).await;
+    let manifests = async || numbers(bench.stores.objects(), bench.key.person).await.unwrap();
+    assert!(write_manifest(&bench.stores, bench.key.person).await.unwrap());
+    bench.delete(&[record(7)]).await;
+    bench.pass(Duration::from_mins(2));
+    round(&bench).await;
+    assert_eq!(manifests().await, [2, 1], "the older one has the row in its tail");
+    bench.pass(Duration::from_hours(24 * 29));
+    round(&bench).await;
+    assert_eq!(manifests().await.len(), 1);
+    assert!(!manifests().await.contains(&1));
+    assert_eq!(bench.visible().await.len(), 9);
+}

@@ -1,0 +1,428 @@
+//! Nothing of an erased person stays, wherever the work is stopped, and nothing brings them back.
+
+use std::pin::pin;
+use std::task::Poll;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::catalog::CatalogError;
+use crate::catalog::access_log::LogEntry;
+use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
+use crate::catalog::granting::{INVITES, MEMBER_OF, SHARED_WITH_PERSON};
+use crate::catalog::records::UploadReceipt;
+use crate::model::ids::UploadId;
+use crate::store::StoreError;
+use crate::upkeep::check::catalogue_complaints;
+use crate::upkeep::erase::{LENGTH, erase, heed_notes, remember};
+use crate::upkeep::erased::remains_of;
+use crate::upkeep::manifest::{numbers, write_manifest};
+use crate::upkeep::rebuild::rebuild;
+
+fn document(kind: DocumentKind, person: PersonId, name: Option<&str>, body: String) -> Document {
+    Document {
+        kind,
+        id: Uuid::now_v7(),
+        person,
+        name: name.map(str::to_owned),
+        body,
+        version: 1,
+        created_at: SystemClock.now(),
+        updated_at: SystemClock.now(),
+        deleted_at: None,
+    }
+}
+
+async fn keep(bench: &Bench, document: &Document, links: Vec<Link>) {
+    let insert = Change::Insert {
+        document: document.clone(),
+        links,
+        limit: 100,
+    };
+    let changed = bench.stores.catalog.change_documents(vec![insert]).await;
+    assert_eq!(changed.unwrap(), Changed::Done);
+}
+
+fn entry(bench: &Bench, person: PersonId, actor: PersonId) -> LogEntry {
+    LogEntry {
+        person,
+        id: Uuid::now_v7(),
+        at: bench.clock.now(),
+        actor,
+        body: format!("{{\"allowed_svc_userids\":[\"{actor}\",\"{person}\"]}}"),
+        rows: Some(3),
+        outcome: "answered".to_owned(),
+    }
+}
+
+/// Somebody with some of everything, who shares with a friend and is shared with. The friend.
+async fn friends(bench: &Bench) -> PersonId {
+    let (person, friend) = (bench.key.person, PersonId(Uuid::now_v7()));
+    let catalog = &bench.stores.catalog;
+    bench.put(&many(0, 20, LAST_DAY_OF_2023), true).await;
+    bench.put(&many(100, 20, LAST_DAY_OF_2023), false).await;
+    bench.delete(&[record(1), record(101)]).await;
+    let upload = UploadReceipt {
+        person,
+        upload: UploadId(Uuid::now_v7()),
+        key: Some(("again".to_owned(), [7; 32])),
+    };
+    let commit = Commit {
+        uploads: vec![upload],
+        ..Commit::default()
+    };
+    assert_eq!(catalog.commit(commit).await.unwrap(), CommitOutcome::Done);
+    catalog.ensure_person(friend, None).await.unwrap();
+
+    let tag = document(DocumentKind::Tag, person, Some("tea"), "{}".to_owned());
+    keep(bench, &tag, Vec::new()).await;
+    let group = document(DocumentKind::Group, person, None, "{}".to_owned());
+    keep(bench, &group, Vec::new()).await;
+    let membership = document(DocumentKind::Membership, friend, Some("theirs"), "{}".to_owned());
+    let member_of = |target| {
+        vec![Link {
+            kind: MEMBER_OF,
+            target,
+        }]
+    };
+    keep(bench, &membership, member_of(group.id)).await;
+    for (from, to) in [(person, friend), (friend, person)] {
+        let share = document(DocumentKind::Share, from, None, "{}".to_owned());
+        let with = Link {
+            kind: SHARED_WITH_PERSON,
+            target: to.0,
+        };
+        keep(bench, &share, vec![with]).await;
+    }
+    let body = format!("{{\"invited\":[\"{person}\",\"{friend}\"]}}");
+    let inviting = document(DocumentKind::Group, friend, None, body);
+    let invites = Link {
+        kind: INVITES,
+        target: person.0,
+    };
+    keep(bench, &inviting, vec![invites]).await;
+    let entries = [(person, friend), (friend, person)].map(|(of, by)| entry(bench, of, by));
+    catalog.log_access(entries.into()).await.unwrap();
+
+    let objects = bench.stores.objects();
+    for path in [
+        format!("files/{person}/{}/{}", Uuid::now_v7(), Uuid::now_v7()),
+        format!("exports/{person}/archive.zip"),
+        format!("data/{person}/HeartRate/2023/left-by-a-crash"),
+    ] {
+        objects.put(&path, Bytes::from_static(b"bytes")).await.unwrap();
+        catalog.notice_strays(std::slice::from_ref(&path)).await.unwrap();
+        catalog.note_damage(&path, "a flipped bit").await.unwrap();
+    }
+    for whose in [person, friend] {
+        assert!(write_manifest(&bench.stores, whose).await.unwrap());
+    }
+    friend
+}
+
+/// Runs work for so many steps and drops it then, which is what a kill leaves of it. `None`: it did not come
+/// to its end.
+async fn killed_after<T>(steps: usize, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut left = steps;
+    std::future::poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        work.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
+/// Begins an erasure as the person does.
+async fn begin(bench: &Bench) {
+    let erasure = bench
+        .stores
+        .catalog
+        .begin_erasure(bench.key.person)
+        .await
+        .unwrap();
+    remember(bench.stores.objects(), &erasure).await.unwrap();
+}
+
+/// Goes on with erasures for so many steps; whether there was nothing more to do.
+async fn go_on(bench: &Bench, steps: usize) -> bool {
+    let work = async {
+        for erasure in bench.stores.catalog.erasures_under_way().await? {
+            erase(&bench.stores, &erasure).await?;
+        }
+        Ok::<(), StoreError>(())
+    };
+    let ended = killed_after(steps, work).await;
+    ended.is_some_and(|outcome| {
+        outcome.unwrap();
+        true
+    })
+}
+
+async fn left(bench: &Bench) -> Vec<String> {
+    let spill = bench.directory.path().join("spill");
+    let remains = remains_of(&bench.stores, bench.key.person, &spill).await.unwrap();
+    remains.left
+}
+
+#[tokio::test]
+async fn nothing_of_an_erased_person_stays_and_others_keep_what_is_theirs() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    assert!(left(&bench).await.len() > 15, "{:#?}", left(&bench).await);
+    begin(&bench).await;
+    let catalog = &bench.stores.catalog;
+    assert!(
+        catalog.grants_to(friend).await.unwrap().is_empty(),
+        "before anything is removed"
+    );
+    assert!(bench.visible().await.is_empty());
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
+    assert_eq!(catalogue_complaints(catalog).await.unwrap(), [""; 0]);
+    // The friend has their share, which nobody is given, and no membership in what is gone.
+    let count = async |kind| catalog.documents_of(friend, kind).await.unwrap().len();
+    assert_eq!(
+        (
+            count(DocumentKind::Share).await,
+            count(DocumentKind::Membership).await
+        ),
+        (1, 0)
+    );
+    let groups = catalog.documents_of(friend, DocumentKind::Group).await.unwrap();
+    assert_eq!(groups[0].body, format!("{{\"invited\":[\"{friend}\"]}}"));
+    let log = catalog.accesses(friend, None, 10).await.unwrap();
+    assert_eq!((log.len(), log[0].actor), (1, PersonId(Uuid::nil())));
+    assert_eq!(numbers(bench.stores.objects(), friend).await.unwrap().len(), 1);
+    assert_eq!(catalog.people_ids().await.unwrap(), [friend]);
+}
+
+#[tokio::test]
+async fn an_erasure_that_is_killed_at_any_step_is_completed() {
+    let mut steps = 1;
+    loop {
+        let bench = Bench::new().await;
+        let friend = friends(&bench).await;
+        begin(&bench).await;
+        let is_through = go_on(&bench, steps).await;
+        assert_eq!(
+            bench.stores.catalog.damaged_documents(friend).await.unwrap(),
+            [""; 0],
+            "after {steps} steps"
+        );
+        assert!(go_on(&bench, usize::MAX).await);
+        assert_eq!(left(&bench).await, [""; 0], "after {steps} steps");
+        assert_eq!(
+            catalogue_complaints(&bench.stores.catalog).await.unwrap(),
+            [""; 0]
+        );
+        if is_through {
+            assert!(steps > 50, "there are steps to be killed at");
+            return;
+        }
+        // Every one of the first, where most happens at once, and every few of the many that come.
+        steps += 1 + steps / 8;
+    }
+}
+
+#[tokio::test]
+async fn a_catalogue_that_is_lost_at_any_step_brings_nobody_back() {
+    for steps in [0, 10, 20, 40, 80, 160, usize::MAX] {
+        let bench = Bench::new().await;
+        let friend = friends(&bench).await;
+        begin(&bench).await;
+        go_on(&bench, steps).await;
+        let bench = bench.without_catalogue().await;
+        let rebuilt = rebuild(&bench.stores).await.unwrap();
+        assert_eq!(rebuilt.failed, [""; 0]);
+        assert!(go_on(&bench, usize::MAX).await);
+        let catalog = &bench.stores.catalog;
+        assert_eq!(
+            catalog.people_ids().await.unwrap(),
+            [friend],
+            "{steps} steps: {rebuilt:?}"
+        );
+        assert_eq!(left(&bench).await, [""; 0], "{steps} steps");
+        let refused = catalog.ensure_person(bench.key.person, None).await;
+        assert!(matches!(refused, Err(CatalogError::Erased { .. })));
+    }
+}
+
+#[tokio::test]
+async fn a_catalogue_from_before_is_told_by_the_store() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    let before = bench.directory.path().join("before.sqlite");
+    bench.stores.catalog.export_to(&before).await.unwrap();
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    bench.stores.catalog.close().await;
+    let address = format!("sqlite://{}", before.display());
+    let catalog = Catalog::open(&address, bench.clock.clone()).await.unwrap();
+    let stores = UpkeepStores {
+        snapshots: Snapshots::new(catalog.clone(), 1 << 20),
+        catalog,
+        ..bench.stores.clone()
+    };
+    let bench = Bench { stores, ..bench };
+    assert_eq!(bench.stores.catalog.people_ids().await.unwrap().len(), 2);
+    heed_notes(&bench.stores).await.unwrap();
+    heed_notes(&bench.stores).await.unwrap();
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
+    assert_eq!(bench.stores.catalog.people_ids().await.unwrap(), [friend]);
+}
+
+#[tokio::test]
+async fn what_was_under_way_is_refused_and_what_arrives_late_goes_too() {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    let snapshot = bench.snapshot().await;
+    begin(&bench).await;
+    let change = PartitionChange {
+        person: bench.key.person,
+        data_type: bench.key.data_type.clone(),
+        expected_version: Some(snapshot.version),
+        add: vec![tail::piece(PieceId(Uuid::now_v7()), &rows(&many(500, 5, LAST_DAY_OF_2023)), 1).unwrap()],
+        dead: Vec::new(),
+        records_delta: 5,
+        updates: 5,
+    };
+    let commit = || Commit {
+        changes: vec![change.clone()],
+        ..Commit::default()
+    };
+    let catalog = &bench.stores.catalog;
+    let refused = catalog.commit(commit()).await;
+    assert!(matches!(refused, Err(CatalogError::Erased { .. })), "{refused:?}");
+    assert!(go_on(&bench, usize::MAX).await);
+    let refused = catalog.commit(commit()).await;
+    assert!(matches!(refused, Err(CatalogError::Erased { .. })), "{refused:?}");
+    // An object that somebody was still writing, and a read of somebody else's data that ends only now.
+    let late = format!("data/{}/HeartRate/2023/late", bench.key.person);
+    bench.stores.objects().put(&late, Bytes::new()).await.unwrap();
+    let other = PersonId(Uuid::now_v7());
+    catalog.ensure_person(other, None).await.unwrap();
+    catalog
+        .log_access(vec![entry(&bench, other, bench.key.person)])
+        .await
+        .unwrap();
+    assert_eq!(left(&bench).await.len(), 2, "{:?}", left(&bench).await);
+    bench.pass(Duration::from_secs(15));
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0], "somebody looks again soon");
+    bench.stores.objects().put(&late, Bytes::new()).await.unwrap();
+    bench.pass(LENGTH);
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
+    assert!(catalog.erasures_under_way().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn who_comes_back_when_it_is_over_begins_with_nothing() {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    bench.pass(LENGTH.saturating_sub(Duration::from_secs(1)));
+    assert!(go_on(&bench, usize::MAX).await);
+    let catalog = bench.stores.catalog.clone();
+    let again = catalog.ensure_person(bench.key.person, None).await;
+    assert!(matches!(again, Err(CatalogError::Erased { .. })));
+    bench.pass(Duration::from_secs(1));
+    assert!(go_on(&bench, usize::MAX).await);
+    bench.put(&many(900, 3, LAST_DAY_OF_2023), true).await;
+    assert_eq!(bench.visible().await.len(), 3);
+    // What they have now is theirs, and not taken for what was left.
+    bench.pass(LENGTH);
+    assert!(go_on(&bench, usize::MAX).await);
+    assert!(write_manifest(&bench.stores, bench.key.person).await.unwrap());
+    catalog.close().await;
+    let bench = bench.without_catalogue().await;
+    let rebuilt = rebuild(&bench.stores).await.unwrap();
+    assert_eq!(rebuilt.failed, [""; 0]);
+    assert_eq!(bench.visible().await.len(), 3, "{rebuilt:?}");
+    // And can be erased again.
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    assert_eq!(left(&bench).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn whatever_is_planted_is_found() {
+    let bench = Bench::new().await;
+    let friend = friends(&bench).await;
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    let (person, objects, catalog) = (bench.key.person, bench.stores.objects(), &bench.stores.catalog);
+    let found = async |what: &str| {
+        let left = left(&bench).await;
+        assert!(left.iter().any(|line| line.contains(what)), "{what}: {left:?}");
+    };
+    for folder in ["people", "data", "files", "exports", "anywhere"] {
+        let path = format!("{folder}/{person}/planted");
+        objects.put(&path, Bytes::new()).await.unwrap();
+        found(&path).await;
+        objects.delete(&path).await.unwrap();
+        objects
+            .delete_folder(&format!("{folder}/{person}"))
+            .await
+            .unwrap();
+    }
+    let spill = bench.directory.path().join("spill/process");
+    std::fs::create_dir_all(&spill).unwrap();
+    for (directory, name) in [
+        (spill, "rows"),
+        (bench.directory.path().join("objects/staging"), "part"),
+    ] {
+        let path = directory.join(name);
+        std::fs::write(&path, "rows").unwrap();
+        let old = std::time::SystemTime::now() - Duration::from_hours(1);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(old).unwrap();
+        found(name).await;
+        std::fs::remove_file(path).unwrap();
+    }
+    assert_eq!(left(&bench).await, [""; 0]);
+    catalog
+        .log_access(vec![entry(&bench, friend, person)])
+        .await
+        .unwrap();
+    found("access_log: 1").await;
+    assert!(write_manifest(&bench.stores, friend).await.unwrap());
+    found("names the person").await;
+    let note = document(DocumentKind::Tag, friend, Some("a"), format!("\"{person}\""));
+    keep(&bench, &note, Vec::new()).await;
+    found("documents: 1").await;
+    catalog
+        .note_damage(&format!("data/{person}/x"), "")
+        .await
+        .unwrap();
+    found("meta: 1").await;
+}
+
+#[tokio::test]
+async fn what_sqlite_deleted_is_not_in_its_files_either() {
+    let bench = Bench::new().await;
+    friends(&bench).await;
+    let secret = "what nobody else should ever read";
+    let tag = document(DocumentKind::Tag, bench.key.person, Some(secret), "{}".to_owned());
+    keep(&bench, &tag, Vec::new()).await;
+    let held = || {
+        let mut holding = Vec::new();
+        for entry in std::fs::read_dir(bench.directory.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let is_there = |bytes: Vec<u8>| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            if path.is_file() && is_there(std::fs::read(&path).unwrap()) {
+                holding.push(path);
+            }
+        }
+        holding
+    };
+    assert!(!held().is_empty());
+    begin(&bench).await;
+    assert!(go_on(&bench, usize::MAX).await);
+    assert!(held().is_empty(), "{:?}", held());
+}

@@ -1,0 +1,157 @@
+//! Who you are is checked to the end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::{AUDIENCE, Almanac, ISSUER, IdentityProvider, Person, Setup, now, sign};
+
+async fn status(reader: &Person) -> u16 {
+    reader.get("/data/v0/metrics_catalog").await.status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_issuer_and_audience_the_service_does_not_start() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    for (name, value) in [("ALMANAC_ISSUER", ISSUER), ("ALMANAC_AUDIENCE", AUDIENCE)] {
+        let server = Setup::default()
+            .with("ALMANAC_JWKS_URL", provider.url())
+            .with(name, value)
+            .prepare();
+        let ended = tokio::task::spawn_blocking(move || (server.try_launch(), server.log()));
+        let (ended, log) = ended.await.unwrap();
+        assert_eq!(ended.expect_err("it started").code(), Some(1), "{log}");
+        let missing = if name == "ALMANAC_ISSUER" {
+            "ALMANAC_AUDIENCE"
+        } else {
+            "ALMANAC_ISSUER"
+        };
+        assert!(log.contains(missing), "{log}");
+    }
+}
+
+#[test]
+fn whoever_is_on_the_way_cannot_read_or_sign() {
+    for (name, value) in [
+        (
+            "ALMANAC_DATABASE_URL",
+            "postgres://almanac:secret@192.0.2.1/almanac",
+        ),
+        ("ALMANAC_JWKS_URL", "http://192.0.2.1/keys"),
+    ] {
+        let server = Setup::default()
+            .with("ALMANAC_ISSUER", ISSUER)
+            .with("ALMANAC_AUDIENCE", AUDIENCE)
+            .with(name, value)
+            .prepare();
+        let ended = server.try_launch().expect_err("it started");
+        let log = server.log();
+        assert_eq!(ended.code(), Some(1), "{log}");
+        assert!(
+            log.contains("TLS") && log.contains("ALMANAC_ALLOW_PLAINTEXT") && !log.contains("secret"),
+            "{log}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subject_is_a_person_only_where_the_operator_says_so() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let subject = Uuid::new_v4();
+    let token = sign(
+        "first",
+        &json!({"iss": ISSUER, "aud": AUDIENCE, "exp": now() + 600, "sub": subject}),
+    );
+    for (said, expected) in [("false", 401), ("true", 200)] {
+        let server = Setup::default()
+            .with("ALMANAC_JWKS_URL", provider.url())
+            .with("ALMANAC_ISSUER", ISSUER)
+            .with("ALMANAC_AUDIENCE", AUDIENCE)
+            .with("ALMANAC_SUBJECT_AS_PERSON", said)
+            .start();
+        let person = Person::new(&server.url(), subject, token.clone());
+        assert_eq!(
+            status(&person).await,
+            expected,
+            "ALMANAC_SUBJECT_AS_PERSON={said}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_is_good_for_no_longer_than_the_operator_allows() {
+    let provider = IdentityProvider::start(&["first"]).await;
+    let server = Setup::default()
+        .with("ALMANAC_JWKS_URL", provider.url())
+        .with("ALMANAC_ISSUER", ISSUER)
+        .with("ALMANAC_AUDIENCE", AUDIENCE)
+        .with("ALMANAC_TOKEN_LIFETIME_LIMIT", "1d")
+        .start();
+    let id = Uuid::new_v4();
+    for (lifetime, expected) in [(3600, 200), (7 * 24 * 3600, 401)] {
+        let claims = json!({"iss": ISSUER, "aud": AUDIENCE, "exp": now() + lifetime, "svc_userid": id});
+        let person = Person::new(&server.url(), id, sign("first", &claims));
+        assert_eq!(status(&person).await, expected, "{lifetime} s");
+    }
+
+    let own = Setup::default()
+        .with("ALMANAC_TOKEN_LIFETIME_LIMIT", "30d")
+        .start();
+    let refused = own.run(&["token", "--user", &id.to_string(), "--days", "31"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let token = own.run(&["token", "--user", &id.to_string(), "--days", "30"]);
+    let person = Person::new(
+        &own.url(),
+        id,
+        String::from_utf8(token.stdout).unwrap().trim().to_owned(),
+    );
+    let longer = json!({"name": "longer", "days": 31});
+    assert_eq!(
+        person.post("/user/v1alpha1/session", &longer).await.faults(),
+        ["body.days"]
+    );
+}
+
+fn key(server: &Almanac, arguments: &[&str]) -> String {
+    let output = server.run(&[&["key"], arguments].concat());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "almanac key {arguments:?}: {error}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_rotated_and_retired_while_the_service_runs() {
+    let server = Almanac::start();
+    let before = server.person();
+    let first = key(&server, &["list"])
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .to_owned();
+    let second = key(&server, &["rotate"]);
+    assert_ne!(first, second);
+    let after = server.person();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while status(&after).await != 200 {
+        assert!(Instant::now() < deadline, "the new key is never believed");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(status(&before).await, 200, "the key before still checks");
+    let opened = before
+        .post("/user/v1alpha1/session", &json!({"name": "opened"}))
+        .await
+        .must_be(201);
+    let token: Value = opened.json()["token"].clone();
+    let opened = before.showing(token.as_str().unwrap());
+
+    key(&server, &["retire", &first]);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while status(&before).await != 401 {
+        assert!(Instant::now() < deadline, "the retired key is believed for ever");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!((status(&after).await, status(&opened).await), (200, 200));
+    let refused = server.run(&["key", "retire", &second]);
+    assert_eq!(refused.status.code(), Some(1), "the key that signs stays");
+}

@@ -1,0 +1,92 @@
+//! What one person may have, and how much they may ask for.
+
+use serde_json::json;
+
+use crate::harness::{Setup, heart_rate, id, instant};
+
+#[tokio::test]
+async fn own_types_and_sources_are_counted_shown_and_limited() {
+    let server = Setup::default()
+        .with("ALMANAC_LIMIT_DEFINITIONS", "2")
+        .with("ALMANAC_LIMIT_SOURCES", "3")
+        .start();
+    let person = server.person();
+    let definition = |name: &str| json!({"name": name, "record_spec": {}});
+    for name in ["one", "two"] {
+        person.define("Event", &definition(name)).await;
+    }
+    let refused = person
+        .post("/input/v1/data_type/Metric", &definition("three"))
+        .await;
+    assert_eq!(refused.faults(), ["body"]);
+
+    let from = |n: u32, source: String| {
+        let mut record = heart_rate(id(n), &instant(n), 60);
+        record["sources"] = json!([source]);
+        record
+    };
+    let many: Vec<_> = (0..4).map(|n| from(n, format!("com.example.{n}"))).collect();
+    assert_eq!(person.lines("HeartRate", &many).await.faults(), ["body"]);
+    person.records("HeartRate", &many[..3]).await;
+    let info = person.get("/user/v1alpha1/info").await.must_be(200).json();
+    assert_eq!(info["limits"]["definitions"], json!({"limit": 2, "used": 2}));
+    assert_eq!(info["limits"]["sources"], json!({"limit": 3, "used": 3}));
+
+    let others = server.person();
+    others.define("Event", &definition("one")).await;
+    others.records("HeartRate", &many[..3]).await;
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_when_to_come_back_and_others_are_not() {
+    let server = Setup::default()
+        .with("ALMANAC_RATE_READS", "5")
+        .with("ALMANAC_RATE_WRITES", "3")
+        .start();
+    let (eager, other) = (server.person(), server.person());
+    for left in [4, 3, 2, 1, 0] {
+        let reply = eager.get("/data/v0/metrics_catalog").await.must_be(200);
+        assert_eq!(reply.header("ratelimit-policy"), Some("\"reads\";q=5;w=60"));
+        let level = reply.header("ratelimit").unwrap().to_owned();
+        assert!(level.starts_with(&format!("\"reads\";r={left};t=")), "{level}");
+    }
+    let refused = eager.get("/data/v0/metrics_catalog").await;
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=12).contains(&wait), "{wait}");
+    refused.problem(429);
+    // Writing is counted apart, and nobody else is concerned.
+    eager
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+        .await;
+    other.get("/data/v0/metrics_catalog").await.must_be(200);
+    server.nobody().get("/health/live").await.must_be(200);
+}
+
+#[tokio::test]
+async fn bytes_count_on_both_ways() {
+    let server = Setup::default().with("ALMANAC_RATE_BYTES", "20000").start();
+    let person = server.person();
+    let records: Vec<_> = (0..400).map(|n| heart_rate(id(n), &instant(n), 60)).collect();
+    person.records("HeartRate", &records).await;
+    person.get("/data/v0/metrics_catalog").await.problem(429);
+}
+
+#[tokio::test]
+async fn an_address_is_counted_whoever_asks() {
+    let server = Setup::default()
+        .with("ALMANAC_RATE_ADDRESS", "4")
+        .with("ALMANAC_TRUSTED_PROXIES", "127.0.0.0/8")
+        .start();
+    let nobody = server.nobody().showing("rubbish");
+    let from = |address: &str| {
+        nobody
+            .get("/data/v0/metrics_catalog")
+            .header("x-forwarded-for", address)
+    };
+    for _ in 0..4 {
+        from("198.51.100.7").await.must_be(401);
+    }
+    from("198.51.100.7").await.problem(429);
+    from("203.0.113.1, 198.51.100.7").await.problem(429);
+    from("198.51.100.8").await.must_be(401);
+}
