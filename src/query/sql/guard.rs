@@ -21,6 +21,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
@@ -36,8 +37,10 @@ mod tests;
 
 /// Rows of a batch between two operators. What one row may take, so many may take at once.
 const ROWS: usize = 1 << 10;
-/// Pairs that a join makes of the rows that it is given at once.
-const PAIRS: usize = 1 << 20;
+/// Pairs that a join makes of the rows that it is given at once, where it tries each row with each.
+const PAIRS: usize = 1 << 17;
+/// The same where it looks rows up: seldom is one found with all others.
+const FOUND_PAIRS: usize = 1 << 18;
 /// For how long an operator may go on without giving way.
 const MOMENT: Duration = Duration::from_millis(10);
 /// Bytes of a row that a join may repeat.
@@ -56,6 +59,11 @@ fn above(plan: Arc<dyn ExecutionPlan>, used: Use, usual: usize) -> Result<Arc<dy
     let count = Arc::new(AtomicUsize::new(0));
     let windows = windows_of(plan.as_ref());
     let is_join = plan.name().ends_with("JoinExec");
+    let pairs = if plan.is::<HashJoinExec>() {
+        FOUND_PAIRS
+    } else {
+        PAIRS
+    };
     let children: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
     let plan = if children.is_empty() {
         plan
@@ -63,7 +71,10 @@ fn above(plan: Arc<dyn ExecutionPlan>, used: Use, usual: usize) -> Result<Arc<dy
         let guarded = children.into_iter().enumerate().map(|(place, child)| {
             let used = match place {
                 0 if is_join => Use::Built(Arc::clone(&count)),
-                _ if is_join => Use::Compared(Arc::clone(&count)),
+                _ if is_join => Use::Compared {
+                    built: Arc::clone(&count),
+                    pairs,
+                },
                 _ if windows > 0 => Use::Kept {
                     windows,
                     released: Arc::clone(&count),
@@ -98,8 +109,11 @@ enum Use {
     Any,
     /// It keeps them all, to compare others with them. How many there are is told to the guard of the others.
     Built(Arc<AtomicUsize>),
-    /// It compares each with all of the others, of which there are so many.
-    Compared(Arc<AtomicUsize>),
+    /// It compares each with all that are built, and makes so many pairs at a time.
+    Compared {
+        built: Arc<AtomicUsize>,
+        pairs: usize,
+    },
     /// It keeps those that are not released yet, with what its windows are for them.
     Kept {
         windows: usize,
@@ -257,7 +271,7 @@ impl Guarded {
         }
         let taken = match &self.used {
             Use::Any => bytes(&batch),
-            Use::Built(_) | Use::Compared(_) => {
+            Use::Built(_) | Use::Compared { .. } => {
                 let widest = widest(&batch);
                 if widest > WIDEST {
                     return exec_err!(
@@ -300,7 +314,7 @@ impl Guarded {
     fn part(&mut self) -> Option<RecordBatch> {
         let batch = self.rest.take()?;
         let most = match &self.used {
-            Use::Compared(count) => (PAIRS / count.load(Ordering::Relaxed).max(1)).clamp(1, ROWS),
+            Use::Compared { built, pairs } => (pairs / built.load(Ordering::Relaxed).max(1)).clamp(1, ROWS),
             _ => ROWS,
         };
         let rows = batch.num_rows();
