@@ -211,7 +211,7 @@ impl SqlError {
     /// What the parser or the planner has against a text. `known`: names of tables.
     fn of(error: &DataFusionError, text: &QueryText<'_>, known: &[String]) -> Self {
         match error.find_root() {
-            DataFusionError::SQL(error, _) => Self::of_grammar(error),
+            DataFusionError::SQL(error, _) => Self::of_grammar(error, text),
             DataFusionError::SchemaError(error, _) => Self::of_names(error, text),
             root => {
                 let message = readable(root);
@@ -231,7 +231,7 @@ impl SqlError {
         }
     }
 
-    fn of_grammar(error: &ParserError) -> Self {
+    fn of_grammar(error: &ParserError, text: &QueryText<'_>) -> Self {
         let message = match error {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
             ParserError::RecursionLimitExceeded => {
@@ -239,7 +239,11 @@ impl SqlError {
             }
         };
         let Some((what, rest)) = message.split_once(" at Line: ") else {
-            return Self::without_place(message.clone());
+            return Self {
+                // The parser has no place for what is missing at the end.
+                place: message.ends_with("found: EOF").then(|| text.end()).flatten(),
+                message: message.clone(),
+            };
         };
         let numbers = rest.split_once(", Column: ");
         let place = numbers.and_then(|(line, column)| {

@@ -104,6 +104,13 @@ impl<'a> QueryText<'a> {
         found(name).or_else(|| found(last))
     }
 
+    /// Where the text ends, without the space after it.
+    pub(super) fn end(&self) -> Option<Place> {
+        let mut tokens = self.tokens.iter().rev();
+        let last = tokens.find(|token| !matches!(token.token, Token::EOF | Token::Whitespace(_)));
+        last.map(|token| token.span.end.into())
+    }
+
     /// The first word, in capitals, and where it stands.
     pub(super) fn first_word(&self) -> Option<(String, Place)> {
         self.tokens.iter().find_map(|token| match &token.token {

@@ -101,7 +101,7 @@ async fn a_fault_has_its_place_and_the_nearest_name() {
             "line 1, column 8: Invalid function 'local_dya'; is 'local_day' meant?",
         ),
         ("SELEC 1", "line 1, column 1: "),
-        ("SELECT (1 + FROM", "line 1, column 13: "),
+        ("SELECT (1 + FROM", "line 1, column 17: "),
         ("SELECT 'open", "line 1, column 8: "),
         (
             "SELECT * FROM series('HartRate', '1d')",

@@ -22,7 +22,7 @@ async fn micro_example_of_section_9_a_share_is_a_schema_cut_to_its_windows() {
             .records("StepCount", &[steps(id(7), &at("09:30"), &at("10:30"), 60.0)])
             .await;
         owner
-            .records("BodyMass", &[heart_rate(id(8), &at("10:30"), 70.0)])
+            .records("Weight", &[heart_rate(id(8), &at("10:30"), 70.0)])
             .await;
         let shared = share(
             &owner,
@@ -94,9 +94,9 @@ async fn micro_example_of_section_9_a_share_is_a_schema_cut_to_its_windows() {
 
         // Not shared, not there and not anybody's are one answer.
         let ask = |table: String| format!("SELECT * FROM {table}");
-        let hidden = wrong(&reader, &ask(format!("{shelf}.body_mass"))).await;
+        let hidden = wrong(&reader, &ask(format!("{shelf}.weight"))).await;
         let of_nobody = Uuid::new_v4();
-        let of_nobody = wrong(&reader, &ask(format!("\"{of_nobody}\".body_mass")))
+        let of_nobody = wrong(&reader, &ask(format!("\"{of_nobody}\".weight")))
             .await
             .replace(&of_nobody.to_string(), "*");
         assert_eq!(hidden.replace(&owner.id.to_string(), "*"), of_nobody);
