@@ -18,6 +18,7 @@ mod data_directory;
 mod demo;
 mod descriptors;
 mod forgetting;
+mod huge_pages;
 pub mod import;
 mod init;
 mod key;
@@ -69,6 +70,7 @@ enum Problem {
 
 /// Does what `arguments` ask for.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    huge_pages::decline();
     let matches = match arguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
