@@ -142,7 +142,7 @@ async fn a_query_prints_its_rows_and_nothing_else_and_a_wrong_one_what_is_wrong(
             "SELECT value FROM heart_rate WHERE value > $1",
             &["--parameters", "[59]", "--output", "csv"],
         );
-        assert_eq!((status, rows.trim()), (Some(0), "value\r\n60.0"), "{told}");
+        assert_eq!((status, rows.trim()), (Some(0), "value\n60.0"), "{told}");
         let (status, (rows, told)) = ask("SELECT value FROM heartrate", &[]);
         assert_eq!((status, rows.as_str()), (Some(1), ""));
         assert!(
