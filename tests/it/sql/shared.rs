@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{query, rows, wrong};
-use crate::harness::{Backends, Setup, at, heart_rate, id, steps, texts};
+use crate::harness::{ALL_TIME, Backends, Setup, at, heart_rate, id, steps, texts};
 use crate::sharing::{DATASHARE, share};
 
 #[tokio::test]
@@ -85,6 +85,8 @@ async fn micro_example_of_section_9_a_share_is_a_schema_cut_to_its_windows() {
         let read = reader
             .get("/data/v1alpha1/metric/HeartRate")
             .with("svc_userid", &owner.id.to_string())
+            .with("start_time", ALL_TIME.0)
+            .with("end_time", ALL_TIME.1)
             .with("explain", "analyze");
         let text = read.await.must_be(200).text().to_owned();
         assert!(

@@ -252,7 +252,7 @@ async fn every_listed_column_of_every_table_can_be_asked_for() {
 async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else_waits() {
     let server = Setup::default()
         .with("ALMANAC_MEMORY_LIMIT", "16MiB")
-        .with("ALMANAC_QUERY_DEADLINE", "2s")
+        .with("ALMANAC_QUERY_DEADLINE", "10s")
         .with("ALMANAC_QUERY_THREADS", "1")
         .start();
     let (person, other) = (server.person(), server.person());
@@ -282,7 +282,7 @@ async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else
         });
         assert!(statuses.contains(&asked.status), "{text}: {asked}");
         assert!(
-            begun.elapsed() < Duration::from_secs(30),
+            begun.elapsed() < Duration::from_mins(1),
             "{text}: {:?}",
             begun.elapsed()
         );
