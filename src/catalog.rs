@@ -12,6 +12,7 @@ mod committing;
 mod database;
 mod definitions;
 mod deletions;
+pub mod disturbance;
 pub mod documents;
 pub mod erasures;
 mod errors;

@@ -30,6 +30,7 @@ pub mod serve;
 pub mod settings;
 mod spill;
 mod status;
+mod stores;
 mod token;
 
 use crate::model::nearest::{hint, nearest};
@@ -41,6 +42,9 @@ use settings::{Settings, SettingsError};
 const USUAL_FILE: &str = "almanac.toml";
 
 const FILE_VARIABLE: &str = "ALMANAC_CONFIG";
+
+/// Commands that do not open the catalogue.
+const WITHOUT_CATALOGUE: [&str; 2] = ["config", "key"];
 
 /// What the variables of all settings begin with.
 const PREFIX: &str = "ALMANAC_";
@@ -94,6 +98,9 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let sayings = sayings(given).map_err(Problem::Usage)?;
     tell_of_misspelt_variables();
     let settings = Settings::from_sayings(&sayings).map_err(Problem::Usage)?;
+    if !WITHOUT_CATALOGUE.contains(&name) {
+        plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
+    }
     let done = match name {
         "serve" => serve::run(settings, given.get_flag(arguments::DEMO)),
         "init" => init::run(&settings),

@@ -35,6 +35,7 @@ mod row;
 mod scalar;
 mod scan;
 pub mod several;
+pub mod submit;
 pub mod tombstone;
 mod units;
 pub mod upload;

@@ -13,5 +13,7 @@ pub mod model;
 pub mod output;
 pub mod people;
 pub mod query;
+#[cfg(test)]
+mod simulation;
 pub mod store;
 pub mod upkeep;

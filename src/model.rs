@@ -15,6 +15,7 @@ pub mod permit;
 pub mod registry;
 pub mod sleep;
 pub mod sources;
+pub mod stored_json;
 pub mod text;
 pub mod time;
 pub mod units;

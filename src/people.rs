@@ -5,6 +5,7 @@
 pub mod annotations;
 pub mod documents;
 pub mod files;
+pub mod key_quota;
 pub mod limits;
 pub mod preferences;
 pub mod purging;

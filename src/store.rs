@@ -16,6 +16,7 @@ pub mod local;
 pub mod objects;
 pub mod piece;
 pub mod scrub;
+pub mod sealing;
 mod signing;
 pub mod snapshot;
 pub mod strays;

@@ -22,6 +22,7 @@ use crate::model::clock::Clock;
 use crate::model::ids::IdSource;
 use crate::people::annotations::Annotations;
 use crate::people::files::Files;
+use crate::people::key_quota::KeyQuota;
 use crate::people::limits::PersonLimits;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
@@ -81,6 +82,7 @@ pub struct App {
     pub rates: Rates,
     /// How many sources records may name.
     pub source_quota: SourceQuota,
+    pub key_quota: KeyQuota,
     /// Places for questions.
     pub queries: Admission,
 }

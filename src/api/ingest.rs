@@ -31,13 +31,14 @@ use crate::ingest::decode::DecodeContext;
 use crate::ingest::intake::remove;
 use crate::ingest::memory::{Allowance, NoRoom};
 use crate::ingest::queue::CommitError;
+use crate::ingest::submit::submit;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::faults::Fault;
 use crate::model::ids::{PersonId, UploadId};
 use crate::model::registry::{Layout, Registry, TypeId};
+use crate::people::key_quota::KeyQuotaError;
 use crate::people::source_quota::SourceQuotaError;
 use crate::people::types::OwnType;
-use crate::store::strays::take_back;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The type whose definitions say which values their records may have.
@@ -200,6 +201,20 @@ pub struct Uploaded {
     upload_id: Uuid,
 }
 
+/// Whether the person may have as many sources and keys as they would have then.
+async fn admit(
+    app: &App,
+    person: PersonId,
+    key: Option<&IdempotencyKey>,
+    sources: &[SeenSource],
+) -> Result<(), ApiError> {
+    app.source_quota.admit(person, sources).await?;
+    if let Some(key) = key {
+        app.key_quota.admit(person, &key.key).await?;
+    }
+    Ok(())
+}
+
 /// Commits, and answers once it is durable.
 async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError> {
     let Submission {
@@ -210,13 +225,11 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         files,
         memory,
     } = submission;
-    let written = match &work {
-        Work::Written(written) => written.pieces.clone(),
-        Work::Small(_) => Vec::new(),
-    };
-    if let Err(error) = app.source_quota.admit(person, &sources).await {
-        remove(&app.intake.objects, &written).await;
-        return Err(error.into());
+    if let Err(error) = admit(app, person, key.as_ref(), &sources).await {
+        if let Work::Written(written) = &work {
+            remove(&app.intake.objects, &written.pieces).await;
+        }
+        return Err(error);
     }
     let upload = Upload {
         person,
@@ -226,25 +239,7 @@ async fn commit(app: &App, submission: Submission) -> Result<Response, ApiError>
         sources,
         memory: Some(memory),
     };
-    let committed = app.commits.commit(upload).await;
-    match &committed {
-        Ok(receipt) if !receipt.repeated => {}
-        // Certainly nothing names them.
-        Ok(_)
-        | Err(CommitError::Busy | CommitError::Backlog | CommitError::KeyReused | CommitError::Full) => {
-            remove(&app.intake.objects, &written).await;
-        }
-        Err(_) => {
-            // Whatever is out of reach now may stay so for long, and the answer is not to wait for it.
-            let (catalog, objects) = (app.catalog.clone(), app.intake.objects.clone());
-            tokio::spawn(async move {
-                if let Err(error) = take_back(&catalog, &objects, &written).await {
-                    tracing::warn!(%error, "objects of a body that was not committed stay until they are collected");
-                }
-            });
-        }
-    }
-    let receipt = committed?;
+    let receipt = submit(&app.commits, &app.catalog, &app.intake.objects, upload).await?;
     if let Err(error) = app.files.note_types(person, files).await {
         // The records are there; whoever sends them again has it noted.
         tracing::warn!(%error, "it is not noted of a file that records were read from it");
@@ -274,6 +269,18 @@ impl From<SourceQuotaError> for ApiError {
         match error {
             SourceQuotaError::Reached(_) => Fault::new(["body"], "limit_reached", error.to_string()).into(),
             SourceQuotaError::Catalog(error) => error.into(),
+        }
+    }
+}
+
+impl From<KeyQuotaError> for ApiError {
+    fn from(error: KeyQuotaError) -> Self {
+        match error {
+            KeyQuotaError::Reached(_) => {
+                let loc = ["header", "idempotency-key"];
+                Fault::new(loc, "limit_reached", error.to_string()).into()
+            }
+            KeyQuotaError::Catalog(error) => error.into(),
         }
     }
 }

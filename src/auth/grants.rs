@@ -120,7 +120,7 @@ impl Grants {
             (participation.windows_of(&named, range), Vec::new())
         } else if reader.owns(owner) {
             let windows = Windows::new([range]);
-            return Ok(ReadPermit::given(&self.warden, owner, data_type.clone(), windows));
+            return Ok(ReadPermit::given(&self.warden, owner, named, windows));
         } else {
             let given = self.given(reader, owner).await?;
             windows_of(&given, &named, range)
@@ -128,20 +128,14 @@ impl Grants {
         let windows = windows.ok_or(Refused)?;
         reader.disclosures().note(Disclosure {
             owner,
-            subject: Subject::Type(named),
+            subject: Subject::Type(named.clone()),
             requested: range,
             windows: windows.clone(),
             grants,
             group: group_of(reader, owner),
         });
         let person = reader.person();
-        Ok(ReadPermit::shared(
-            &self.warden,
-            person,
-            owner,
-            data_type.clone(),
-            windows,
-        ))
+        Ok(ReadPermit::shared(&self.warden, person, owner, named, windows))
     }
 
     /// What of `owner` a listing over `range` may show to `reader`.
@@ -312,7 +306,7 @@ impl Grants {
                 &self.warden,
                 person,
                 owner,
-                data_type.clone(),
+                named.clone(),
                 windows,
             ));
         }

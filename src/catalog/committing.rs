@@ -84,11 +84,42 @@ impl Catalog {
         patience: Patience,
     ) -> Result<Option<Vec<Stamp>>, CatalogError> {
         let outcome = apply(&mut session, commit, self.clock.now(), patience).await?;
+        let outcome = match outcome {
+            Some(stamps) if self.store_uploads(&mut session, commit).await? => Some(stamps),
+            _ => None,
+        };
         match outcome {
             Some(_) => self.conclude(session).await?,
             None => session.rollback().await?,
         }
         Ok(outcome)
+    }
+}
+
+impl Catalog {
+    /// Takes note of the requests that named a key; `false` if one of the keys is taken. How long a key is remembered
+    /// is measured by the database's clock, like everything that is forgotten with time.
+    async fn store_uploads(&self, session: &mut Session, commit: &Commit) -> Result<bool, CatalogError> {
+        if commit.uploads.iter().all(|upload| upload.key.is_none()) {
+            return Ok(true);
+        }
+        let now = session.now(&*self.time).await?;
+        let keyed: Vec<Vec<Value>> = commit
+            .uploads
+            .iter()
+            .filter_map(|upload| {
+                let (key, fingerprint) = upload.key.as_ref()?;
+                Some(vec![
+                    id(upload.person.0),
+                    text(key),
+                    id(upload.upload.0),
+                    Value::Bytes(fingerprint.to_vec()),
+                    Value::Int(now.micros()),
+                ])
+            })
+            .collect();
+        let expected = keyed.len() as u64;
+        Ok(session.insert(&UPLOADS, keyed, Existing::Keep).await?.rows == expected)
     }
 }
 
@@ -132,9 +163,9 @@ async fn apply(
         partitions
             .get(&(change.person, change.data_type.clone()))
             .is_some_and(|(row, _)| {
-                change
-                    .expected_version
-                    .is_none_or(|expected| row.version == expected)
+                let (version, digest) = (change.expected_version, change.expected_digest);
+                version.is_none_or(|expected| row.version == expected)
+                    && digest.is_none_or(|expected| row.digest == expected)
             })
     };
     if !commit.changes.iter().all(unchanged) {
@@ -220,27 +251,7 @@ async fn apply(
     session.insert(&UPDATES, ended, Existing::Refuse).await?;
     store_sources(session, &commit.sources, now).await?;
 
-    Ok(store_uploads(session, commit, now).await?.then_some(stamps))
-}
-
-/// Takes note of the requests that named a key; `false` if one of the keys is taken.
-async fn store_uploads(session: &mut Session, commit: &Commit, now: Instant) -> Result<bool, CatalogError> {
-    let keyed: Vec<Vec<Value>> = commit
-        .uploads
-        .iter()
-        .filter_map(|upload| {
-            let (key, fingerprint) = upload.key.as_ref()?;
-            Some(vec![
-                id(upload.person.0),
-                text(key),
-                id(upload.upload.0),
-                Value::Bytes(fingerprint.to_vec()),
-                Value::Int(now.micros()),
-            ])
-        })
-        .collect();
-    let expected = keyed.len() as u64;
-    Ok(session.insert(&UPLOADS, keyed, Existing::Keep).await?.rows == expected)
+    Ok(Some(stamps))
 }
 
 /// The ledgers of `people`, locked until the transaction ends; people who are new are created.

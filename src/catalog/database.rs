@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::pool::{PoolConnection, PoolOptions};
@@ -18,6 +19,7 @@ use sqlx::{
     SqlitePool, Transaction, Type,
 };
 
+use super::disturbance::{Disturbance, Ending, Held, broken};
 use super::errors::CatalogError;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
@@ -33,6 +35,9 @@ const CHECKPOINT_PAGES: &str = "4000";
 /// Serialises the migrations of nodes that start together; any number that is ours alone.
 const MIGRATION_LOCK: i64 = 0x616c_6d61_6e61_6331;
 
+/// Nobody, but in tests.
+type Disturbed = Option<Arc<dyn Disturbance>>;
+
 /// A value to bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
@@ -46,7 +51,11 @@ pub(super) enum Value {
 /// The catalogue's database.
 #[derive(Clone, Debug)]
 pub(super) enum Database {
-    Sqlite { writer: SqlitePool, readers: SqlitePool },
+    Sqlite {
+        writer: SqlitePool,
+        readers: SqlitePool,
+        disturbed: Disturbed,
+    },
     Postgres(PgPool),
 }
 
@@ -91,7 +100,9 @@ impl Database {
     /// A transaction that sees one moment of the catalogue and changes nothing.
     pub async fn read(&self) -> Result<Session, CatalogError> {
         Ok(match self {
-            Self::Sqlite { readers, .. } => Session::Sqlite(SqliteSession::begin(readers, "BEGIN").await?),
+            Self::Sqlite {
+                readers, disturbed, ..
+            } => Session::Sqlite(SqliteSession::begin(readers, disturbed, false).await?),
             Self::Postgres(pool) => Session::Postgres(
                 pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     .await
@@ -104,9 +115,9 @@ impl Database {
     /// locks that the caller takes.
     pub async fn write(&self) -> Result<Session, CatalogError> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => {
-                Session::Sqlite(SqliteSession::begin(writer, "BEGIN IMMEDIATE").await?)
-            }
+            Self::Sqlite {
+                writer, disturbed, ..
+            } => Session::Sqlite(SqliteSession::begin(writer, disturbed, true).await?),
             Self::Postgres(pool) => Session::Postgres(pool.begin().await.map_err(classify)?),
         })
     }
@@ -114,7 +125,11 @@ impl Database {
     /// One reading statement, which by itself sees one moment.
     pub async fn fetch(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         match self {
-            Self::Sqlite { readers, .. } => {
+            Self::Sqlite {
+                readers, disturbed, ..
+            } => {
+                let _turn = turn(disturbed, false).await?;
+                let _working = working(disturbed);
                 let mut connection: PoolConnection<Sqlite> = readers.acquire().await.map_err(classify)?;
                 fetch_sqlite(&mut connection, sql, values).await
             }
@@ -185,7 +200,7 @@ impl Database {
 
     pub async fn close(&self) {
         match self {
-            Self::Sqlite { writer, readers } => {
+            Self::Sqlite { writer, readers, .. } => {
                 readers.close().await;
                 writer.close().await;
             }
@@ -197,7 +212,10 @@ impl Database {
 impl Session {
     pub async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         match self {
-            Self::Sqlite(session) => fetch_sqlite(&mut session.connection, sql, values).await,
+            Self::Sqlite(session) => {
+                let _working = working(&session.disturbed);
+                fetch_sqlite(&mut session.connection, sql, values).await
+            }
             Self::Postgres(transaction) => fetch_postgres(transaction, sql, values).await,
         }
     }
@@ -205,11 +223,11 @@ impl Session {
     /// Runs a statement; returns how many rows it changed.
     pub async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
         Ok(match self {
-            Self::Sqlite(session) => bound::<Sqlite>(sql, values)
-                .execute(&mut *session.connection)
-                .await
-                .map_err(classify)?
-                .rows_affected(),
+            Self::Sqlite(session) => {
+                let _working = working(&session.disturbed);
+                let executed = bound::<Sqlite>(sql, values).execute(&mut *session.connection);
+                executed.await.map_err(classify)?.rows_affected()
+            }
             Self::Postgres(transaction) => bound::<Postgres>(sql, values)
                 .execute(&mut **transaction)
                 .await
@@ -318,7 +336,7 @@ impl Session {
     /// database's machine.
     pub async fn commit(self) -> Result<(), CatalogError> {
         match self {
-            Self::Sqlite(session) => session.end("COMMIT").await,
+            Self::Sqlite(session) => session.commit().await,
             Self::Postgres(transaction) => transaction.commit().await.map_err(classify),
         }
     }
@@ -340,23 +358,51 @@ impl Session {
 pub(super) struct SqliteSession {
     connection: PoolConnection<Sqlite>,
     ended: bool,
+    writes: bool,
+    disturbed: Disturbed,
+    /// Let go after the connection.
+    _turn: Option<Held>,
 }
 
 impl SqliteSession {
-    async fn begin(pool: &SqlitePool, statement: &'static str) -> Result<Self, CatalogError> {
+    async fn begin(pool: &SqlitePool, disturbed: &Disturbed, writes: bool) -> Result<Self, CatalogError> {
+        let turn = turn(disturbed, writes).await?;
+        let _working = working(disturbed);
         let connection = pool.acquire().await.map_err(classify)?;
         let mut session = Self {
             connection,
             ended: false,
+            writes,
+            disturbed: disturbed.clone(),
+            _turn: turn,
         };
-        sqlx::query(statement)
+        sqlx::query(if writes { "BEGIN IMMEDIATE" } else { "BEGIN" })
             .execute(&mut *session.connection)
             .await
             .map_err(classify)?;
         Ok(session)
     }
 
+    async fn commit(self) -> Result<(), CatalogError> {
+        let Some(disturbance) = self.disturbed.clone().filter(|_| self.writes) else {
+            return self.end("COMMIT").await;
+        };
+        match disturbance.ends().await {
+            Ending::Commits => return self.end("COMMIT").await,
+            Ending::Breaks => self.end("ROLLBACK").await?,
+            Ending::Unheard => self.end("COMMIT").await?,
+            Ending::Later(moment) => {
+                tokio::spawn(async move {
+                    let statement = if moment.await { "COMMIT" } else { "ROLLBACK" };
+                    self.end(statement).await
+                });
+            }
+        }
+        Err(broken())
+    }
+
     async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
+        let _working = working(&self.disturbed);
         sqlx::query(statement)
             .execute(&mut *self.connection)
             .await
@@ -364,6 +410,17 @@ impl SqliteSession {
         self.ended = true;
         Ok(())
     }
+}
+
+async fn turn(disturbed: &Disturbed, writes: bool) -> Result<Option<Held>, CatalogError> {
+    match disturbed {
+        None => Ok(None),
+        Some(disturbance) => disturbance.begins(writes).await.map(Some).ok_or_else(broken),
+    }
+}
+
+fn working(disturbed: &Disturbed) -> Option<Held> {
+    disturbed.as_ref().map(|disturbance| disturbance.works())
 }
 
 impl Drop for SqliteSession {
@@ -473,7 +530,11 @@ async fn open_sqlite(path: &Path) -> Result<Database, CatalogError> {
         .connect_with(options.pragma("query_only", "on"))
         .await
         .map_err(classify)?;
-    Ok(Database::Sqlite { writer, readers })
+    Ok(Database::Sqlite {
+        writer,
+        readers,
+        disturbed: None,
+    })
 }
 
 async fn open_postgres(address: &str) -> Result<Database, CatalogError> {

@@ -111,6 +111,7 @@ impl Catalog {
             one.oldest
                 .cmp(&other.oldest)
                 .then_with(|| one.data_type.cmp(&other.data_type))
+                .then_with(|| one.person.cmp(&other.person))
         });
         Ok(Sifted {
             sound: backlog,

@@ -131,6 +131,18 @@ impl Catalog {
         )))
     }
 
+    /// How many idempotency keys of a person are kept; nobody counts beyond `most`.
+    pub async fn key_count(&self, person: PersonId, most: u64) -> Result<u64, CatalogError> {
+        let counted = "SELECT COUNT(*) FROM (SELECT 1 FROM uploads WHERE person = $1 LIMIT $2) AS counted";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let values = vec![id(person.0), Value::Int(most)];
+        let rows = self.database.fetch(counted.to_owned(), values).await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| CatalogError::corrupt("a count has no row"))?;
+        Ok(row.int(0)?.unsigned_abs())
+    }
+
     /// Forgets idempotency keys accepted before `moment`; returns how many.
     pub async fn forget_uploads(&self, moment: Instant) -> Result<u64, CatalogError> {
         let mut session = self.database.write().await?;

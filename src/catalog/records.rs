@@ -142,6 +142,9 @@ pub struct PartitionChange {
     /// as stale. `None`: nothing was looked at, because the change only adds rows under ids that are new,
     /// which is right whatever else happened.
     pub expected_version: Option<i64>,
+    /// What it held then, where that was looked at. The number alone comes again after a database lost its last
+    /// commits.
+    pub expected_digest: Option<u32>,
     pub add: Vec<NewPiece>,
     /// Rows that die: replaced or deleted, each in the piece that holds it (which may be one of `add`).
     pub dead: Vec<(PieceId, RecordId)>,

@@ -74,6 +74,15 @@ async fn apply(
         .max()
         .unwrap_or(0);
     let applied: HashSet<(PieceId, RecordId)> = replace.applied.iter().copied().collect();
+    // What was left out as dead lives again where a database lost its last commits.
+    let dead_now: HashSet<(PieceId, RecordId)> = content
+        .dead
+        .iter()
+        .map(|(dead, _)| (dead.piece, dead.record))
+        .collect();
+    if !applied.is_subset(&dead_now) {
+        return Ok(CommitOutcome::Stale);
+    }
     let late: Vec<RecordId> = content
         .dead
         .iter()

@@ -134,6 +134,7 @@ fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> Partit
         person,
         data_type: heart_rate(),
         expected_version: Some(expected_version),
+        expected_digest: None,
         updates: records_delta,
         records_delta,
         add,
@@ -207,6 +208,35 @@ async fn a_commit_on_an_old_version_changes_nothing() {
         assert_eq!(bench.partition(one_person, &heart_rate()).await.records, 1);
         assert_eq!(bench.partition(other_person, &heart_rate()).await.version, 0);
         assert!(!bench.catalog.person_exists(other_person).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_came_again_is_not_the_one_that_was_looked_at() {
+    for bench in Bench::all().await {
+        let (person, piece) = (person(), tail(b"first"));
+        let first = one(change(person, 0, vec![piece.clone()]));
+        bench.catalog.commit(first).await.unwrap();
+        let now = bench.partition(person, &heart_rate()).await;
+        let looked_at = |digest| PartitionChange {
+            expected_digest: Some(digest),
+            ..change(person, 1, vec![tail(b"second")])
+        };
+        let of_another_history = one(looked_at(now.digest ^ 1));
+        let stale = bench.catalog.commit(of_another_history).await.unwrap();
+        assert_eq!(stale, CommitOutcome::Stale);
+        // Nobody died in this history who was left out of the output.
+        let replace = Replace {
+            person,
+            data_type: heart_rate(),
+            inputs: vec![piece.id],
+            applied: vec![(piece.id, record())],
+            output: vec![object("data/new.parquet")],
+        };
+        let stale = bench.catalog.replace(replace).await.unwrap();
+        assert_eq!(stale, CommitOutcome::Stale);
+        let done = bench.catalog.commit(one(looked_at(now.digest))).await.unwrap();
+        assert_eq!(done, CommitOutcome::Done);
     }
 }
 

@@ -27,10 +27,22 @@ const SPENT_AT_ONCE: usize = 64;
 const REPETITIONS: u32 = 6;
 
 /// The witnesses of a process: where new ones come from, and those that nobody will ask for any more.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Witnesses {
     ids: SystemIds,
     spent: Arc<Mutex<Vec<Uuid>>>,
+    /// How long the database is asked.
+    pub(super) patience: Duration,
+}
+
+impl Default for Witnesses {
+    fn default() -> Self {
+        Self {
+            ids: SystemIds,
+            spent: Arc::default(),
+            patience: PATIENCE,
+        }
+    }
 }
 
 impl Witnesses {
@@ -75,7 +87,7 @@ impl Catalog {
 
     /// `lost` if the transaction with this witness did not happen.
     async fn find_out(&self, witness: Uuid, lost: CatalogError) -> Result<(), CatalogError> {
-        let asked_until = Moment::now() + PATIENCE;
+        let asked_until = Moment::now() + self.witnesses.patience;
         loop {
             match self.ask(witness).await {
                 Ok(true) => return Ok(()),

@@ -31,6 +31,7 @@ use crate::model::registry::Registry;
 use crate::people::annotations::Annotations;
 use crate::people::documents::Documents;
 use crate::people::files::{FileSettings, Files};
+use crate::people::key_quota::KeyQuota;
 use crate::people::reflections::Reflections;
 use crate::people::sessions::Sessions;
 use crate::people::sharing::Sharing;
@@ -48,6 +49,7 @@ use crate::store::contents::Contents;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
 use crate::store::objects::ObjectStorage;
+use crate::store::sealing::PersonKeys;
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::UpkeepStores;
 
@@ -95,6 +97,8 @@ pub struct Foundations {
     pub clock: Arc<dyn Clock>,
     pub catalog: Catalog,
     pub objects: ObjectStorage,
+    /// With which what is stored is encrypted, if it is.
+    pub keys: Option<Arc<PersonKeys>>,
     pub verifier: Verifier,
     pub minter: Option<Minter>,
     pub tickets: Tickets,
@@ -106,6 +110,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         clock,
         catalog,
         objects,
+        keys,
         verifier,
         minter,
         tickets,
@@ -115,7 +120,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
     let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
     let metrics = Metrics::new();
     let files = PieceFiles::new(objects.clone(), FOOTER_MEMORY);
-    let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY);
+    let snapshots = Snapshots::new(catalog.clone(), SNAPSHOT_MEMORY).opening(keys);
     let stores = Stores {
         snapshots: snapshots.clone(),
         finder: Finder::new(files.clone(), FILTER_MEMORY),
@@ -182,6 +187,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         uploads: Arc::new(Semaphore::new(settings.files.concurrent_uploads)),
         rates: Rates::new(interface.rates),
         source_quota: SourceQuota::new(catalog.clone(), limits.sources),
+        key_quota: KeyQuota::new(catalog.clone(), limits.keys),
         settings: interface,
         types: Types::new(
             Arc::clone(&registry),

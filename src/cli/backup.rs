@@ -10,13 +10,13 @@ use crate::auth::keys::ring;
 use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
-use crate::store::objects::ObjectStorage;
 use crate::upkeep::copy::{Told, copy};
 use crate::upkeep::identity;
 
 use super::check::refuse_nothing;
 use super::progress::Progress;
 use super::settings::Settings;
+use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, print};
 
 pub fn run(settings: &Settings, directory: &Path) -> Result<(), Failed> {
@@ -35,7 +35,7 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
-    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::open(settings).await?;
     identity::compare(&catalog, &objects)
         .await
         .map_err(Failed::from_error)?;
@@ -47,7 +47,7 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
         Told::Objects(total) => progress.expect(total),
         Told::Object => progress.advance(),
     };
-    let copied = copy(&catalog, &objects, directory, clock, &tell).await;
+    let copied = copy(&catalog, &objects, keys.as_ref(), directory, clock, &tell).await;
     progress.finish();
     catalog.close().await;
     let copied = copied.map_err(|error| Failed::because(format!("the backup is not complete: {error}")))?;

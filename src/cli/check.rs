@@ -9,7 +9,6 @@ use crate::catalog::erasures::Erasure;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{PersonId, SystemIds};
 use crate::store::files::PieceFiles;
-use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::UpkeepStores;
 use crate::upkeep::check::{Checked, Told, check};
@@ -20,6 +19,7 @@ use crate::upkeep::rebuild::rebuild;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::spill::SPILL;
+use super::stores::{self, OpenedStore};
 use super::{Failed, print};
 
 /// Everything is looked at once, so nothing is worth keeping in memory.
@@ -146,9 +146,9 @@ async fn open(settings: &Settings) -> Result<UpkeepStores, Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
-    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::open(settings).await?;
     Ok(UpkeepStores {
-        snapshots: Snapshots::new(catalog.clone(), MEMORY),
+        snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
         files: PieceFiles::new(objects, MEMORY),
         catalog,
         clock,

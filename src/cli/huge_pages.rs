@@ -2,7 +2,7 @@
 //!
 //! The allocator keeps many arenas that are hardly filled, each for one size on one thread. Where the system
 //! backs them by pages of two megabytes, every first touch takes all of that, and the process several times
-//! what it holds. Measured in docs/PERFORMANCE.md.
+//! what it holds. Measured in docs/decisions/0058.
 
 /// Asks the system for ordinary pages from now on, if it knows of others. To be called before there are threads.
 pub fn decline() {

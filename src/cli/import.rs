@@ -15,7 +15,6 @@ use crate::people::takeout::import::{Imported, Importer, Tally, Told};
 use crate::people::types::Types;
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
-use crate::store::objects::ObjectStorage;
 use crate::store::snapshot::Snapshots;
 use crate::upkeep::identity;
 
@@ -23,6 +22,7 @@ use super::arguments::ImportOrder;
 use super::assembly::{commit_queue, kept_files};
 use super::progress::Progress;
 use super::settings::Settings;
+use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, print};
 
 /// Bytes of each cache: one person is looked at, once.
@@ -44,7 +44,7 @@ async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, 
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
-    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::open(settings).await?;
     identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
@@ -52,7 +52,7 @@ async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, 
     let files = PieceFiles::new(objects.clone(), MEMORY);
     let intake = IntakeStores {
         stores: Stores {
-            snapshots: Snapshots::new(catalog.clone(), MEMORY),
+            snapshots: Snapshots::new(catalog.clone(), MEMORY).opening(keys),
             finder: Finder::new(files, MEMORY),
         },
         objects: objects.clone(),

@@ -8,11 +8,10 @@ use crate::auth::settings::Provider;
 use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::model::ids::SystemIds;
-use crate::store::objects::ObjectStorage;
 use crate::upkeep::identity;
 
 use super::settings::Settings;
-use super::{Failed, data_directory, print};
+use super::{Failed, data_directory, print, stores};
 
 pub fn run(settings: &Settings) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;
@@ -33,7 +32,7 @@ async fn made(settings: &Settings) -> Result<(), Failed> {
     let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
         .await
         .map_err(Failed::from_error)?;
-    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let objects = stores::open(settings).await?.objects;
     let settled = identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store).await;
     catalog.close().await;
     settled.map(drop).map_err(Failed::from_error)

@@ -34,6 +34,7 @@ use crate::upkeep::{Upkeep, UpkeepStores, identity};
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::settings::{Settings, own_url};
+use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, demo, descriptors, forgetting, logging, plaintext, print};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
@@ -77,7 +78,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
-    let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::open(&settings).await?;
     identity::settle(&catalog, &objects, &SystemIds, settings.adopt_store)
         .await
         .map_err(Failed::from_error)?;
@@ -93,6 +94,7 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
         clock,
         catalog,
         objects,
+        keys,
     };
     let mut assembly = assemble(&settings, foundations)?;
     if demo {
@@ -396,12 +398,6 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
                 ));
             }
         }
-    }
-    if !settings.allow_plaintext && !plaintext::is_safe_database(&settings.database_url) {
-        return Err(Failed::because(
-            "the database is on another machine and may be spoken to without TLS: add sslmode=verify-full (or require) \
-             to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
-        ));
     }
     Ok(())
 }

@@ -53,6 +53,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     pub database_url: String,
     pub objects: ObjectStoreSettings,
+    /// What is stored of people is encrypted, if the operator wants it.
+    pub encryption: Option<EncryptionSettings>,
     /// Whether catalogue and object store belong together even where they do not look so.
     pub adopt_store: bool,
     /// Whether others on the network may be spoken to so that everybody on the way can read it.
@@ -137,6 +139,7 @@ impl Settings {
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
             objects: objects(sayings, &data_dir)?,
+            encryption: encryption(sayings, &data_dir)?,
             adopt_store: parse::flag(said("adopt_store")?)?,
             allow_plaintext: parse::flag(said("allow_plaintext")?)?,
             data_dir,
@@ -170,6 +173,7 @@ impl Settings {
                 groups: parse::number(said("limit_groups")?, 0)?,
                 definitions: parse::number(said("limit_definitions")?, 0)?,
                 sources: parse::number(said("limit_sources")?, 0)?,
+                keys: parse::number(said("limit_keys")?, 0)?,
                 sessions: parse::number(said("limit_sessions")?, 1)?,
                 files: parse::number(said("limit_files")?, 0)?,
                 exports: parse::number(said("limit_exports")?, 1)?,
@@ -356,6 +360,37 @@ fn algorithms(said: &Said) -> Result<Vec<PublicAlgorithm>, SettingsError> {
         .ok_or_else(|| said.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
 }
 
+/// Where the keys are.
+#[derive(Clone, Debug)]
+pub struct EncryptionSettings {
+    /// The file of the master keys.
+    pub master: PathBuf,
+    /// Where the keys of people are, wrapped.
+    pub keys: ObjectStoreSettings,
+}
+
+fn encryption(sayings: &Sayings, data_dir: &Path) -> Result<Option<EncryptionSettings>, SettingsError> {
+    let Some(master) = sayings.said("master_key_file")?.value() else {
+        return Ok(None);
+    };
+    let place = sayings.said("person_keys")?;
+    let keys = match place.value() {
+        None if sayings.said("object_store")?.value().is_some() => {
+            return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
+        }
+        None => ObjectStoreSettings::Local(data_dir.join("person-keys")),
+        Some(url) if url.starts_with("s3://") => ObjectStoreSettings::S3 {
+            url: url.to_owned(),
+            options: s3_options(sayings)?,
+        },
+        Some(path) => ObjectStoreSettings::Local(PathBuf::from(path)),
+    };
+    Ok(Some(EncryptionSettings {
+        master: PathBuf::from(master),
+        keys,
+    }))
+}
+
 fn objects(sayings: &Sayings, data_dir: &Path) -> Result<ObjectStoreSettings, SettingsError> {
     let store = sayings.said("object_store")?;
     match store.value() {
@@ -401,7 +436,13 @@ fn geocoder(sayings: &Sayings) -> Result<Option<ServiceSettings>, SettingsError>
     let url = parse::optional_url(sayings.said("geocoder_url")?)?;
     let timeout = parse::duration(sayings.said("geocoder_timeout")?)?;
     let cache = parse::number(sayings.said("geocoder_cache")?, 0)?;
-    Ok(url.map(|url| ServiceSettings { url, timeout, cache }))
+    let per_person = parse::number(sayings.said("geocoder_per_person")?, 1)?;
+    Ok(url.map(|url| ServiceSettings {
+        url,
+        timeout,
+        cache,
+        per_person,
+    }))
 }
 
 fn log(sayings: &Sayings) -> Result<LogSettings, SettingsError> {

@@ -15,6 +15,7 @@ use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
 use crate::store::arrange::{sort_rows, without_null_columns};
 use crate::store::find::{Finder, Predecessor};
+use crate::store::sealing;
 use crate::store::snapshot::{Snapshot, Snapshots};
 use crate::store::tail;
 
@@ -75,12 +76,12 @@ pub async fn small(
 ) -> Result<Option<Assembled>, AssembleError> {
     let ids = merge::ids_to_look_up(&changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
-    let (expected_version, found) = if ids.is_empty() {
+    let (expected, found) = if ids.is_empty() {
         (None, HashMap::new())
     } else {
         let snapshot = stores.snapshot(person, &data_type).await?;
         let found = stores.finder.predecessors(&snapshot, &ids).await?;
-        (Some(snapshot.version), found)
+        (Some((snapshot.version, snapshot.digest)), found)
     };
     let bytes: usize = changes.iter().map(Change::bytes).sum();
     let layout = Arc::clone(layout);
@@ -92,18 +93,32 @@ pub async fn small(
             .await
             .map_err(|error| AssembleError::Broken(error.to_string()))??
     };
-    Ok(packed.map(|Packed { add, rows, outcome }| {
-        let change = PartitionChange {
-            person,
-            data_type,
-            expected_version,
-            add,
-            dead: outcome.dead,
-            records_delta: outcome.records_delta,
-            updates: outcome.updates,
-        };
-        Assembled { change, rows }
-    }))
+    let Some(Packed {
+        mut add,
+        rows,
+        outcome,
+    }) = packed
+    else {
+        return Ok(None);
+    };
+    if let Some(keys) = stores.snapshots.keys() {
+        let mut sealed = Vec::with_capacity(add.len());
+        for piece in add {
+            sealed.push(sealing::sealed(keys, person, piece).await?);
+        }
+        add = sealed;
+    }
+    let change = PartitionChange {
+        person,
+        data_type,
+        expected_version: expected.map(|(version, _)| version),
+        expected_digest: expected.map(|(_, digest)| digest),
+        add,
+        dead: outcome.dead,
+        records_delta: outcome.records_delta,
+        updates: outcome.updates,
+    };
+    Ok(Some(Assembled { change, rows }))
 }
 
 /// What changes come to, with the rows as a piece.
@@ -148,6 +163,7 @@ pub async fn written(
         person,
         data_type: written.data_type.clone(),
         expected_version: Some(written.base.version),
+        expected_digest: Some(written.base.digest),
         add: written.pieces.clone(),
         dead,
         records_delta: written.live() - replaced,

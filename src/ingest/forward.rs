@@ -47,8 +47,9 @@ pub async fn bring_forward(
         if !moved.is_empty() {
             look_at_dropped(shared, person, written, &moved, &mut found).await?;
         }
+        let known: HashSet<(PieceId, RecordId)> = written.replaced.iter().copied().collect();
         let taken = found.into_iter().map(|(id, predecessor)| (predecessor.piece, id));
-        written.replaced.extend(taken);
+        written.replaced.extend(taken.filter(|row| !known.contains(row)));
     }
     written.base = now;
     Ok(())
@@ -125,10 +126,19 @@ async fn look_at_dropped(
     Ok(())
 }
 
-/// The pieces of `now` that are not in `before`.
+/// The pieces of `now` that are not in `before`, or in which rows live again that were dead before, because a
+/// database lost its last commits.
 fn without(now: &Snapshot, before: &Snapshot) -> Snapshot {
-    let known: HashSet<PieceId> = before.pieces.iter().map(|piece| piece.id).collect();
-    let new = now.pieces.iter().filter(|piece| !known.contains(&piece.id));
+    let known: HashMap<PieceId, &[RecordId]> = before
+        .pieces
+        .iter()
+        .map(|piece| (piece.id, piece.dead.as_ref()))
+        .collect();
+    let new = now.pieces.iter().filter(|piece| {
+        known
+            .get(&piece.id)
+            .is_none_or(|dead| dead.iter().any(|id| piece.dead.binary_search(id).is_err()))
+    });
     Snapshot {
         pieces: new.cloned().collect(),
         ..now.clone()

@@ -12,6 +12,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
+use crate::model::stored_json;
 
 use super::limits::LimitReached;
 
@@ -255,7 +256,7 @@ fn refusal(changed: Changed) -> DocumentError {
 
 /// What a stored document says.
 pub(super) fn read<T: DeserializeOwned>(document: &Document) -> Result<T, DocumentError> {
-    serde_json::from_str(&document.body).map_err(|error| DocumentError::Damaged {
+    stored_json::read(&document.body).map_err(|error| DocumentError::Damaged {
         kind: document.kind,
         id: document.id,
         reason: error.to_string(),

@@ -17,6 +17,8 @@ pub struct PersonLimits {
     pub definitions: u64,
     /// Sources that records name.
     pub sources: u64,
+    /// Idempotency keys of a week.
+    pub keys: u64,
     /// API sessions. Those that are over leave when their place is needed.
     pub sessions: u64,
     /// Files, each version counted, deleted ones too.
@@ -40,6 +42,7 @@ impl PersonLimits {
         groups: 1_000,
         definitions: 1_000,
         sources: 1_000,
+        keys: 1_000,
         sessions: 1_000,
         files: 1_000,
         exports: 1_000,

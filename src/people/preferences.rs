@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::registry::{RecordClass, TypeId};
+use crate::model::stored_json;
 use crate::model::zone::Zone;
 
 use super::types::{Types, TypesError};
@@ -123,7 +124,7 @@ impl Preferences {
     }
 
     fn read(person: PersonId, text: &str) -> Result<Self, PreferencesError> {
-        serde_json::from_str(text)
+        stored_json::read(text)
             .map(Self)
             .map_err(|error| PreferencesError::Damaged {
                 person,

@@ -17,6 +17,7 @@ use crate::catalog::documents::{Change, Changed, Document, DocumentKind};
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
+use crate::model::stored_json;
 use crate::model::time::Instant;
 
 use super::limits::LimitReached;
@@ -72,7 +73,7 @@ impl Session {
     }
 
     fn read(document: &Document) -> Result<Self, SessionError> {
-        let kept: Kept = serde_json::from_str(&document.body).map_err(|error| SessionError::Damaged {
+        let kept: Kept = stored_json::read(&document.body).map_err(|error| SessionError::Damaged {
             id: document.id,
             reason: error.to_string(),
         })?;

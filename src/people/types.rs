@@ -17,6 +17,7 @@ use crate::model::faults::Fault;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::nearest::{hint, nearest};
 use crate::model::registry::{Base, DataType, Definition, LayoutError, Registry, TypeId};
+use crate::model::stored_json;
 
 use super::documents::BroughtBack;
 
@@ -307,7 +308,7 @@ impl Types {
 }
 
 fn definition_of(stored: &StoredDefinition) -> Result<Definition, TypesError> {
-    serde_json::from_str(&stored.body).map_err(|error| TypesError::Damaged {
+    stored_json::read(&stored.body).map_err(|error| TypesError::Damaged {
         id: stored.id,
         reason: error.to_string(),
     })

@@ -12,7 +12,7 @@ use crate::store::snapshot::Snapshot;
 use super::definitions;
 use super::records::{Archive, QueryError, Source};
 use super::scan::{KEY_COLUMNS, Scan};
-use super::shared::{Lengths, few};
+use super::shared::{Lengths, few, permitted};
 
 impl<Authority> Archive<Authority> {
     /// The rows that `permit` lets be seen, as of `snapshot`: the key columns and `columns`, in the stored
@@ -39,6 +39,7 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
         columns: &[&str],
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        permitted(permit, snapshot)?;
         let windows = few(permit.windows().as_slice());
         let scan = Scan {
             windows: &windows,

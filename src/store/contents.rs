@@ -28,6 +28,7 @@ use crate::catalog::records::Footer;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
 use crate::model::ids::{IdSource, PersonId};
+use crate::model::stored_json;
 use crate::model::time::Instant;
 
 /// All parts of files are below this folder.
@@ -307,14 +308,14 @@ impl Content {
         let damaged = |reason: String| StoreError::corrupt(format!("content {}: {reason}", document.id));
         if document.kind == DocumentKind::Export {
             let Archived { parts, sha256 } =
-                serde_json::from_str(&document.body).map_err(|error| damaged(error.to_string()))?;
+                stored_json::read(&document.body).map_err(|error| damaged(error.to_string()))?;
             return Ok(Self {
                 created_at: document.created_at,
                 version: document.version,
                 ..Self::of_export(document.id, document.person, parts, sha256)
             });
         }
-        let body: Body = serde_json::from_str(&document.body).map_err(|error| damaged(error.to_string()))?;
+        let body: Body = stored_json::read(&document.body).map_err(|error| damaged(error.to_string()))?;
         let digest = match &body.digest {
             Some(text) => digest_of(text).ok_or_else(|| damaged("its digest cannot be read".to_owned()))?,
             None => Sha256::new(),

@@ -63,6 +63,9 @@ impl From<object_store::Error> for StoreError {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
             )
         });
+        if let Some(Self::Corrupt { what }) = find::<Self>(&error) {
+            return Self::corrupt(what.clone());
+        }
         let detail = error.to_string();
         match error {
             object_store::Error::NotFound { path, .. } => Self::Missing { path },

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 use object_store::path::Path;
@@ -46,6 +47,18 @@ pub enum Fault {
     LoseAnswer,
     /// It is done later.
     Delay(Duration),
+    /// The answer is an error, and whether it is done yet, [`Fate::later`] decides.
+    Later,
+}
+
+/// What befalls the operations of a store.
+#[async_trait]
+pub trait Fate: fmt::Debug + Send + Sync {
+    /// Before an operation begins.
+    async fn of(&self, operation: Operation, path: &str) -> Option<Fault>;
+
+    /// Work that was answered with an error, to be done some day or never.
+    fn later(&self, work: BoxFuture<'static, ()>);
 }
 
 /// Faults to come. Shared with the store that suffers them.
@@ -73,24 +86,49 @@ impl Faults {
         let once = lock(&self.once).get_mut(&operation).and_then(VecDeque::pop_front);
         once.or_else(|| lock(&self.lasting).get(&operation).copied())
     }
+}
 
-    /// Runs `work` unless a fault prevents it.
-    async fn suffer<T>(&self, operation: Operation, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let error = |kind: io::ErrorKind| Error::Generic {
-            store: "faulty",
-            source: io::Error::from(kind).into(),
-        };
-        match self.take(operation) {
-            None => work.await,
-            Some(Fault::Fail) => Err(error(io::ErrorKind::ConnectionReset)),
-            Some(Fault::NoRoom) => Err(error(io::ErrorKind::StorageFull)),
-            Some(Fault::LoseAnswer) => work
-                .await
-                .and_then(|_| Err(error(io::ErrorKind::ConnectionReset))),
-            Some(Fault::Delay(length)) => {
-                tokio::time::sleep(length).await;
-                work.await
+#[async_trait]
+impl Fate for Faults {
+    async fn of(&self, operation: Operation, _path: &str) -> Option<Fault> {
+        self.take(operation)
+    }
+
+    /// Never.
+    fn later(&self, _work: BoxFuture<'static, ()>) {}
+}
+
+fn failed(kind: io::ErrorKind) -> Error {
+    Error::Generic {
+        store: "faulty",
+        source: io::Error::from(kind).into(),
+    }
+}
+
+/// Runs `work` unless a fault prevents it.
+async fn suffer<T: Send + 'static>(
+    fate: &dyn Fate,
+    operation: Operation,
+    path: &str,
+    work: impl Future<Output = Result<T>> + Send,
+    later: Option<BoxFuture<'static, ()>>,
+) -> Result<T> {
+    match fate.of(operation, path).await {
+        None => work.await,
+        Some(Fault::Fail) => Err(failed(io::ErrorKind::ConnectionReset)),
+        Some(Fault::NoRoom) => Err(failed(io::ErrorKind::StorageFull)),
+        Some(Fault::LoseAnswer) => work
+            .await
+            .and_then(|_| Err(failed(io::ErrorKind::ConnectionReset))),
+        Some(Fault::Delay(length)) => {
+            tokio::time::sleep(length).await;
+            work.await
+        }
+        Some(Fault::Later) => {
+            if let Some(work) = later {
+                fate.later(work);
             }
+            Err(failed(io::ErrorKind::ConnectionReset))
         }
     }
 }
@@ -99,13 +137,22 @@ impl Faults {
 #[derive(Clone, Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
-    faults: Arc<Faults>,
+    fate: Arc<dyn Fate>,
 }
 
 impl FaultyStore {
     #[must_use]
-    pub fn new(inner: Arc<dyn ObjectStore>, faults: Arc<Faults>) -> Self {
-        Self { inner, faults }
+    pub fn new(inner: Arc<dyn ObjectStore>, fate: Arc<impl Fate + 'static>) -> Self {
+        Self { inner, fate }
+    }
+
+    async fn suffer<T: Send + 'static>(
+        &self,
+        operation: Operation,
+        path: &Path,
+        work: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        suffer(&*self.fate, operation, path.as_ref(), work, None).await
     }
 }
 
@@ -118,9 +165,20 @@ impl fmt::Display for FaultyStore {
 #[async_trait]
 impl ObjectStore for FaultyStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        self.faults
-            .suffer(Operation::Put, self.inner.put_opts(location, payload, options))
-            .await
+        let (inner, path) = (Arc::clone(&self.inner), location.clone());
+        let (again, given) = (payload.clone(), options.clone());
+        let later = async move {
+            let _ = inner.put_opts(&path, again, given).await;
+        };
+        let work = self.inner.put_opts(location, payload, options);
+        suffer(
+            &*self.fate,
+            Operation::Put,
+            location.as_ref(),
+            work,
+            Some(later.boxed()),
+        )
+        .await
     }
 
     async fn put_multipart_opts(
@@ -131,49 +189,53 @@ impl ObjectStore for FaultyStore {
         let inner = self.inner.put_multipart_opts(location, options).await?;
         Ok(Box::new(FaultyUpload {
             inner,
-            faults: Arc::clone(&self.faults),
+            path: location.clone(),
+            fate: Arc::clone(&self.fate),
         }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.faults
-            .suffer(Operation::Get, self.inner.get_opts(location, options))
+        self.suffer(Operation::Get, location, self.inner.get_opts(location, options))
             .await
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.faults
-            .suffer(Operation::Get, self.inner.get_ranges(location, ranges))
+        self.suffer(Operation::Get, location, self.inner.get_ranges(location, ranges))
             .await
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let (faults, inner) = (Arc::clone(&self.faults), Arc::clone(&self.inner));
+        let (fate, inner) = (Arc::clone(&self.fate), Arc::clone(&self.inner));
         locations
             .then(move |location| {
-                let (faults, inner) = (Arc::clone(&faults), Arc::clone(&inner));
+                let (fate, inner) = (Arc::clone(&fate), Arc::clone(&inner));
                 async move {
-                    let one = futures::stream::once(async move { location }).boxed();
-                    let mut deleted = inner.delete_stream(one);
-                    let missing = || Error::Generic {
-                        store: "faulty",
-                        source: "nothing was deleted".into(),
+                    let path = location?;
+                    let (again, missed) = (Arc::clone(&inner), path.clone());
+                    let later = async move {
+                        let _ = delete(&*again, missed).await;
                     };
-                    faults
-                        .suffer(Operation::Delete, async move {
-                            deleted.next().await.unwrap_or_else(|| Err(missing()))
-                        })
-                        .await
+                    let work = delete(&*inner, path.clone());
+                    suffer(
+                        &*fate,
+                        Operation::Delete,
+                        path.as_ref(),
+                        work,
+                        Some(later.boxed()),
+                    )
+                    .await
                 }
             })
             .boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (faults, listed) = (Arc::clone(&self.faults), self.inner.list(prefix));
+        let (fate, inner) = (Arc::clone(&self.fate), Arc::clone(&self.inner));
+        let prefix = prefix.cloned();
         async move {
-            match faults.suffer(Operation::List, async { Ok(()) }).await {
-                Ok(()) => listed,
+            let path = prefix.as_ref().map_or("", |prefix| prefix.as_ref());
+            match suffer(&*fate, Operation::List, path, async { Ok(()) }, None).await {
+                Ok(()) => inner.list(prefix.as_ref()),
                 Err(error) => futures::stream::once(async { Err(error) }).boxed(),
             }
         }
@@ -182,33 +244,48 @@ impl ObjectStore for FaultyStore {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.faults
-            .suffer(Operation::List, self.inner.list_with_delimiter(prefix))
+        let path = prefix.cloned().unwrap_or_default();
+        self.suffer(Operation::List, &path, self.inner.list_with_delimiter(prefix))
             .await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.faults
-            .suffer(Operation::Put, self.inner.copy_opts(from, to, options))
+        self.suffer(Operation::Put, to, self.inner.copy_opts(from, to, options))
             .await
     }
+}
+
+async fn delete(store: &dyn ObjectStore, path: Path) -> Result<Path> {
+    let one = futures::stream::once(async move { Ok(path) }).boxed();
+    let missing = || Error::Generic {
+        store: "faulty",
+        source: "nothing was deleted".into(),
+    };
+    store
+        .delete_stream(one)
+        .next()
+        .await
+        .unwrap_or_else(|| Err(missing()))
 }
 
 #[derive(Debug)]
 struct FaultyUpload {
     inner: Box<dyn MultipartUpload>,
-    faults: Arc<Faults>,
+    path: Path,
+    fate: Arc<dyn Fate>,
 }
 
 #[async_trait]
 impl MultipartUpload for FaultyUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let (part, faults) = (self.inner.put_part(data), Arc::clone(&self.faults));
-        async move { faults.suffer(Operation::Part, part).await }.boxed()
+        let (part, fate) = (self.inner.put_part(data), Arc::clone(&self.fate));
+        let path = self.path.clone();
+        async move { suffer(&*fate, Operation::Part, path.as_ref(), part, None).await }.boxed()
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        self.faults.suffer(Operation::Put, self.inner.complete()).await
+        let work = self.inner.complete();
+        suffer(&*self.fate, Operation::Put, self.path.as_ref(), work, None).await
     }
 
     async fn abort(&mut self) -> Result<()> {

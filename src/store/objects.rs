@@ -96,6 +96,17 @@ impl ObjectStorage {
         }
     }
 
+    /// The same with another store above it, such as one that seals. Whoever reached the store past this process would
+    /// go round that one, so nobody is given an address any more.
+    #[must_use]
+    pub fn beneath(self, above: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
+        Self {
+            store: above(self.store),
+            signing: None,
+            ..self
+        }
+    }
+
     /// The store itself, for those who read Parquet through it.
     #[must_use]
     pub fn store(&self) -> Arc<dyn ObjectStore> {

@@ -14,6 +14,7 @@ use moka::sync::Cache;
 use super::arrange::KeyColumns;
 use super::errors::StoreError;
 use super::files::ObjectPlace;
+use super::sealing::{PersonKey, PersonKeys};
 use super::tail;
 use crate::catalog::Catalog;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place, Stamp};
@@ -125,6 +126,8 @@ impl Snapshot {
 #[derive(Clone)]
 pub struct Snapshots {
     catalog: Catalog,
+    /// With which the tail is opened, where it is sealed.
+    keys: Option<Arc<PersonKeys>>,
     known: Cache<(PersonId, TypeId), Arc<Snapshot>>,
 }
 
@@ -137,7 +140,32 @@ impl Snapshots {
         };
         Self {
             catalog,
+            keys: None,
             known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+        }
+    }
+
+    /// The same with keys, where there is encryption.
+    #[must_use]
+    pub fn opening(self, keys: Option<Arc<PersonKeys>>) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// The keys of people, where there is encryption.
+    #[must_use]
+    pub const fn keys(&self) -> Option<&Arc<PersonKeys>> {
+        self.keys.as_ref()
+    }
+
+    /// What opens the tail of a person, if any of `blobs` is sealed.
+    pub async fn opener(
+        &self,
+        person: PersonId,
+        mut blobs: impl Iterator<Item = &[u8]> + Send,
+    ) -> Result<Option<PersonKey>, StoreError> {
+        match &self.keys {
+            Some(keys) if blobs.any(PersonKey::is_sealed) => keys.of(person).await.map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -188,6 +216,11 @@ impl Snapshots {
             .known
             .get(&key)
             .filter(|before| Some(before.version) == change.expected_version)
+            .filter(|before| {
+                change
+                    .expected_digest
+                    .is_none_or(|digest| digest == before.digest)
+            })
             .filter(|before| before.version + 1 == stamp.version)
         else {
             return;
@@ -247,8 +280,14 @@ impl Snapshots {
             .catalog
             .changed_since(person, types, &stamp_of, &|piece| held.contains_key(&piece))
             .await?;
+        let read = changed.iter().flatten().flat_map(|partition| &partition.pieces);
+        let blobs = read.filter_map(|piece| match &piece.place {
+            Place::Tail { blob: Some(blob) } => Some(&blob[..]),
+            _ => None,
+        });
+        let key = self.opener(person, blobs).await?;
         for partition in changed.into_iter().flatten() {
-            let snapshot = Arc::new(decoded(partition, &held)?);
+            let snapshot = Arc::new(decoded(partition, &held, key.as_ref())?);
             let key = (person, snapshot.data_type.clone());
             // Somebody else may have seen a later moment by now. Then this one is found out of date when it is
             // asked for, as it would be if a lower version were the later one.
@@ -259,11 +298,15 @@ impl Snapshots {
     }
 }
 
-fn decoded(partition: Partition, held: &HashMap<PieceId, Arc<TailRows>>) -> Result<Snapshot, StoreError> {
+fn decoded(
+    partition: Partition,
+    held: &HashMap<PieceId, Arc<TailRows>>,
+    key: Option<&PersonKey>,
+) -> Result<Snapshot, StoreError> {
     let pieces = partition
         .pieces
         .into_iter()
-        .map(|piece| decoded_piece(piece, held))
+        .map(|piece| decoded_piece(piece, held, key))
         .collect::<Result<_, _>>()?;
     let Partition {
         person,
@@ -283,12 +326,16 @@ fn decoded(partition: Partition, held: &HashMap<PieceId, Arc<TailRows>>) -> Resu
     })
 }
 
-fn decoded_piece(piece: Piece, held: &HashMap<PieceId, Arc<TailRows>>) -> Result<SnapshotPiece, StoreError> {
+fn decoded_piece(
+    piece: Piece,
+    held: &HashMap<PieceId, Arc<TailRows>>,
+    key: Option<&PersonKey>,
+) -> Result<SnapshotPiece, StoreError> {
     let content = match (piece.place, held.get(&piece.id)) {
         (Place::Object { path, footer }, _) => Content::Object(ObjectPlace::new(&path, piece.bytes, footer)),
         (Place::Tail { .. }, Some(rows)) => Content::Tail(Arc::clone(rows)),
         (Place::Tail { blob: Some(blob) }, None) => {
-            let batch = tail::decode(&blob, piece.checksum)?;
+            let batch = tail::open(piece.id, &blob, piece.checksum, key)?;
             if batch.num_rows() as i64 != piece.rows {
                 return Err(StoreError::corrupt(format!(
                     "tail piece {} has another number of rows than was written",

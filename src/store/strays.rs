@@ -1,6 +1,6 @@
 //! Objects that nothing names: which those are, and how the objects of a write that was refused are taken back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use super::errors::StoreError;
 use super::objects::ObjectStorage;
@@ -13,7 +13,7 @@ use crate::model::registry::TypeId;
 /// Those of `paths` that no piece points to. What cannot be told, because the catalogue is damaged there, counts
 /// as pointed to, and so does what is no object of a piece.
 pub async fn unnamed_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<String>, StoreError> {
-    let mut by_partition: HashMap<(PersonId, TypeId), Vec<(PieceId, &String)>> = HashMap::new();
+    let mut by_partition: BTreeMap<(PersonId, TypeId), Vec<(PieceId, &String)>> = BTreeMap::new();
     for path in paths {
         if let Some(name) = ObjectName::parse(path) {
             by_partition

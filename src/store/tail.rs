@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::arrange::{KeyColumns, sort_rows, without_null_columns};
 use super::errors::StoreError;
+use super::sealing::PersonKey;
 use crate::catalog::records::{NewPiece, NewPlace};
 use crate::model::ids::PieceId;
 
@@ -66,6 +67,28 @@ pub fn encode(batch: &RecordBatch) -> Result<(Bytes, u32), StoreError> {
 fn memory_of(blob: &[u8]) -> u32 {
     let header = blob.first_chunk::<HEADER_BYTES>();
     header.map_or(0, |[_, length @ ..]| u32::from_le_bytes(*length))
+}
+
+/// The rows of a piece of the tail, sealed or not.
+pub fn open(
+    piece: PieceId,
+    blob: &[u8],
+    checksum: u32,
+    key: Option<&PersonKey>,
+) -> Result<RecordBatch, StoreError> {
+    if !PersonKey::is_sealed(blob) {
+        return decode(blob, checksum);
+    }
+    if crc32fast::hash(blob) != checksum {
+        return Err(StoreError::corrupt(
+            "a sealed blob of the tail: it differs from what was written",
+        ));
+    }
+    let key = key.ok_or_else(|| StoreError::Unavailable {
+        detail: "rows of the tail are encrypted, and there is no key".to_owned(),
+    })?;
+    let blob = key.open_blob(piece.0.as_bytes(), blob)?;
+    decode(&blob, crc32fast::hash(&blob))
 }
 
 /// The batch that `encode` made into `blob`, without the columns that were null in all its rows.

@@ -141,6 +141,7 @@ fn change(person: PersonId, expected_version: i64, add: Vec<NewPiece>) -> Partit
         person,
         data_type: heart_rate(),
         expected_version: Some(expected_version),
+        expected_digest: None,
         add,
         dead: Vec::new(),
         records_delta: records,

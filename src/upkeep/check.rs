@@ -217,7 +217,8 @@ impl Check<'_> {
         match &piece.place {
             Place::Tail { blob } => {
                 self.checked.tail_pieces += 1;
-                examine_tail(piece, blob.as_deref().unwrap_or_default())
+                let blob = blob.as_deref().unwrap_or_default();
+                examine_tail(self.stores, key.person, piece, blob).await
             }
             Place::Object { path, footer } => {
                 self.checked.objects += 1;

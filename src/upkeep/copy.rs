@@ -18,6 +18,7 @@ use crate::model::ids::SystemIds;
 use crate::store::StoreError;
 use crate::store::contents::Contents;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+use crate::store::sealing::{self, PersonKeys};
 
 /// What the catalogue and the objects are called in a data directory.
 pub const CATALOGUE_FILE: &str = "catalogue.db";
@@ -49,11 +50,17 @@ pub struct Copied {
 pub async fn copy(
     catalog: &Catalog,
     objects: &ObjectStorage,
+    keys: Option<&Arc<PersonKeys>>,
     directory: &Path,
     clock: Arc<dyn Clock>,
     tell: &(dyn Fn(Told) + Sync),
 ) -> Result<Copied, StoreError> {
-    let target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
+    let mut target = ObjectStorage::open(&ObjectStoreSettings::Local(directory.join(OBJECTS_FOLDER)))?;
+    if let Some(keys) = keys {
+        // Under the same keys, which are no part of the copy.
+        sealing::mark(&target).await?;
+        target = sealing::over(target, keys);
+    }
     let file = directory.join(CATALOGUE_FILE);
     let mut copied = Copied::default();
     for attempt in 1.. {

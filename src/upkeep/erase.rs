@@ -181,10 +181,15 @@ async fn purge(stores: &UpkeepStores, person: PersonId) -> Result<bool, StoreErr
         }
         // What others said of the person is not said any more; what it was said in before goes.
         forget_older_manifests(stores, None).await?;
-        if purge_store(stores.objects(), person).await? == 0 {
-            return Ok(found);
+        if purge_store(stores.objects(), person).await? > 0 {
+            found = true;
+            continue;
         }
-        found = true;
+        // Last: until then somebody may still write for the person, and have a key made.
+        if let Some(keys) = stores.snapshots.keys() {
+            keys.forget(person).await?;
+        }
+        return Ok(found);
     }
 }
 

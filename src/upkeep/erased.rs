@@ -41,6 +41,11 @@ pub async fn remains_of(
         .map(|trace| format!("catalogue: table {}: {} rows", trace.table, trace.rows))
         .collect();
     in_store(stores, person, &mut left).await?;
+    if let Some(keys) = stores.snapshots.keys()
+        && keys.has(person).await?
+    {
+        left.push("keys: the person's key".to_owned());
+    }
     // Nobody's name is on these. What was written before the erasure may be the person's.
     if let Some(age) = erasure.and_then(|erasure| age_of(erasure.begun_at)) {
         for path in stores.objects().interrupted_uploads(age).await? {

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use super::merge::Sorted;
 use super::stores::{PartitionKey, UpkeepStores};
 use crate::catalog::records::{Bounds, Footer, Piece};
-use crate::model::ids::RecordId;
+use crate::model::ids::{PersonId, RecordId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
@@ -37,9 +37,16 @@ pub async fn examine(
 }
 
 /// The same of a piece of the tail.
-pub fn examine_tail(piece: &Piece, blob: &[u8]) -> Result<i64, StoreError> {
+pub async fn examine_tail(
+    stores: &UpkeepStores,
+    person: PersonId,
+    piece: &Piece,
+    blob: &[u8],
+) -> Result<i64, StoreError> {
     let mut seen = Seen::default();
-    seen.take(&tail::decode(blob, piece.checksum)?, &piece.dead)?;
+    let key = stores.snapshots.opener(person, std::iter::once(blob)).await?;
+    let rows = tail::open(piece.id, blob, piece.checksum, key.as_ref())?;
+    seen.take(&rows, &piece.dead)?;
     seen.living(piece)
         .map_err(|what| StoreError::corrupt(format!("tail piece {} {what}", piece.id)))
 }

@@ -9,6 +9,7 @@ use super::merge::{living, united};
 use super::settings::UpkeepSettings;
 use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, Piece, Place, TailBacklog};
+use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::with_columns;
@@ -63,7 +64,7 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
         if tail.is_empty() || flushed >= *waiting {
             break;
         }
-        let Some(part) = read_part(stores, &tail).await? else {
+        let Some(part) = read_part(stores, key.person, &tail).await? else {
             overtaken += 1;
             continue;
         };
@@ -101,6 +102,7 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
 /// As many pieces as fit into memory, at least one, with their rows. `None`: one of them is gone.
 async fn read_part(
     stores: &UpkeepStores,
+    person: PersonId,
     tail: &[&Piece],
 ) -> Result<Option<Vec<(Piece, RecordBatch)>>, StoreError> {
     let mut part = Vec::new();
@@ -112,8 +114,12 @@ async fn read_part(
         let Some(blob) = stores.catalog.tail_blob(piece.id).await? else {
             return Ok(None);
         };
-        let checksum = piece.checksum;
-        let rows = aside(move || tail::decode(&blob, checksum)).await?;
+        let (id, checksum) = (piece.id, piece.checksum);
+        let key = stores
+            .snapshots
+            .opener(person, std::iter::once(blob.as_slice()))
+            .await?;
+        let rows = aside(move || tail::open(id, &blob, checksum, key.as_ref())).await?;
         if rows.num_rows() as i64 != piece.rows {
             return Err(StoreError::corrupt(format!(
                 "tail piece {} has another number of rows than was written",

@@ -22,7 +22,7 @@ use crate::store::StoreError;
 use crate::store::objects::ObjectStorage;
 
 /// All manifests are below this folder.
-pub const PEOPLE_FOLDER: &str = "people";
+pub use crate::store::sealing::PEOPLE_FOLDER;
 /// Manifests of a person that are kept.
 const KEPT: usize = 2;
 /// How often a manifest is written again that others overtook.

@@ -314,6 +314,7 @@ async fn partition(
             person,
             data_type,
             expected_version: Some(0),
+            expected_digest: Some(0),
             add,
             dead,
             records_delta: records,

@@ -283,7 +283,7 @@ impl Upkeep {
             .catalog
             .compaction_candidates(compact::FEWEST_OBJECTS as i64)
             .await?;
-        let open: HashMap<PartitionKey, i64> = candidates
+        let open: BTreeMap<PartitionKey, i64> = candidates
             .into_iter()
             .map(|candidate| {
                 (

@@ -210,6 +210,7 @@ impl Bench {
             person,
             data_type,
             expected_version: Some(snapshot.version),
+            expected_digest: Some(snapshot.digest),
             add,
             dead,
             records_delta,

@@ -11,6 +11,7 @@ mod frames;
 mod identity_provider;
 mod metrics;
 mod server;
+mod tls_front;
 mod values;
 
 pub use backends::Backends;
@@ -20,6 +21,7 @@ pub use frames::{Frame, METHODS};
 pub use identity_provider::{AUDIENCE, ISSUER, IdentityProvider, claims, now, sign};
 pub use metrics::Metrics;
 pub use server::{Almanac, Setup};
+pub use tls_front::{Opening, TlsFront};
 pub use values::{at, heart_rate, id, instant, jsonl, number, steps, texts};
 
 /// Everything that any test stores lies inside.

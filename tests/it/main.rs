@@ -28,6 +28,7 @@ mod crash;
 mod data_v0;
 mod data_v1;
 mod data_v1alpha1;
+mod encryption;
 mod erasure;
 mod exports;
 mod failing_backends;

@@ -6,3 +6,4 @@ mod fuzz;
 mod identity;
 mod limits;
 mod operations;
+mod tls;

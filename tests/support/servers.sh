@@ -61,7 +61,7 @@ start_s3() {
     export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret AWS_REGION=us-east-1 AWS_ALLOW_HTTP=true
     export AWS_ENDPOINT_URL="http://127.0.0.1:${ports[0]}"
     "$tools/bin/weed" mini -dir="$directory" -ip=127.0.0.1 -ip.bind=127.0.0.1 -bucket=almanac \
-        -master.telemetry=false -admin.ui=false -webdav=false -s3.port.iceberg=0 -s3.port.lance=0 \
+        -master.telemetry=false -admin.ui=false -webdav=false -s3.port.iceberg=0 -s3.port.lance=0 -volume.max=100 \
         -s3.port="${ports[0]}" -master.port="${ports[1]}" -filer.port="${ports[2]}" -volume.port="${ports[3]}" -admin.port="${ports[4]}" \
         >"$directory.log" 2>&1 &
     s3_process=$!
@@ -80,9 +80,10 @@ start_s3() {
     echo "S3 at $AWS_ENDPOINT_URL"
 }
 
+# Nobody needs what the S3 server holds any more, and it has been seen to wait for itself for ever when it was asked to stop.
 stop_servers() {
     if [ -n "$s3_process" ]; then
-        kill "$s3_process" 2>/dev/null || true
+        kill -KILL "$s3_process" 2>/dev/null || true
         wait "$s3_process" 2>/dev/null || true
     fi
     if [ -n "$postgres_directory" ] && [ -d "$postgres_directory/data" ]; then

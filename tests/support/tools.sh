@@ -40,3 +40,14 @@ install_python() {
     "$place/bin/pip" install --quiet --disable-pip-version-check -r "$list"
     cp "$list" "$place/installed.txt"
 }
+
+# What the tests write into the folder $1 and have not written yet, in MB, must fit there: an S3 server that finds its disk
+# nearly full takes nothing more, and says so in dozens of tests that have nothing to do with it.
+need_room() {
+    local place=$1 wanted=$2 free
+    free=$(df -Pm "$place" | awk 'NR == 2 { print $4 }')
+    if [ "$free" -lt "$wanted" ]; then
+        echo "the tests need $wanted MB of disk in $place, where $free MB are free" >&2
+        return 1
+    fi
+}

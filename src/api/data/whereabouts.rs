@@ -75,6 +75,7 @@ pub async fn location_at_time(
     let prepared = app.archive.location_at(&updates, visits.as_ref(), spec).await?;
     let (prepared, edition) = named(
         &app,
+        &asking,
         prepared,
         query.names,
         ("latitude_degrees", "longitude_degrees"),
@@ -156,7 +157,7 @@ pub async fn location_time_series(
         .archive
         .location_series(&updates, visits.as_ref(), &spec)
         .await?;
-    let (prepared, edition) = named(&app, prepared, names, ("lat", "long"));
+    let (prepared, edition) = named(&app, &asking, prepared, names, ("lat", "long"));
     asking.answer(&app, ticket, prepared, &form, &edition).await
 }
 
@@ -168,6 +169,7 @@ fn wants_names(params: &mut Params<'_>) -> Option<bool> {
 /// The rows with the names of their places, if these are wanted, and what the names depend on.
 fn named(
     app: &Shared,
+    asking: &Asking,
     prepared: Prepared,
     wanted: bool,
     columns: (&'static str, &'static str),
@@ -176,7 +178,9 @@ fn named(
         return (prepared, String::new());
     }
     let edition = app.geocoder.edition().to_string();
-    (with_names(prepared, Arc::clone(&app.geocoder), columns), edition)
+    let reader = asking.reader.person();
+    let named = with_names(prepared, Arc::clone(&app.geocoder), reader, columns);
+    (named, edition)
 }
 
 /// The visits to fall back on: the device's, if it is asked and if they may be seen.

@@ -14,6 +14,7 @@ use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
+use crate::model::stored_json;
 
 /// Entries of one page where the caller does not say.
 const PAGE: i64 = 100;
@@ -99,7 +100,7 @@ pub async fn access_log(
             id: entry.id,
             at: entry.at.to_rfc3339(),
             actor_svc_userid: entry.actor.0,
-            detail: serde_json::from_str(&entry.body).map_err(ApiError::damaged)?,
+            detail: stored_json::read(&entry.body).map_err(ApiError::damaged)?,
             row_count: entry.rows,
             outcome: entry.outcome,
         });

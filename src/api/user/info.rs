@@ -91,6 +91,8 @@ pub struct Limits {
     pub definitions: Limit,
     /// Sources that records name.
     pub sources: Limit,
+    /// Idempotency keys of a week.
+    pub keys: Limit,
     /// Open API sessions; those that are over make room.
     pub sessions: Limit,
     /// Each version counts, deleted ones too.
@@ -136,6 +138,7 @@ pub async fn info(
     let sessions = app.sessions.open_of(person).await?;
     let counts = app.catalog.document_counts(person).await?;
     let registered = app.catalog.registered_counts(person).await?;
+    let keys = app.catalog.key_count(person, app.limits.keys).await?;
     let file_bytes = app.files.contents().usage(person).await?.bytes();
     let limits = app.limits;
     let of = |kind: DocumentKind, limit: u64| Limit {
@@ -170,6 +173,10 @@ pub async fn info(
             sources: Limit {
                 limit: limits.sources,
                 used: registered.sources,
+            },
+            keys: Limit {
+                limit: limits.keys,
+                used: keys,
             },
             sessions: Limit {
                 limit: limits.sessions,

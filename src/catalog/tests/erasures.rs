@@ -21,6 +21,7 @@ fn first_commit(person: PersonId) -> Commit {
             person,
             data_type: heart_rate(),
             expected_version: None,
+            expected_digest: None,
             add: vec![tail(b"something")],
             dead: Vec::new(),
             records_delta: 1,

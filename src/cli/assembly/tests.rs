@@ -164,6 +164,7 @@ impl Service {
             tickets: Tickets::open(&catalog).await.unwrap(),
             catalog,
             objects: ObjectStorage::open(&settings.objects).unwrap(),
+            keys: None,
             verifier: Verifier::embedded(&key, settings.identity.clone(), clock.clone()),
             minter: None,
             readiness: Box::new(Part { ready }),

@@ -118,6 +118,20 @@ pub const SETTINGS: &[Entry] = &[
         "Objects: s3://bucket/prefix or a directory; the data directory if not given",
     ),
     entry(
+        "master_key_file",
+        "master-key-file",
+        "ALMANAC_MASTER_KEY_FILE",
+        "",
+        "File of master keys, one to a line in hexadecimal digits; with it, what is stored of people is encrypted",
+    ),
+    entry(
+        "person_keys",
+        "person-keys",
+        "ALMANAC_PERSON_KEYS",
+        "",
+        "Directory or s3://BUCKET/PREFIX of people's keys, wrapped; person-keys in the data directory if not given",
+    ),
+    entry(
         "adopt_store",
         "adopt-store",
         "ALMANAC_ADOPT_STORE",
@@ -416,7 +430,14 @@ pub const SETTINGS: &[Entry] = &[
         "geocoder-cache",
         "ALMANAC_GEOCODER_CACHE",
         "10000",
-        "Answers of that service that are kept",
+        "Answers of that service that are kept, each for the one who asked",
+    ),
+    entry(
+        "geocoder_per_person",
+        "geocoder-per-person",
+        "ALMANAC_GEOCODER_PER_PERSON",
+        "600",
+        "Positions that are sent to that service in a minute for one person who asks",
     ),
     entry(
         "waiting_writes",
@@ -620,6 +641,13 @@ pub const SETTINGS: &[Entry] = &[
         "ALMANAC_LIMIT_SOURCES",
         "10000",
         "Sources that one person's records may name",
+    ),
+    entry(
+        "limit_keys",
+        "limit-keys",
+        "ALMANAC_LIMIT_KEYS",
+        "1000000",
+        "Idempotency keys that one person may use in a week",
     ),
     entry(
         "log",

@@ -86,7 +86,12 @@ impl Line {
         let mut is_open = true;
         while is_open || !self.is_idle() {
             let gathered = self.gathering_ends();
+            // What ended comes before what arrives, so that the same events in the same order have the same effect.
             tokio::select! {
+                biased;
+                Some(ended) = self.steps.join_next_with_id(), if !self.steps.is_empty() => {
+                    self.step_ended(ended);
+                }
                 arrived = receiver.recv(), if is_open => match arrived {
                     Some(waiting) => {
                         self.arrive(waiting);
@@ -96,9 +101,6 @@ impl Line {
                     }
                     None => is_open = false,
                 },
-                Some(ended) = self.steps.join_next_with_id(), if !self.steps.is_empty() => {
-                    self.step_ended(ended);
-                }
                 () = sleep_until(gathered), if gathered.is_some() => {}
                 else => {}
             }

@@ -22,7 +22,8 @@ pub(super) struct Job {
     pub uploads: Vec<Upload>,
     /// What is known already, by the place of the request.
     pub results: Vec<Option<Result<Receipt, CommitError>>>,
-    /// For each request the earlier one that came with the same key, whose fate it shares.
+    /// For each request the earlier one that came with the same key, whose fate it shares unless the key was
+    /// accepted before both.
     follows: Vec<Option<usize>>,
     /// How often somebody else came first.
     pub overtaken: usize,
@@ -76,16 +77,18 @@ impl Job {
     pub fn answers(mut self) -> Vec<Result<Receipt, CommitError>> {
         let fingerprint = |upload: &Upload| upload.key.as_ref().map(|key| key.fingerprint);
         for (index, first) in self.follows.iter().enumerate() {
-            let Some(first) = *first else { continue };
-            self.results[index] = if fingerprint(&self.uploads[index]) == fingerprint(&self.uploads[first]) {
-                self.results[first].clone().map(|result| {
-                    result.map(|receipt| Receipt {
-                        repeated: true,
-                        ..receipt
-                    })
-                })
-            } else {
-                Some(Err(CommitError::KeyReused))
+            let Some(first) = first.filter(|_| self.results[index].is_none()) else {
+                continue;
+            };
+            let is_same = fingerprint(&self.uploads[index]) == fingerprint(&self.uploads[first]);
+            self.results[index] = match self.results[first].clone() {
+                Some(Ok(receipt)) if is_same => Some(Ok(Receipt {
+                    repeated: true,
+                    ..receipt
+                })),
+                Some(Ok(_)) => Some(Err(CommitError::KeyReused)),
+                // The key is as free as it was.
+                failed => failed,
             };
         }
         let unsettled = || Err(CommitError::Broken("a request was forgotten".to_owned()));
@@ -192,4 +195,66 @@ fn repetitions(uploads: &[Upload]) -> Vec<Option<usize>> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::ingest::upload::IdempotencyKey;
+    use crate::model::ids::UploadId;
+
+    const ACCEPTED: UploadId = UploadId(Uuid::from_u128(7));
+
+    fn job(fingerprints: &[u8]) -> Job {
+        let person = PersonId(Uuid::from_u128(1));
+        let upload = |fingerprint: &u8| Upload {
+            person,
+            upload: UploadId(Uuid::from_u128(8)),
+            key: Some(IdempotencyKey {
+                key: "key".to_owned(),
+                fingerprint: [*fingerprint; 32],
+            }),
+            work: Work::Small(Vec::new()),
+            sources: Vec::new(),
+            memory: None,
+        };
+        Job::new(person, fingerprints.iter().map(upload).collect())
+    }
+
+    fn told(job: Job) -> Vec<String> {
+        let told = |answer: Result<Receipt, CommitError>| match answer {
+            Ok(receipt) if receipt.repeated => "repeated".to_owned(),
+            Ok(_) => "done".to_owned(),
+            Err(error) => format!("{error:?}"),
+        };
+        job.answers().into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_repetition_is_known_although_something_else_came_with_its_key_at_the_same_time() {
+        let mut job = job(&[2, 1]);
+        let repeated = true;
+        let upload = ACCEPTED;
+        job.results = vec![
+            Some(Err(CommitError::KeyReused)),
+            Some(Ok(Receipt { upload, repeated })),
+        ];
+        assert_eq!(told(job), ["KeyReused", "repeated"]);
+    }
+
+    #[test]
+    fn a_key_of_a_request_that_failed_is_not_called_used() {
+        let mut job = job(&[2, 1, 2]);
+        job.conclude(&Err(CommitError::Busy));
+        assert_eq!(told(job), ["Busy", "Busy", "Busy"]);
+    }
+
+    #[test]
+    fn of_several_requests_with_one_key_the_first_is_done() {
+        let mut job = job(&[2, 1, 2]);
+        job.conclude(&Ok(()));
+        assert_eq!(told(job), ["done", "KeyReused", "repeated"]);
+    }
 }

@@ -16,6 +16,7 @@ use super::names::full_name;
 use crate::catalog::documents::{Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
+use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::sharing::terms::FileAge;
 
@@ -320,7 +321,7 @@ impl File {
     }
 
     pub fn of(document: &Document) -> Result<Self, FilesError> {
-        let body: Body = serde_json::from_str(&document.body).map_err(|error| FilesError::Damaged {
+        let body: Body = stored_json::read(&document.body).map_err(|error| FilesError::Damaged {
             id: document.id,
             reason: error.to_string(),
         })?;

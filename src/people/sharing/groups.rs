@@ -13,6 +13,7 @@ use crate::catalog::granting::{EVERYBODY, INVITES, MEMBER_OF, OPEN_TO};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::PersonId;
 use crate::model::registry::{Registry, TypeId};
+use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
 
 use super::text::{LONGEST_LINE, check_name, check_prose, fault_of};
@@ -380,7 +381,7 @@ fn invited(people: &mut Vec<Uuid>, faults: &mut Vec<Fault>) {
 }
 
 fn read<T: serde::de::DeserializeOwned>(document: &Document, what: &str) -> Result<T, CatalogError> {
-    serde_json::from_str(&document.body).map_err(|error| CatalogError::Corrupt {
+    stored_json::read(&document.body).map_err(|error| CatalogError::Corrupt {
         what: format!("{what} {} cannot be read: {error}", document.id),
     })
 }

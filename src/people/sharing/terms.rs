@@ -6,6 +6,7 @@ use crate::catalog::CatalogError;
 use crate::catalog::documents::Document;
 use crate::model::permit::{Opening, Windows};
 use crate::model::registry::TypeId;
+use crate::model::stored_json;
 use crate::model::time::{Instant, TimeRange};
 
 /// Before the path of files of which the live version is shared.
@@ -40,7 +41,7 @@ pub enum FileAge {
 impl Terms {
     /// The terms of a stored share.
     pub fn of(share: &Document) -> Result<Self, CatalogError> {
-        serde_json::from_str(&share.body).map_err(|error| CatalogError::Corrupt {
+        stored_json::read(&share.body).map_err(|error| CatalogError::Corrupt {
             what: format!("share {} cannot be read: {error}", share.id),
         })
     }

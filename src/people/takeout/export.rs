@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::ExportError;
 use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
+use crate::model::stored_json;
 use crate::model::time::Instant;
 use crate::store::contents::{Content, Part};
 
@@ -223,8 +224,7 @@ impl Export {
     }
 
     pub(super) fn of(document: &Document) -> Result<Self, ExportError> {
-        let body: Body =
-            serde_json::from_str(&document.body).map_err(|error| damaged(document.id, &error))?;
+        let body: Body = stored_json::read(&document.body).map_err(|error| damaged(document.id, &error))?;
         Ok(Self {
             id: document.id,
             person: document.person,

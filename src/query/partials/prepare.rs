@@ -18,7 +18,7 @@ use crate::query::engine::late;
 use crate::query::records::{Archive, QueryError, Source};
 use crate::query::scan::Scan;
 use crate::query::series::{Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
-use crate::query::shared::{Lengths, MOST_SCANNED};
+use crate::query::shared::{Lengths, MOST_SCANNED, permitted};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::cells::{self, Gatherer};
@@ -157,6 +157,7 @@ impl<Authority> Archive<Authority> {
         snapshot: &Snapshot,
         time: &Range<i64>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        permitted(asked.permit, snapshot)?;
         let windows: Vec<TimeRange> = range(time).into_iter().collect();
         scan(asked, snapshot, &windows).plan(&self.reader, &self.objects)
     }

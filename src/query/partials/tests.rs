@@ -142,6 +142,7 @@ impl Bench {
             person: self.person,
             data_type: self.source.partition.clone(),
             expected_version: Some(snapshot.version),
+            expected_digest: Some(snapshot.digest),
             records_delta: add.iter().map(|piece| piece.rows).sum::<i64>() - dead.len() as i64,
             add,
             dead,

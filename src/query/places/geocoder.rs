@@ -13,6 +13,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::geo::Position;
+use crate::model::ids::PersonId;
 
 /// Metres beyond which a place says nothing about a position.
 pub const FARTHEST: f64 = 100_000.0;
@@ -28,6 +29,8 @@ pub enum GeocoderError {
     Unavailable(String),
     #[error("the geocoder is left alone for a while, because it did not answer")]
     Resting,
+    #[error("the person has asked about as many places as they may for now")]
+    Spent,
     #[error("the geocoder answered something that is no place: {0}")]
     Unreadable(String),
 }
@@ -60,8 +63,13 @@ pub struct Place {
 /// Finds names for positions.
 pub trait Geocoder: Debug + Send + Sync {
     /// The place at a position; `None` where there is none within `FARTHEST`. When this returns an error, the
-    /// same question may be answered later.
-    fn locate(&self, position: Position) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>>;
+    /// same question may be answered later. How long it takes says nothing about what others than `reader`
+    /// asked before.
+    fn locate(
+        &self,
+        reader: PersonId,
+        position: Position,
+    ) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>>;
 
     /// Changes whenever an answer given before may have lacked names that it would have now.
     fn edition(&self) -> u64;

@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::stream::{BoxStream, StreamExt as _};
 
 use crate::model::geo::Position;
+use crate::model::ids::PersonId;
 use crate::query::records::Prepared;
 
 use super::fixes::missing;
@@ -23,16 +24,18 @@ use super::operator::{Operator, Step};
 /// Positions of one answer that are asked about at once.
 const AT_ONCE: usize = 8;
 
-/// The same rows with names. `columns`: those of the latitude and the longitude.
+/// The same rows with names, for `reader`. `columns`: those of the latitude and the longitude.
 #[must_use]
 pub fn with_names(
     prepared: Prepared,
     geocoder: Arc<dyn Geocoder>,
+    reader: PersonId,
     columns: (&'static str, &'static str),
 ) -> Prepared {
     let step = Named {
         input: Arc::clone(&prepared.schema),
         geocoder,
+        reader,
         columns,
     };
     let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![prepared.plan]));
@@ -48,6 +51,7 @@ pub fn with_names(
 struct Named {
     input: SchemaRef,
     geocoder: Arc<dyn Geocoder>,
+    reader: PersonId,
     columns: (&'static str, &'static str),
 }
 
@@ -115,7 +119,7 @@ impl Named {
 
     async fn place(&self, position: Option<Position>) -> Option<Arc<Place>> {
         // A name that cannot be had is missing, and the geocoder has said why where such things are said.
-        self.geocoder.locate(position?).await.ok().flatten()
+        self.geocoder.locate(self.reader, position?).await.ok().flatten()
     }
 }
 

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 use serde_json::{Map, Value};
 
 use crate::model::registry::json_text;
+use crate::model::stored_json::{self, Unreadable};
 use crate::model::version::numbers_of;
 
 /// `version_lists(object)`: the same with some of its texts as the numbers of the versions that they name.
@@ -213,10 +214,10 @@ fn with_members(own: Option<&str>, members: Vec<(&str, Value)>) -> Result<Option
     if members.is_empty() {
         return Ok(own.map(str::to_owned));
     }
-    let damaged = |error: serde_json::Error| internal_datafusion_err!("extras are no JSON: {error}");
+    let damaged = |error: Unreadable| internal_datafusion_err!("extras are no JSON: {error}");
     let mut text = own.map_or("{}", str::trim_end).to_owned();
     let known: Map<String, Value> = if members.iter().any(|(name, _)| text.contains(name)) {
-        serde_json::from_str(&text).map_err(damaged)?
+        stored_json::read(&text).map_err(damaged)?
     } else {
         Map::new()
     };

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{Content, Contents};
 use crate::catalog::documents::{Change, Document, DocumentKind};
 use crate::model::ids::PersonId;
+use crate::model::stored_json;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 
@@ -85,7 +86,7 @@ impl Contents {
                 version: 0,
             });
         };
-        let body: Body = serde_json::from_str(&document.body)
+        let body: Body = stored_json::read(&document.body)
             .map_err(|error| StoreError::corrupt(format!("file usage of {person}: {error}")))?;
         Ok(Usage {
             person,

@@ -52,6 +52,7 @@ async fn commit_late(bench: &Bench, pieces: Vec<NewPiece>) -> Result<CommitOutco
         person,
         data_type,
         expected_version: None,
+        expected_digest: None,
         add: pieces,
         dead: Vec::new(),
         records_delta,

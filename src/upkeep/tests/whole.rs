@@ -139,6 +139,7 @@ async fn a_copy_holds_what_was_there_and_can_be_served() {
     let copied = copy(
         &bench.stores.catalog,
         bench.stores.objects(),
+        None,
         directory.path(),
         clock,
         &|_| (),
@@ -168,6 +169,7 @@ async fn a_copy_of_what_is_damaged_is_refused() {
     let copied = copy(
         &bench.stores.catalog,
         bench.stores.objects(),
+        None,
         directory.path(),
         Arc::new(SystemClock),
         &|_| (),

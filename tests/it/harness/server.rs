@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -89,6 +90,11 @@ impl Setup {
             home: Arc::new(home),
         }
     }
+}
+
+/// Whether this process may do what a namespace of users would let it do, which not every machine grants.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// One data directory and, between `launch` and `stop` or `kill`, the process that serves it.
@@ -205,14 +211,10 @@ impl Almanac {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = if self.contained {
             let mut command = Command::new("unshare");
-            command.args([
-                "--user",
-                "--map-root-user",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                BINARY,
-            ]);
+            if !is_root() {
+                command.args(["--user", "--map-root-user"]);
+            }
+            command.args(["--pid", "--fork", "--kill-child", BINARY]);
             command
         } else {
             Command::new(BINARY)

@@ -203,6 +203,29 @@ async fn an_operator_may_name_a_service_and_its_answers_are_kept() {
 }
 
 #[tokio::test]
+async fn what_others_asked_is_asked_again_and_nobody_spends_what_is_everybodys() {
+    let (url, asked) = outside(Behaviour::Answers).await;
+    let almanac = Setup::default()
+        .with("ALMANAC_GEOCODER_URL", &url)
+        .with("ALMANAC_GEOCODER_PER_PERSON", "1")
+        .start();
+    for questions in 1..=2 {
+        let person = almanac.person();
+        in_reykjavik_and_at_sea(&person).await;
+        let found = whereabouts(&person, "location_at_time").await;
+        assert_eq!(found[0]["address"], json!("Somewhere else, Iceland"));
+        assert_eq!(asked.load(Ordering::SeqCst), questions);
+        // The other position of the series would be their second.
+        let series = whereabouts(&person, "location_time_series").await;
+        assert_eq!(
+            series[0]["address"], found[0]["address"],
+            "what is known stays known"
+        );
+        assert_eq!(asked.load(Ordering::SeqCst), questions);
+    }
+}
+
+#[tokio::test]
 async fn rule_4_7_a_geocoder_that_fails_never_fails_the_request() {
     for behaviour in [Behaviour::Fails, Behaviour::Hangs] {
         let (url, asked) = outside(behaviour).await;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use bytes::Bytes;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::harness::{ALL_TIME, Almanac, Person, Setup, heart_rate, id, instant};
@@ -148,4 +149,79 @@ async fn a_client_that_asks_and_takes_back_ends_its_own_connection_only() {
     driven.abort();
     let peak = server.peak_memory();
     assert!(peak < 256, "{peak} MiB");
+}
+
+/// One frame of HTTP/2 that belongs to the connection and to no stream.
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, 0, 0, 0, 0, 0], payload].concat()
+}
+
+/// Sends the same frame until `until`, or until the server has had enough. Takes the answers where `listens`.
+async fn flood(port: u16, frame: Vec<u8>, listens: bool, until: Instant) {
+    const SETTINGS: u8 = 4;
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let (mut from, mut to) = stream.into_split();
+    let answers = tokio::spawn(async move {
+        let mut answers = vec![0; 64 * 1024];
+        while listens && matches!(from.read(&mut answers).await, Ok(1..)) {}
+        tokio::time::sleep_until(until.into()).await;
+    });
+    let opening = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        self::frame(SETTINGS, &[]),
+    ]
+    .concat();
+    let many = frame.repeat(64 * 1024 / frame.len());
+    let sending = async {
+        to.write_all(&opening).await?;
+        loop {
+            to.write_all(&many).await?;
+        }
+    };
+    let ended: Result<std::io::Result<()>, _> = tokio::time::timeout_at(until.into(), sending).await;
+    drop((ended, to));
+    answers.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_of_pings_and_settings_hold_up_nobody_else() {
+    const FLOODS: u32 = 4;
+    const SECONDS: Duration = Duration::from_secs(3);
+    let (ping, settings, priority, reset) = (
+        frame(6, &[7; 8]),
+        frame(4, &[0, 3, 0, 0, 0, 100]),
+        frame(2, &[0; 5]),
+        frame(3, &[0, 0, 0, 8]),
+    );
+    let server = Setup::default().start();
+    let person = server.person();
+    person
+        .records("HeartRate", &[heart_rate(id(1), &instant(1), 60)])
+        .await;
+    for (name, frame) in [
+        ("pings", ping),
+        ("settings", settings),
+        ("priorities of nothing", priority),
+        ("resets of nothing", reset),
+    ] {
+        for listens in [true, false] {
+            let until = Instant::now() + SECONDS;
+            let floods: Vec<_> = (0..FLOODS)
+                .map(|_| tokio::spawn(flood(server.port(), frame.clone(), listens, until)))
+                .collect();
+            while Instant::now() < until {
+                let asked = Instant::now();
+                assert_eq!(person.all_samples("HeartRate").await.len(), 1);
+                let waited = asked.elapsed();
+                assert!(waited < Duration::from_secs(2), "beside {name}: {waited:?}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            for flood in floods {
+                flood.await.unwrap();
+            }
+        }
+    }
+    let peak = server.peak_memory();
+    assert!(peak < 256, "floods took {peak} MiB");
 }

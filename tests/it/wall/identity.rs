@@ -53,6 +53,31 @@ fn whoever_is_on_the_way_cannot_read_or_sign() {
             "{log}"
         );
     }
+    // Nor does any other command say to a database what others could read.
+    let server = Setup::default()
+        .with(
+            "ALMANAC_DATABASE_URL",
+            "postgres://almanac:secret@192.0.2.1/almanac",
+        )
+        .prepare();
+    let person = Uuid::new_v4().to_string();
+    for arguments in [
+        &["init"][..],
+        &["users"],
+        &["status"],
+        &["token", "--user", &person],
+        &["check"],
+        &["backup", "elsewhere"],
+        &["import", "archive.zip"],
+    ] {
+        let output = server.run(arguments);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(
+            told.contains("ALMANAC_ALLOW_PLAINTEXT") && !told.contains("secret"),
+            "{arguments:?}: {told}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

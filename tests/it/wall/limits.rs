@@ -38,6 +38,34 @@ async fn own_types_and_sources_are_counted_shown_and_limited() {
 }
 
 #[tokio::test]
+async fn keys_are_counted_and_what_is_sent_again_takes_none() {
+    let server = Setup::default().with("ALMANAC_LIMIT_KEYS", "2").start();
+    let person = server.person();
+    let send = |key: &'static str, value: u32| {
+        person
+            .record("HeartRate", &heart_rate(id(value), &instant(value), value))
+            .header("idempotency-key", key)
+    };
+    let first = send("one", 1).await.upload();
+    send("two", 2).await.upload();
+    assert_eq!(send("three", 3).await.faults(), ["header.idempotency-key"]);
+    assert_eq!(send("one", 1).await.upload(), first, "it has its key already");
+    assert_eq!(person.all_samples("HeartRate").await.len(), 2);
+    let info = person.get("/user/v1alpha1/info").await.must_be(200).json();
+    assert_eq!(info["limits"]["keys"], json!({"limit": 2, "used": 2}));
+    person
+        .record("HeartRate", &heart_rate(id(3), &instant(3), 3))
+        .await
+        .upload();
+    let others = server.person();
+    others
+        .record("HeartRate", &heart_rate(id(3), &instant(3), 3))
+        .header("idempotency-key", "three")
+        .await
+        .upload();
+}
+
+#[tokio::test]
 async fn who_asks_too_often_is_told_when_to_come_back_and_others_are_not() {
     let server = Setup::default()
         .with("ALMANAC_RATE_READS", "5")

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 
 use crate::model::geo::Position;
+use crate::model::ids::PersonId;
 
 use super::{FARTHEST, Geocoder, GeocoderError, Place};
 
@@ -36,7 +37,11 @@ impl Default for Offline {
 }
 
 impl Geocoder for Offline {
-    fn locate(&self, position: Position) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>> {
+    fn locate(
+        &self,
+        _reader: PersonId,
+        position: Position,
+    ) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>> {
         async move {
             let gazetteer = self.loaded.get_or_try_init(load).await?;
             Ok(gazetteer.nearest(position, &self.attribution).map(Arc::new))

@@ -1,8 +1,9 @@
 //! Places from a service that speaks as Nominatim does, for operators who run or rent one.
 //!
 //! Every position that is named leaves for that service. Answers are kept, bounded, by cells of some ten
-//! metres. A service that does not answer in time is left alone for a while, so that it delays one question
-//! and not all of them.
+//! metres, for the one who asked: a fast answer would tell others that somebody was there. Nobody may ask
+//! without end, since the operator's terms with the service are everybody's. A service that does not answer
+//! in time is left alone for a while, so that it delays one question and not all of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,12 +16,17 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::model::geo::Position;
+use crate::model::ids::PersonId;
 use crate::model::meters::GeocoderMeters;
 
 use super::{FARTHEST, Geocoder, GeocoderError, Place};
 
 /// For how long a service that did not answer is left alone.
 const REST: Duration = Duration::from_secs(10);
+/// The time for which `ServiceSettings::per_person` is.
+const BUDGET_TIME: Duration = Duration::from_mins(1);
+/// People whose questions are counted at once. Whoever asked longest ago is counted anew beyond it.
+const COUNTED_PEOPLE: u64 = 10_000;
 /// Cells to a degree: some eleven metres from north to south.
 const CELLS: f64 = 10_000.0;
 /// A longer answer is none.
@@ -37,6 +43,8 @@ pub struct ServiceSettings {
     pub timeout: Duration,
     /// How many answers are kept.
     pub cache: u64,
+    /// How many positions are sent in a minute for one who asks.
+    pub per_person: u64,
 }
 
 /// A geocoder that asks a service.
@@ -44,7 +52,10 @@ pub struct ServiceSettings {
 pub struct Service {
     url: reqwest::Url,
     client: reqwest::Client,
-    known: Cache<(i32, i32), Option<Arc<Found>>>,
+    known: Cache<(PersonId, i32, i32), Option<Arc<Found>>>,
+    per_person: u64,
+    /// What each one has asked since a minute began for them.
+    asked: Cache<PersonId, Arc<AtomicU64>>,
     resting_until: Mutex<Option<Instant>>,
     /// How many positions have gone without a name that might have one later. It changes with each, so that
     /// such an answer is never taken for a good one.
@@ -71,26 +82,37 @@ impl Service {
             url,
             client: client.map_err(|error| address(error.to_string()))?,
             known: Cache::new(settings.cache),
+            per_person: settings.per_person,
+            asked: Cache::builder()
+                .max_capacity(COUNTED_PEOPLE)
+                .time_to_live(BUDGET_TIME)
+                .build(),
             resting_until: Mutex::default(),
             nameless: AtomicU64::new(0),
             meters,
         })
     }
 
-    async fn found(&self, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+    async fn found(&self, reader: PersonId, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
         let cell = (
+            reader,
             (position.latitude * CELLS).round() as i32,
             (position.longitude * CELLS).round() as i32,
         );
-        // Those who ask for the same cell at the same time wait for one answer.
-        let asked = self.known.try_get_with(cell, self.ask(position)).await;
+        // Questions about the same cell at the same time wait for one answer.
+        let asked = self.known.try_get_with(cell, self.ask(reader, position)).await;
         asked.map_err(|error| GeocoderError::clone(&error))
     }
 
-    async fn ask(&self, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
+    async fn ask(&self, reader: PersonId, position: Position) -> Result<Option<Arc<Found>>, GeocoderError> {
         if self.is_resting() {
             self.nameless.fetch_add(1, Ordering::Relaxed);
             return Err(GeocoderError::Resting);
+        }
+        let asked = self.asked.get_with(reader, async { Arc::default() }).await;
+        if asked.fetch_add(1, Ordering::Relaxed) >= self.per_person {
+            self.nameless.fetch_add(1, Ordering::Relaxed);
+            return Err(GeocoderError::Spent);
         }
         self.meters.asked.inc();
         let answer = self.fetched(position).await;
@@ -144,9 +166,13 @@ impl Service {
 }
 
 impl Geocoder for Service {
-    fn locate(&self, position: Position) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>> {
+    fn locate(
+        &self,
+        reader: PersonId,
+        position: Position,
+    ) -> BoxFuture<'_, Result<Option<Arc<Place>>, GeocoderError>> {
         async move {
-            let found = self.found(position).await?;
+            let found = self.found(reader, position).await?;
             Ok(found.and_then(|found| found.place(position)).map(Arc::new))
         }
         .boxed()

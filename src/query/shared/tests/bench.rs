@@ -169,6 +169,7 @@ impl Bench {
             person,
             data_type: data_type.id.clone(),
             expected_version: Some(0),
+            expected_digest: None,
             records_delta: add.iter().map(|piece| piece.rows).sum(),
             add,
             dead: Vec::new(),

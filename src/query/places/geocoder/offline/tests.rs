@@ -59,7 +59,11 @@ const KNOWN: &[(&str, f64, f64, &str, &str)] = &[
 ];
 
 async fn named(geocoder: &Offline, latitude: f64, longitude: f64) -> Option<Arc<Place>> {
-    geocoder.locate(Position::new(latitude, longitude)).await.unwrap()
+    let nobody = PersonId(uuid::Uuid::nil());
+    geocoder
+        .locate(nobody, Position::new(latitude, longitude))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

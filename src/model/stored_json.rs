@@ -1,0 +1,52 @@
+//! JSON that was stored by this program, read again.
+//!
+//! What is wrong with it goes to the log, and a log is read by others than the person whom the text is about.
+//! So an error says where reading ended, and never what stands there.
+
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+/// Stored JSON is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{wrong} (line {line}, column {column})")]
+pub struct Unreadable {
+    wrong: &'static str,
+    line: usize,
+    column: usize,
+}
+
+/// The value that `text` holds.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
+    serde_json::from_str(text).map_err(|error| Unreadable {
+        wrong: match error.classify() {
+            Category::Syntax => "it is no JSON",
+            Category::Eof => "it ends too early",
+            Category::Data => "it is JSON of another shape",
+            Category::Io => "it could not be read",
+        },
+        line: error.line(),
+        column: error.column(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_where_and_never_what() {
+        let text = r#"{"age": "seventy"}"#;
+        let error = read::<std::collections::BTreeMap<String, u8>>(text).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it is JSON of another shape (line 1, column 17)"
+        );
+        assert!(
+            read::<Vec<u8>>("[1,")
+                .unwrap_err()
+                .to_string()
+                .contains("too early")
+        );
+        assert_eq!(read::<Vec<u8>>("[1, 2]"), Ok(vec![1, 2]));
+    }
+}

@@ -1,0 +1,211 @@
+//! A node: everything of the service but HTTP, over the shared catalogue and store, in weather of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::chance::ChanceIds;
+use super::gates::{Gates, Weather};
+use crate::auth::grants::Grants;
+use crate::catalog::Catalog;
+use crate::ingest::assemble::Stores;
+use crate::ingest::compile::CompiledTypes;
+use crate::ingest::intake::IntakeStores;
+use crate::ingest::pressure::TailPressure;
+use crate::ingest::queue::{CommitQueue, Committer, QueueSettings};
+use crate::model::clock::{Clock, ManualClock};
+use crate::model::ids::IdSource;
+use crate::model::meters::Meters;
+use crate::model::registry::Registry;
+use crate::model::time::Instant;
+use crate::people::limits::PersonLimits;
+use crate::people::sharing::Sharing;
+use crate::people::sharing::access_log::AccessLog;
+use crate::people::types::Types;
+use crate::store::faults::FaultyStore;
+use crate::store::files::PieceFiles;
+use crate::store::find::Finder;
+use crate::store::objects::ObjectStorage;
+use crate::store::snapshot::Snapshots;
+use crate::upkeep::settings::UpkeepSettings;
+use crate::upkeep::{Upkeep, UpkeepStores};
+
+/// More than anything in a simulation comes to.
+const MEMORY: u64 = 64 << 20;
+/// How long replaced objects stay.
+pub const GRACE: Duration = Duration::from_mins(10);
+/// How long what was deleted may still be on disk.
+const PURGE: Duration = Duration::from_hours(1);
+
+/// A clock that differs from the time.
+pub struct Skewed {
+    time: Arc<ManualClock>,
+    ahead: AtomicI64,
+}
+
+impl Skewed {
+    pub fn jump(&self, ahead: Duration, is_ahead: bool) {
+        let micros = ahead.as_micros() as i64;
+        self.ahead
+            .store(if is_ahead { micros } else { -micros }, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Skewed {
+    fn now(&self) -> Instant {
+        Instant::from_micros(self.time.now().micros() + self.ahead.load(Ordering::SeqCst))
+    }
+}
+
+/// What all nodes share.
+#[derive(Clone)]
+pub struct Shared {
+    pub gates: Arc<Gates>,
+    /// The database's.
+    pub time: Arc<ManualClock>,
+    pub objects: Arc<dyn ObjectStore>,
+    pub address: String,
+    pub registry: Arc<Registry>,
+    pub compiled: Arc<CompiledTypes>,
+}
+
+/// One life of a node.
+pub struct Node {
+    pub life: usize,
+    pub clock: Arc<Skewed>,
+    pub stores: UpkeepStores,
+    pub intake: IntakeStores,
+    pub commits: CommitQueue,
+    pub upkeep: Upkeep,
+    pub types: Types,
+    pub sharing: Sharing,
+    pub grants: Grants,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Node {
+    /// Starts on what is there.
+    pub async fn start(shared: &Shared, life: usize, seed: u64) -> Self {
+        let clock = Arc::new(Skewed {
+            time: Arc::clone(&shared.time),
+            ahead: AtomicI64::new(0),
+        });
+        let weather = Arc::new(Weather {
+            gates: Arc::clone(&shared.gates),
+            life,
+        });
+        let catalog = Catalog::open(&shared.address, clock.clone())
+            .await
+            .unwrap()
+            .keeping_time(shared.time.clone())
+            .disturbed_by(weather.clone());
+        let store = FaultyStore::new(Arc::clone(&shared.objects), weather);
+        Self::over(
+            shared,
+            catalog,
+            ObjectStorage::over(Arc::new(store)),
+            clock,
+            life,
+            seed,
+        )
+    }
+
+    /// One that nothing befalls and that waits for nobody.
+    pub async fn undisturbed(shared: &Shared) -> Self {
+        let clock = Arc::new(Skewed {
+            time: Arc::clone(&shared.time),
+            ahead: AtomicI64::new(0),
+        });
+        let catalog = Catalog::open(&shared.address, shared.time.clone()).await.unwrap();
+        let objects = ObjectStorage::over(Arc::clone(&shared.objects));
+        Self::over(shared, catalog, objects, clock, 0, 0)
+    }
+
+    fn over(
+        shared: &Shared,
+        catalog: Catalog,
+        objects: ObjectStorage,
+        clock: Arc<Skewed>,
+        life: usize,
+        seed: u64,
+    ) -> Self {
+        let ids: Arc<dyn IdSource> = Arc::new(ChanceIds::new(seed, clock.clone()));
+        let files = PieceFiles::new(objects.clone(), MEMORY);
+        let snapshots = Snapshots::new(catalog.clone(), MEMORY);
+        let stores = UpkeepStores {
+            catalog: catalog.clone(),
+            snapshots: snapshots.clone(),
+            files: files.clone(),
+            clock: clock.clone(),
+            ids: Arc::clone(&ids),
+        };
+        let intake = IntakeStores {
+            stores: Stores {
+                snapshots,
+                finder: Finder::new(files, MEMORY),
+            },
+            objects,
+            ids: Arc::clone(&ids),
+        };
+        let committer = Committer {
+            catalog: catalog.clone(),
+            shared: intake.clone(),
+            tail: TailPressure::new(catalog.clone(), usize::MAX),
+            report: Box::new(|_| ()),
+        };
+        let queue = QueueSettings {
+            waiting: 1_000,
+            waiting_bytes: 1 << 30,
+            group: 64,
+            window: Duration::ZERO,
+            size: 1 << 20,
+            at_once: 4,
+        };
+        let (commits, committing) = CommitQueue::start(queue, committer);
+        let (log, logging) = AccessLog::start(catalog.clone(), clock.clone(), Arc::clone(&ids));
+        let settings = UpkeepSettings {
+            enabled: true,
+            interval: Duration::from_secs(1),
+            flush_age: Duration::from_mins(1),
+            flush_size: 1 << 20,
+            grace_period: GRACE,
+            search_interval: GRACE,
+            purge_deleted_after: PURGE,
+            collect_anyway: false,
+        };
+        Self {
+            life,
+            upkeep: Upkeep::new(
+                settings,
+                stores.clone(),
+                Meters::default(),
+                CancellationToken::new(),
+            ),
+            types: Types::new(
+                Arc::clone(&shared.registry),
+                catalog.clone(),
+                clock.clone(),
+                Arc::clone(&ids),
+                u64::MAX,
+            ),
+            sharing: Sharing::new(catalog.clone(), clock.clone(), ids, log, PersonLimits::GENEROUS),
+            grants: Grants::new(catalog, Arc::clone(&shared.registry)),
+            clock,
+            stores,
+            intake,
+            commits,
+            tasks: [committing, logging],
+        }
+    }
+
+    /// The process ends without a chance to do anything.
+    pub fn die(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}

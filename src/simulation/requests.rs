@@ -1,0 +1,371 @@
+//! What clients and jobs do at a node, each as one task that ends in an answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{AsArray as _, RecordBatch};
+use arrow::datatypes::Float64Type;
+use futures::TryStreamExt as _;
+use prometheus_client::metrics::counter::Counter;
+use uuid::Uuid;
+
+use super::gates::{Gates, Opened, What};
+use super::history::{Did, Effect, Key, Line, Rows, Token};
+use super::node::{Node, Shared};
+use super::sharing::Shown;
+use crate::catalog::records::Stamp;
+use crate::ingest::accept::{Acceptance, Accepted};
+use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, Place};
+use crate::ingest::decode::DecodeContext;
+use crate::ingest::decompress::ContentEncoding;
+use crate::ingest::memory::BodyMemory;
+use crate::ingest::queue::CommitError;
+use crate::ingest::several::Several;
+use crate::ingest::submit::submit;
+use crate::ingest::upload::{IdempotencyKey, Upload, Work};
+use crate::model::clock::Clock as _;
+use crate::model::ids::{PersonId, RecordId, UploadId};
+use crate::model::registry::TypeId;
+use crate::model::time::Instant;
+use crate::store::StoreError;
+use crate::store::arrange::KeyColumns;
+use crate::store::snapshot::{Content, Snapshots};
+use crate::upkeep::check::{self, check};
+use crate::upkeep::merge::Sorted;
+use crate::upkeep::runner::Settled;
+use crate::upkeep::scrub::Scrub;
+
+pub const TYPES: [&str; 2] = ["HeartRate", "RestingHeartRate"];
+/// Bytes of memory for one large body, so that a few dozen rows are a large one and are written
+/// while more come.
+const BODY_MEMORY: usize = 32 << 10;
+/// Records come in steps of a minute from 2023-12-31T22:00:00Z on, so that they lie in two years.
+const FIRST: i64 = 1_704_060_000_000_000;
+pub const MINUTE: i64 = 60_000_000;
+
+/// How a request ended.
+#[derive(Debug)]
+pub enum Answer {
+    Wrote(Did),
+    /// It certainly did not and will not happen.
+    Refused(String),
+    Unknown(String),
+    Read(Seen),
+    Shared(Uuid),
+    /// Nothing was done, because another request came first.
+    Overtaken(String),
+    Shown(Shown),
+    /// A share ended while it was read by.
+    BrokenOff,
+    /// What was stored contradicts itself.
+    Wrong(String),
+    Failed(String),
+    Done,
+    /// A check found this.
+    Complaints(Vec<String>),
+}
+
+/// What was read of a person, and what tells the states of their partitions apart.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub rows: Rows,
+    pub stamps: Vec<Stamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    Flush,
+    Compact,
+    Collect,
+    Orphans,
+    Manifests,
+    Purge,
+    Scrub,
+    Check,
+}
+
+pub fn person(number: usize) -> PersonId {
+    PersonId(Uuid::from_u128(0x5000 + number as u128))
+}
+
+pub fn type_ids() -> [TypeId; 2] {
+    TYPES.map(TypeId::new)
+}
+
+fn record(id: u8) -> RecordId {
+    RecordId(Uuid::from_u128(0x1000 + u128::from(id)))
+}
+
+/// A record's start follows from what it holds, so that a replacement may move it into another year.
+pub const fn start_of(token: Token) -> i64 {
+    FIRST + (token as i64 % 240) * MINUTE
+}
+
+fn json(key: Key, token: Token) -> String {
+    let start = Instant::from_micros(start_of(token));
+    let id = match key {
+        Key::Given(_, id) => format!("\"id\":\"{}\",", record(id).0),
+        Key::New(..) => String::new(),
+    };
+    format!("{{{id}\"start_date\":\"{start}\",\"end_date\":\"{start}\",\"value\":{token},\"unit\":\"bpm\"}}")
+}
+
+const fn type_of(key: Key) -> usize {
+    match key {
+        Key::Given(data_type, _) | Key::New(data_type, _) => data_type,
+    }
+}
+
+fn context(node: &Node) -> DecodeContext {
+    DecodeContext {
+        now: node.clock.now().max(Instant::from_micros(start_of(240))),
+        ids: Arc::clone(&node.intake.ids),
+        source_prefix: "com.almanac".into(),
+        text_limit: 1 << 20,
+        definition: None,
+        scales: Arc::default(),
+    }
+}
+
+/// A body of few lines, of any types.
+pub async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, effect: Effect) -> Answer {
+    let mut several = Several::new(person(owner));
+    for (place, line) in effect.lines.iter().enumerate() {
+        match line {
+            Line::Put(key, token) => {
+                let data_type = shared.registry.get(TYPES[type_of(*key)]).unwrap();
+                let compiled = shared.compiled.get(data_type).unwrap();
+                let text = json(*key, *token);
+                several
+                    .put(&compiled, &context(&node), Place::Line(place), text.as_bytes())
+                    .unwrap();
+            }
+            Line::Delete(key) => {
+                let data_type = shared.registry.get(TYPES[type_of(*key)]).unwrap();
+                let from = [(data_type.id.clone(), Arc::clone(&data_type.layout))];
+                let Key::Given(_, id) = key else {
+                    panic!("what came without an id is not deleted")
+                };
+                several.delete(&from, Place::Line(place), record(*id)).unwrap();
+            }
+        }
+    }
+    let (changes, seen) = several.finish().unwrap();
+    let upload = Upload {
+        person: person(owner),
+        upload: UploadId(node.intake.ids.next()),
+        key: effect.key.map(key_of),
+        work: Work::Small(changes),
+        sources: seen.sources.into_values().collect(),
+        memory: None,
+    };
+    commit(&node, upload).await
+}
+
+/// A body of many lines of one type that comes in parts.
+pub async fn write_large(
+    shared: Shared,
+    node: Arc<Node>,
+    owner: usize,
+    effect: Effect,
+    breaks_off: bool,
+) -> Answer {
+    let data_type = shared
+        .registry
+        .get(TYPES[type_of(key_of_line(effect.lines[0]))])
+        .unwrap();
+    let compiled = shared.compiled.get(data_type).unwrap();
+    let memory = BodyMemory::new(BODY_MEMORY, Duration::from_hours(1));
+    let limits = BodyLimits {
+        body: 1 << 30,
+        line: 1 << 20,
+    };
+    let mut reader = BodyReader::new(BodyForm::Lines, ContentEncoding::Identity, limits).unwrap();
+    let allowance = memory.allowance(person(owner));
+    let mut acceptance = Acceptance::new(
+        node.intake.clone(),
+        person(owner),
+        compiled,
+        context(&node),
+        allowance,
+    )
+    .unwrap();
+    let parts = effect.lines.chunks(effect.lines.len().div_ceil(4));
+    for (number, part) in parts.enumerate() {
+        if wait(&shared.gates, &node).await != Opened::Goes || (breaks_off && number == 3) {
+            acceptance.abandon().await;
+            return Answer::Refused("the client broke off".to_owned());
+        }
+        let mut text = String::new();
+        for line in part {
+            if let Line::Put(key, token) = line {
+                text.push_str(&json(*key, *token));
+                text.push('\n');
+            }
+        }
+        if let Err(error) = acceptance.feed(&mut reader, text.as_bytes()).await {
+            acceptance.abandon().await;
+            return Answer::Refused(error.to_string());
+        }
+    }
+    let (work, sources, memory) = match acceptance.finish(reader).await {
+        Ok(Accepted::Rows {
+            work,
+            sources,
+            memory,
+            files: _,
+        }) => (work, sources, memory),
+        Ok(Accepted::Deletions(..)) => panic!("a body of records is no body of deletions"),
+        Err(error) => return Answer::Refused(error.to_string()),
+    };
+    let upload = Upload {
+        person: person(owner),
+        upload: UploadId(node.intake.ids.next()),
+        key: effect.key.map(key_of),
+        work,
+        sources,
+        memory: Some(memory),
+    };
+    commit(&node, upload).await
+}
+
+async fn wait(gates: &Gates, node: &Node) -> Opened {
+    gates.pass(node.life, What::Client, "").await
+}
+
+const fn key_of_line(line: Line) -> Key {
+    match line {
+        Line::Put(key, _) | Line::Delete(key) => key,
+    }
+}
+
+fn key_of((key, body): (u32, u32)) -> IdempotencyKey {
+    let mut fingerprint = [0; 32];
+    fingerprint[..4].copy_from_slice(&body.to_le_bytes());
+    IdempotencyKey {
+        key: format!("key {key}"),
+        fingerprint,
+    }
+}
+
+async fn commit(node: &Node, upload: Upload) -> Answer {
+    let submitted = submit(&node.commits, &node.stores.catalog, &node.intake.objects, upload).await;
+    match submitted {
+        Ok(receipt) if receipt.repeated => Answer::Wrote(Did::Repeated),
+        Ok(_) => Answer::Wrote(Did::Happened),
+        Err(CommitError::KeyReused) => Answer::Wrote(Did::KeyReused),
+        Err(CommitError::Unknown(why)) => Answer::Unknown(why),
+        Err(error) => Answer::Refused(error.to_string()),
+    }
+}
+
+/// Reads everything of a person, as of one moment.
+pub async fn read(node: Arc<Node>, owner: usize) -> Answer {
+    match read_all(&node, &node.stores.snapshots, owner).await {
+        Ok(Ok(seen)) => Answer::Read(seen),
+        Ok(Err(wrong)) => Answer::Wrong(wrong),
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+/// The inner error says what contradicts itself in what was read without an error.
+pub async fn read_all(
+    node: &Node,
+    snapshots: &Snapshots,
+    owner: usize,
+) -> Result<Result<Seen, String>, StoreError> {
+    let mut seen = Seen::default();
+    for (number, snapshot) in snapshots
+        .get(person(owner), &type_ids())
+        .await?
+        .iter()
+        .enumerate()
+    {
+        let mut count = 0;
+        for piece in &snapshot.pieces {
+            let batches: Vec<RecordBatch> = match &piece.content {
+                Content::Tail(rows) => vec![rows.batch().clone()],
+                Content::Object(place) => {
+                    let sorted = Sorted::of_object(&node.stores.files, place, Vec::new().into()).await?;
+                    sorted.batches.try_collect().await?
+                }
+            };
+            for batch in batches {
+                let keys = KeyColumns::of(&batch)?;
+                let Some(values) = batch.column_by_name("value") else {
+                    return Ok(Err("a piece has no values".to_owned()));
+                };
+                let values = values.as_primitive::<Float64Type>();
+                for row in (0..keys.len()).filter(|row| piece.dead.binary_search(&keys.id(*row)).is_err()) {
+                    let token = values.value(row) as Token;
+                    let bits = keys.id(row).0.as_u128();
+                    let key = if (0x1000..0x1100).contains(&bits) {
+                        Key::Given(number, (bits - 0x1000) as u8)
+                    } else {
+                        Key::New(number, token)
+                    };
+                    if keys.starts.value(row) != start_of(token) {
+                        return Ok(Err(format!("{key:?} does not hold what was sent")));
+                    }
+                    if seen.rows.insert(key, token).is_some() {
+                        return Ok(Err(format!("{key:?} is there twice")));
+                    }
+                    count += 1;
+                }
+            }
+        }
+        if snapshot.records != count {
+            let counted = format!("{} records are counted and {count} are there", snapshot.records);
+            return Ok(Err(counted));
+        }
+        seen.stamps.push(snapshot.stamp());
+    }
+    Ok(Ok(seen))
+}
+
+/// Which keys of a person were accepted, with which bodies.
+pub async fn accepted(node: &Node, owner: usize, keys: u32) -> BTreeMap<u32, u32> {
+    let mut accepted = BTreeMap::new();
+    for key in 0..keys {
+        let name = format!("key {key}");
+        let found = node.stores.catalog.upload_for_key(person(owner), &name);
+        if let Some((_, fingerprint)) = found.await.unwrap() {
+            let body = u32::from_le_bytes(fingerprint[..4].try_into().unwrap());
+            accepted.insert(key, body);
+        }
+    }
+    accepted
+}
+
+/// One round of a background job.
+pub async fn work(node: Arc<Node>, job: Job) -> Answer {
+    let upkeep = &node.upkeep;
+    let done = match job {
+        Job::Flush => upkeep.flush_due().await,
+        Job::Compact => upkeep.compact_due(&mut Settled::new()).await,
+        Job::Collect => upkeep.collect_due().await,
+        Job::Orphans => upkeep.search_orphans().await,
+        Job::Manifests => upkeep.write_manifests().await,
+        Job::Purge => upkeep.purge_due().await,
+        Job::Scrub => Scrub::default().step(&node.stores, &Counter::default()).await,
+        Job::Check => return complaints(&node).await,
+    };
+    match done {
+        Ok(()) => Answer::Done,
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+async fn complaints(node: &Node) -> Answer {
+    let told = std::sync::Mutex::new(Vec::new());
+    let tell = |what| {
+        if let check::Told::Wrong(what) = what {
+            told.lock().unwrap().push(what);
+        }
+    };
+    match check(&node.stores, &tell).await {
+        Ok(_) => Answer::Complaints(told.into_inner().unwrap()),
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}

@@ -1,0 +1,196 @@
+//! The keys of people: made when they are first needed, wrapped while they are stored, gone when they are
+//! forgotten.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use moka::future::Cache;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, MAX_TAG_LEN, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Salt};
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::model::ids::PersonId;
+use crate::store::errors::StoreError;
+use crate::store::objects::ObjectStorage;
+
+use super::master::{KEY_BYTES, MasterKeys};
+
+/// How long a key that was read is remembered: so long another node may go on reading for somebody whose key was
+/// destroyed here.
+const REMEMBERED: Duration = Duration::from_mins(1);
+/// People whose keys are remembered.
+const PEOPLE: u64 = 10_000;
+/// The first byte of a sealed blob of the tail.
+const SEALED_BLOB: u8 = 2;
+
+/// Everybody's keys. Lives as long as the process.
+#[derive(Debug)]
+pub struct PersonKeys {
+    /// Where they are, wrapped.
+    place: ObjectStorage,
+    masters: MasterKeys,
+    known: Cache<PersonId, PersonKey>,
+    random: SystemRandom,
+}
+
+/// The key of one person. Cheap to clone.
+#[derive(Clone)]
+pub struct PersonKey {
+    secret: Arc<[u8; KEY_BYTES]>,
+    blobs: Arc<LessSafeKey>,
+}
+
+/// Never the key.
+impl fmt::Debug for PersonKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("PersonKey")
+    }
+}
+
+impl PersonKeys {
+    /// `place`: where wrapped keys are kept, apart from all that they seal.
+    #[must_use]
+    pub fn new(place: ObjectStorage, masters: MasterKeys) -> Self {
+        Self {
+            place,
+            masters,
+            known: Cache::builder()
+                .max_capacity(PEOPLE)
+                .time_to_live(REMEMBERED)
+                .build(),
+            random: SystemRandom::new(),
+        }
+    }
+
+    /// The key of a person, made if there is none: for what is written.
+    pub async fn ensured(&self, person: PersonId) -> Result<PersonKey, StoreError> {
+        match self.found(person).await {
+            Err(StoreError::Missing { .. }) => {}
+            found => return found,
+        }
+        let secret = self.random_bytes::<KEY_BYTES>()?;
+        let nonce = self.random_bytes::<NONCE_LEN>()?;
+        let bound = person.to_string();
+        let wrapped = self.masters.wrap(&secret, nonce, bound.as_bytes());
+        let wrapped = wrapped.ok_or_else(|| unusable("it cannot be wrapped"))?;
+        match self.place.put(&path_of(person), Bytes::from(wrapped)).await {
+            // Somebody else was first; theirs it is.
+            Ok(()) | Err(StoreError::Exists { .. }) => self.found(person).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The key of a person: for what is read. Where there is none, nothing of theirs can be read, and nothing of it
+    /// is damaged.
+    pub async fn of(&self, person: PersonId) -> Result<PersonKey, StoreError> {
+        match self.found(person).await {
+            Err(StoreError::Missing { .. }) => Err(unusable(&format!("there is none for {person}"))),
+            found => found,
+        }
+    }
+
+    /// Destroys the key of a person, and with it everything that it sealed.
+    pub async fn forget(&self, person: PersonId) -> Result<(), StoreError> {
+        self.place.delete(&path_of(person)).await?;
+        self.known.invalidate(&person).await;
+        Ok(())
+    }
+
+    /// Whether there is a key of a person.
+    pub async fn has(&self, person: PersonId) -> Result<bool, StoreError> {
+        Ok(self.place.version(&path_of(person)).await?.is_some())
+    }
+
+    async fn found(&self, person: PersonId) -> Result<PersonKey, StoreError> {
+        if let Some(key) = self.known.get(&person).await {
+            return Ok(key);
+        }
+        let wrapped = self.place.get(&path_of(person)).await?;
+        let secret = self.masters.unwrap(&wrapped, person.to_string().as_bytes());
+        let secret = secret.ok_or_else(|| unusable(&format!("no master key here opens that of {person}")))?;
+        let key = PersonKey::new(secret).ok_or_else(|| unusable("it is of another length"))?;
+        self.known.insert(person, key.clone()).await;
+        Ok(key)
+    }
+
+    fn random_bytes<const N: usize>(&self) -> Result<[u8; N], StoreError> {
+        let mut bytes = [0; N];
+        let filled = self.random.fill(&mut bytes);
+        filled.map_err(|_| unusable("the system has no randomness"))?;
+        Ok(bytes)
+    }
+
+    /// A blob of the tail as it is stored: sealed under the key of its person, to be opened as `bound` only.
+    pub async fn seal_blob(&self, person: PersonId, bound: &[u8], blob: &[u8]) -> Result<Bytes, StoreError> {
+        let key = self.ensured(person).await?;
+        let nonce = self.random_bytes::<NONCE_LEN>()?;
+        let mut sealed = Vec::with_capacity(1 + NONCE_LEN + blob.len() + MAX_TAG_LEN);
+        sealed.push(SEALED_BLOB);
+        sealed.extend_from_slice(&nonce);
+        let mut content = blob.to_vec();
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        key.blobs
+            .seal_in_place_append_tag(nonce, Aad::from(bound), &mut content)
+            .map_err(|_| unusable("it seals nothing"))?;
+        sealed.append(&mut content);
+        Ok(sealed.into())
+    }
+}
+
+impl PersonKey {
+    fn new(secret: [u8; KEY_BYTES]) -> Option<Self> {
+        Some(Self {
+            blobs: Arc::new(derived(&secret, &[], b"blobs of the tail")?),
+            secret: Arc::new(secret),
+        })
+    }
+
+    /// The key of one object: another one for each, so that blocks can simply be counted.
+    pub(super) fn of_object(&self, salt: &[u8], path: &str) -> Option<LessSafeKey> {
+        derived(&*self.secret, salt, path.as_bytes())
+    }
+
+    /// Whether a blob of the tail is sealed.
+    #[must_use]
+    pub fn is_sealed(blob: &[u8]) -> bool {
+        blob.first() == Some(&SEALED_BLOB)
+    }
+
+    /// What `seal_blob` sealed.
+    pub fn open_blob(&self, bound: &[u8], blob: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let damaged = || StoreError::corrupt("a sealed blob of the tail: it differs from what was written");
+        let (nonce, sealed) = blob
+            .get(1..)
+            .and_then(<[u8]>::split_first_chunk::<NONCE_LEN>)
+            .ok_or_else(damaged)?;
+        let mut content = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let length = self
+            .blobs
+            .open_in_place(nonce, Aad::from(bound), &mut content)
+            .map_err(|_| damaged())?
+            .len();
+        content.truncate(length);
+        Ok(content)
+    }
+}
+
+fn derived(secret: &[u8], salt: &[u8], purpose: &[u8]) -> Option<LessSafeKey> {
+    let purposes = [purpose];
+    let extracted = Salt::new(HKDF_SHA256, salt).extract(secret);
+    let expanded = extracted.expand(&purposes, &AES_256_GCM).ok()?;
+    Some(LessSafeKey::new(UnboundKey::from(expanded)))
+}
+
+fn path_of(person: PersonId) -> String {
+    format!("{person}.key")
+}
+
+/// The bytes are what they were; it is the key that is missing.
+fn unusable(detail: &str) -> StoreError {
+    StoreError::Unavailable {
+        detail: format!("a person's key: {detail}"),
+    }
+}

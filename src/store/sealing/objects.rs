@@ -1,0 +1,434 @@
+//! An object store in which everything of people is sealed.
+//!
+//! Sealed objects have a name of their own in the store beneath, so that what was stored before there was
+//! encryption is told apart by its name and not by its bytes, and is read as it is.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
+use moka::future::Cache;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    Result, UploadPart,
+};
+use ring::aead::LessSafeKey;
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::model::ids::PersonId;
+use crate::store::contents::{EXPORTS_FOLDER, FILES_FOLDER};
+use crate::store::errors::StoreError;
+use crate::store::piece::DATA_FOLDER;
+
+use super::keys::PersonKeys;
+use super::sealed::{HEADING, Opener, SALT, Sealer, blocks_of, heading, open, opened_length, salt_of};
+
+/// What is written down of people beside their data.
+pub const PEOPLE_FOLDER: &str = "people";
+/// What the names of sealed objects end with.
+const SUFFIX: &str = ".sealed";
+/// In these folders everything in the folder of a person is sealed.
+const FOLDERS: [&str; 4] = [DATA_FOLDER, FILES_FOLDER, EXPORTS_FOLDER, PEOPLE_FOLDER];
+/// Headings that are remembered, so that parts of an object are read with one request each.
+const HEADINGS: u64 = 20_000;
+/// So much is read in one go; more of an object comes bit by bit.
+const READ_AT_ONCE: u64 = 8 << 20;
+/// Objects that are removed at once.
+const REMOVED_AT_ONCE: usize = 10;
+
+/// The store above another one.
+#[derive(Clone)]
+pub struct SealedObjects {
+    beneath: Arc<dyn ObjectStore>,
+    keys: Arc<PersonKeys>,
+    headings: Cache<Path, Heading>,
+}
+
+/// What has to be known of a sealed object before a part of it can be read.
+#[derive(Clone, Copy, Debug)]
+struct Heading {
+    salt: [u8; SALT],
+    /// Bytes as they are beneath.
+    sealed: u64,
+}
+
+impl fmt::Debug for SealedObjects {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "SealedObjects({:?})", self.beneath)
+    }
+}
+
+impl fmt::Display for SealedObjects {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "sealed above {}", self.beneath)
+    }
+}
+
+impl SealedObjects {
+    pub fn new(beneath: Arc<dyn ObjectStore>, keys: Arc<PersonKeys>) -> Self {
+        Self {
+            beneath,
+            keys,
+            headings: Cache::new(HEADINGS),
+        }
+    }
+
+    /// A key for a new object, and what it has to begin with.
+    async fn begun(&self, person: PersonId, location: &Path) -> Result<(LessSafeKey, Vec<u8>)> {
+        let mut salt = [0; SALT];
+        let random = SystemRandom::new().fill(&mut salt);
+        random.map_err(|_| refused(location, "the system has no randomness"))?;
+        let person = self.keys.ensured(person).await.map_err(outside)?;
+        let key = person
+            .of_object(&salt, location.as_ref())
+            .ok_or_else(|| refused(location, "no key can be made for it"))?;
+        Ok((key, heading(salt)))
+    }
+
+    async fn heading(&self, sealed: &Path) -> Result<Heading> {
+        if let Some(known) = self.headings.get(sealed).await {
+            return Ok(known);
+        }
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(0..HEADING)),
+            ..GetOptions::default()
+        };
+        let found = self.beneath.get_opts(sealed, options).await?;
+        let bytes = found.meta.size;
+        let content = found.bytes().await?;
+        let salt = salt_of(&content).and_then(|salt| salt.try_into().ok());
+        let heading = Heading {
+            salt: salt.ok_or_else(|| refused(sealed, "it does not begin as a sealed object does"))?,
+            sealed: bytes,
+        };
+        self.headings.insert(sealed.clone(), heading).await;
+        Ok(heading)
+    }
+
+    /// What opens an object.
+    async fn key_of(
+        &self,
+        person: PersonId,
+        location: &Path,
+        sealed: &Path,
+    ) -> Result<(Heading, LessSafeKey)> {
+        let heading = self.heading(sealed).await?;
+        let person = self.keys.of(person).await.map_err(outside)?;
+        let key = person
+            .of_object(&heading.salt, location.as_ref())
+            .ok_or_else(|| refused(location, "no key can be made for it"))?;
+        Ok((heading, key))
+    }
+
+    /// Parts of an object, with one request to the store beneath.
+    async fn opened_ranges(
+        &self,
+        person: PersonId,
+        location: &Path,
+        sealed: &Path,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<Bytes>> {
+        let (heading, key) = self.key_of(person, location, sealed).await?;
+        let length = opened_length(heading.sealed);
+        if ranges.iter().any(|range| range.is_empty() || range.end > length) {
+            return Err(refused(location, "something beyond its end was asked for"));
+        }
+        let (firsts, beneath): (Vec<u64>, Vec<Range<u64>>) = ranges
+            .iter()
+            .map(|range| blocks_of(range, heading.sealed))
+            .unzip();
+        let contents = self.beneath.get_ranges(sealed, &beneath).await?;
+        let parts = ranges.iter().zip(firsts).zip(contents);
+        parts
+            .map(|((range, first), content)| {
+                open(&key, first, range, content).ok_or_else(|| damaged(location))
+            })
+            .collect()
+    }
+
+    async fn opened(
+        &self,
+        person: PersonId,
+        location: &Path,
+        sealed: &Path,
+        options: GetOptions,
+    ) -> Result<GetResult> {
+        if options.head {
+            let found = self.beneath.get_opts(sealed, options).await?;
+            return Ok(GetResult {
+                payload: GetResultPayload::Stream(futures::stream::empty().boxed()),
+                meta: shown(found.meta, location.clone()),
+                range: 0..0,
+                attributes: found.attributes,
+            });
+        }
+        let (heading, key) = self.key_of(person, location, sealed).await?;
+        let length = opened_length(heading.sealed);
+        let range = match &options.range {
+            Some(range) => range
+                .as_range(length)
+                .map_err(|error| refused(location, &error.to_string()))?,
+            None => 0..length,
+        };
+        let (first, beneath) = if range.is_empty() {
+            (0, 0..HEADING)
+        } else {
+            blocks_of(&range, heading.sealed)
+        };
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(beneath)),
+            ..options
+        };
+        let found = self.beneath.get_opts(sealed, options).await?;
+        let (meta, attributes) = (
+            shown(found.meta.clone(), location.clone()),
+            found.attributes.clone(),
+        );
+        let content = if range.is_empty() {
+            futures::stream::empty().boxed()
+        } else if range.end - range.start <= READ_AT_ONCE {
+            let content = open(&key, first, &range, found.bytes().await?);
+            let content = content.ok_or_else(|| damaged(location))?;
+            futures::stream::once(std::future::ready(Ok(content))).boxed()
+        } else {
+            let opener = Opener::new(key, first, &range);
+            unsealed(found.into_stream(), opener, location.clone())
+        };
+        Ok(GetResult {
+            payload: GetResultPayload::Stream(content),
+            meta,
+            range,
+            attributes,
+        })
+    }
+}
+
+#[async_trait]
+impl ObjectStore for SealedObjects {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        let Some((person, sealed)) = sealed_name(location) else {
+            return self.beneath.put_opts(location, payload, options).await;
+        };
+        let (key, mut content) = self.begun(person, location).await?;
+        let mut sealer = Sealer::new(key);
+        for part in &payload {
+            sealer
+                .push(part, &mut content)
+                .ok_or_else(|| refused(location, "it cannot be sealed"))?;
+        }
+        sealer
+            .finish(&mut content)
+            .ok_or_else(|| refused(location, "it cannot be sealed"))?;
+        // What was remembered of another object of this name is of no use any more.
+        self.headings.invalidate(&sealed).await;
+        self.beneath.put_opts(&sealed, content.into(), options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let Some((person, sealed)) = sealed_name(location) else {
+            return self.beneath.put_multipart_opts(location, options).await;
+        };
+        let (key, heading) = self.begun(person, location).await?;
+        self.headings.invalidate(&sealed).await;
+        Ok(Box::new(SealedUpload {
+            location: location.clone(),
+            beneath: self.beneath.put_multipart_opts(&sealed, options).await?,
+            sealer: Sealer::new(key),
+            ready: heading,
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let Some((person, sealed)) = sealed_name(location) else {
+            return self.beneath.get_opts(location, options).await;
+        };
+        match self.opened(person, location, &sealed, options.clone()).await {
+            // From before there was encryption, or not there at all.
+            Err(Error::NotFound { .. }) => self.beneath.get_opts(location, options).await,
+            opened => opened,
+        }
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let Some((person, sealed)) = sealed_name(location) else {
+            return self.beneath.get_ranges(location, ranges).await;
+        };
+        match self.opened_ranges(person, location, &sealed, ranges).await {
+            Err(Error::NotFound { .. }) => self.beneath.get_ranges(location, ranges).await,
+            opened => opened,
+        }
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let beneath = Arc::clone(&self.beneath);
+        locations
+            .map(move |location| {
+                let beneath = Arc::clone(&beneath);
+                async move {
+                    let location = location?;
+                    let Some((_, sealed)) = sealed_name(&location) else {
+                        beneath.delete(&location).await?;
+                        return Ok(location);
+                    };
+                    let removed = match beneath.delete(&sealed).await {
+                        Err(Error::NotFound { .. }) => false,
+                        removed => removed.map(|()| true)?,
+                    };
+                    match beneath.delete(&location).await {
+                        Err(Error::NotFound { .. }) if removed => {}
+                        other => other?,
+                    }
+                    Ok(location)
+                }
+            })
+            .buffered(REMOVED_AT_ONCE)
+            .boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.beneath.list(prefix).map_ok(listed).boxed()
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        let found = self.beneath.list_with_delimiter(prefix).await?;
+        Ok(ListResult {
+            objects: found.objects.into_iter().map(listed).collect(),
+            ..found
+        })
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        if sealed_name(from).is_some() || sealed_name(to).is_some() {
+            // The name is part of what an object is sealed with.
+            return Err(Error::NotImplemented {
+                operation: "copying what is sealed".to_owned(),
+                implementer: self.to_string(),
+            });
+        }
+        self.beneath.copy_opts(from, to, options).await
+    }
+}
+
+/// An object that is sealed while it is written.
+struct SealedUpload {
+    location: Path,
+    beneath: Box<dyn MultipartUpload>,
+    sealer: Sealer,
+    /// Sealed, and not sent yet.
+    ready: Vec<u8>,
+}
+
+impl fmt::Debug for SealedUpload {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "SealedUpload({:?})", self.beneath)
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for SealedUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        for part in &data {
+            if self.sealer.push(part, &mut self.ready).is_none() {
+                let error = refused(&self.location, "it cannot be sealed");
+                return Box::pin(std::future::ready(Err(error)));
+            }
+        }
+        self.beneath.put_part(std::mem::take(&mut self.ready).into())
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.sealer
+            .finish(&mut self.ready)
+            .ok_or_else(|| refused(&self.location, "it cannot be sealed"))?;
+        if !self.ready.is_empty() {
+            self.beneath
+                .put_part(std::mem::take(&mut self.ready).into())
+                .await?;
+        }
+        self.beneath.complete().await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.beneath.abort().await
+    }
+}
+
+/// The content of blocks that come from beneath.
+fn unsealed(
+    blocks: BoxStream<'static, Result<Bytes>>,
+    opener: Opener,
+    location: Path,
+) -> BoxStream<'static, Result<Bytes>> {
+    let begun = (blocks, Some(opener), location);
+    futures::stream::try_unfold(begun, |(mut blocks, opener, location)| async move {
+        let Some(mut opener) = opener else { return Ok(None) };
+        let next = blocks.try_next().await?;
+        let content = match &next {
+            Some(block) => opener.push(block),
+            None => opener.finish(),
+        };
+        let content = content.ok_or_else(|| damaged(&location))?;
+        let opener = next.is_some().then_some(opener);
+        Ok::<_, Error>(Some((content, (blocks, opener, location))))
+    })
+    .try_filter(|content| std::future::ready(!content.is_empty()))
+    .boxed()
+}
+
+/// Whose an object is, and what it is called where it is sealed. Nothing where it is nobody's.
+fn sealed_name(location: &Path) -> Option<(PersonId, Path)> {
+    let mut parts = location.as_ref().split('/');
+    let folder = parts.next()?;
+    let person = parts.next()?.parse().ok()?;
+    parts.next()?;
+    FOLDERS
+        .contains(&folder)
+        .then(|| Path::parse(format!("{location}{SUFFIX}")).ok())
+        .flatten()
+        .map(|sealed| (person, sealed))
+}
+
+/// An object as it is shown that was found beneath.
+fn listed(found: ObjectMeta) -> ObjectMeta {
+    let opened = found.location.as_ref().strip_suffix(SUFFIX);
+    match opened.and_then(|name| Path::parse(name).ok()) {
+        Some(location) if sealed_name(&location).is_some() => shown(found, location),
+        _ => found,
+    }
+}
+
+fn shown(found: ObjectMeta, location: Path) -> ObjectMeta {
+    ObjectMeta {
+        location,
+        size: opened_length(found.size),
+        ..found
+    }
+}
+
+fn damaged(location: &Path) -> Error {
+    let what = format!("object {location} differs from what was sealed, or another key sealed it");
+    outside(StoreError::corrupt(what))
+}
+
+fn refused(location: &Path, reason: &str) -> Error {
+    Error::Generic {
+        store: "sealed objects",
+        source: format!("{location}: {reason}").into(),
+    }
+}
+
+fn outside(error: StoreError) -> Error {
+    Error::Generic {
+        store: "sealed objects",
+        source: Box::new(error),
+    }
+}

@@ -1,0 +1,186 @@
+//! What a sealed object looks like: a heading, then blocks, each under authenticated encryption.
+//!
+//! The heading says the form and a salt, of which, with the path and the person's key, the key of the object is
+//! made. Blocks are numbered, so that none can stand in another's place or in another object. That none is missing
+//! at the end is for the checksums above to say, which know how long the object is.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
+
+/// Bytes of a block before it is sealed.
+pub const BLOCK: u64 = 64 << 10;
+/// What a block grows by.
+const TAG: u64 = 16;
+pub const SALT: usize = 16;
+const FORM: [u8; 8] = *b"almseal1";
+/// Bytes of the heading.
+pub const HEADING: u64 = (FORM.len() + SALT) as u64;
+
+/// What an object begins with.
+pub fn heading(salt: [u8; SALT]) -> Vec<u8> {
+    [&FORM[..], &salt[..]].concat()
+}
+
+/// The salt in a heading.
+pub fn salt_of(heading: &[u8]) -> Option<&[u8]> {
+    heading.strip_prefix(&FORM).filter(|salt| salt.len() == SALT)
+}
+
+/// Bytes that an object of `sealed` bytes holds.
+pub fn opened_length(sealed: u64) -> u64 {
+    let content = sealed.saturating_sub(HEADING);
+    content.saturating_sub(content.div_ceil(BLOCK + TAG) * TAG)
+}
+
+/// The blocks that hold `range`, which is not empty, and where they stand in a sealed object of `sealed` bytes.
+pub fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {
+    let (first, last) = (range.start / BLOCK, (range.end - 1) / BLOCK);
+    let from = HEADING + first * (BLOCK + TAG);
+    let until = (HEADING + (last + 1) * (BLOCK + TAG)).min(sealed);
+    (first, from..until)
+}
+
+/// Seals what comes bit by bit.
+pub struct Sealer {
+    key: LessSafeKey,
+    next: u64,
+    waiting: BytesMut,
+}
+
+impl Sealer {
+    pub fn new(key: LessSafeKey) -> Self {
+        Self {
+            key,
+            next: 0,
+            waiting: BytesMut::new(),
+        }
+    }
+
+    /// Appends to `out` what is whole with `content`.
+    pub fn push(&mut self, content: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        self.waiting.extend_from_slice(content);
+        while self.waiting.len() as u64 >= BLOCK {
+            let block = self.waiting.split_to(BLOCK as usize);
+            self.seal(&block, out)?;
+        }
+        Some(())
+    }
+
+    /// Appends the last block.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Option<()> {
+        let block = self.waiting.split();
+        if block.is_empty() {
+            Some(())
+        } else {
+            self.seal(&block, out)
+        }
+    }
+
+    fn seal(&mut self, block: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let from = out.len();
+        out.extend_from_slice(block);
+        let content = out.get_mut(from..)?;
+        let tag = self
+            .key
+            .seal_in_place_separate_tag(nonce(self.next), Aad::empty(), content)
+            .ok()?;
+        out.extend_from_slice(tag.as_ref());
+        self.next += 1;
+        Some(())
+    }
+}
+
+/// What `range` holds, of `sealed`, which are all the blocks that hold it and begin with the one numbered `first`.
+/// Nothing where a block is not what was sealed.
+pub fn open(key: &LessSafeKey, first: u64, range: &Range<u64>, sealed: Bytes) -> Option<Bytes> {
+    let mut content = sealed
+        .try_into_mut()
+        .unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    let (whole, mut opened) = ((BLOCK + TAG) as usize, 0);
+    for number in 0..content.len().div_ceil(whole) {
+        let from = number * whole;
+        let block = content.get_mut(from..)?;
+        let length = block.len().min(whole);
+        let length = key
+            .open_in_place(
+                nonce(first + number as u64),
+                Aad::empty(),
+                block.get_mut(..length)?,
+            )
+            .ok()?
+            .len();
+        content.copy_within(from..from + length, opened);
+        opened += length;
+    }
+    let from = (range.start - first * BLOCK) as usize;
+    let until = from + (range.end - range.start) as usize;
+    (until <= opened).then(|| content.freeze().slice(from..until))
+}
+
+/// Opens blocks that come bit by bit, and keeps what of them was asked for.
+pub struct Opener {
+    key: LessSafeKey,
+    next: u64,
+    waiting: BytesMut,
+    /// Bytes before what was asked for.
+    skip: u64,
+    /// Bytes that were asked for and have not come yet.
+    left: u64,
+}
+
+impl Opener {
+    /// For `range`, whose blocks begin with the one numbered `first`.
+    pub fn new(key: LessSafeKey, first: u64, range: &Range<u64>) -> Self {
+        Self {
+            key,
+            next: first,
+            waiting: BytesMut::new(),
+            skip: range.start - first * BLOCK,
+            left: range.end - range.start,
+        }
+    }
+
+    /// What is open with `sealed`, more of the object. Nothing where a block is not what was sealed.
+    pub fn push(&mut self, sealed: &[u8]) -> Option<Bytes> {
+        self.waiting.extend_from_slice(sealed);
+        let mut out = BytesMut::new();
+        while self.waiting.len() as u64 >= BLOCK + TAG {
+            let block = self.waiting.split_to((BLOCK + TAG) as usize);
+            self.open(block, &mut out)?;
+        }
+        Some(out.freeze())
+    }
+
+    /// What is open at the end. Nothing where something is missing.
+    pub fn finish(&mut self) -> Option<Bytes> {
+        let mut out = BytesMut::new();
+        let block = self.waiting.split();
+        if !block.is_empty() {
+            self.open(block, &mut out)?;
+        }
+        (self.left == 0).then(|| out.freeze())
+    }
+
+    fn open(&mut self, mut block: BytesMut, out: &mut BytesMut) -> Option<()> {
+        let opened = self
+            .key
+            .open_in_place(nonce(self.next), Aad::empty(), &mut block)
+            .ok()?;
+        self.next += 1;
+        let from = self.skip.min(opened.len() as u64);
+        self.skip -= from;
+        let length = self.left.min(opened.len() as u64 - from);
+        self.left -= length;
+        out.extend_from_slice(opened.get(from as usize..(from + length) as usize)?);
+        Some(())
+    }
+}
+
+/// Each block of an object has its own, and each object a key of its own.
+fn nonce(block: u64) -> Nonce {
+    let mut bytes = [0; NONCE_LEN];
+    bytes[NONCE_LEN - 8..].copy_from_slice(&block.to_be_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}

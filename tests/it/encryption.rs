@@ -1,0 +1,222 @@
+//! `ALMANAC_MASTER_KEY_FILE`: what is stored of people says nothing to whoever has the disks, the bucket or a backup.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::files::{FILES, put};
+use crate::harness::{Almanac, Backends, Person, Setup, heart_rate, id, instant};
+
+/// A word that stands in everything that the tests store.
+const WORD: &str = "Xylophonkonzert";
+
+fn master_key(folder: &Path) -> PathBuf {
+    let path = folder.join("master.key");
+    std::fs::write(&path, "5a".repeat(32)).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    path
+}
+
+fn encrypting(folder: &Path) -> Setup {
+    Setup::default()
+        .with(
+            "ALMANAC_MASTER_KEY_FILE",
+            &master_key(folder).display().to_string(),
+        )
+        .with("ALMANAC_PERSON_KEYS", &folder.join("keys").display().to_string())
+}
+
+/// The files below `folder` in which the word stands as it is: that of the parts of files, where nothing seals them.
+/// Rows are compressed besides; what is beneath them is looked at in the tests of the store.
+fn files_with_the_word(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with_the_word(&path));
+        } else {
+            let content = std::fs::read(&path).unwrap();
+            if content.windows(WORD.len()).any(|part| part == WORD.as_bytes()) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Records that stay in the tail, records that do not, and a file.
+async fn live(person: &Person) -> Value {
+    let note =
+        json!({"id": id(1), "recorded_at": instant(1), "note": WORD, "sources": ["com.example.notes"]});
+    person.records("MomentAnnotation", &[note]).await;
+    let beats: Vec<Value> = (0..20_000)
+        .map(|n| {
+            let mut beat = heart_rate(id(n), &instant(n), 60);
+            beat["remark"] = json!(format!("{WORD} {n}"));
+            beat
+        })
+        .collect();
+    person.records("HeartRate", &beats).await;
+    put(person, "/notes", "diary.txt", WORD.repeat(1000).as_bytes()).await
+}
+
+async fn assert_there(person: &Person, file: &Value) {
+    assert_eq!(person.rows("event", "MomentAnnotation").await[0]["note"], WORD);
+    let beats = person.all_samples("HeartRate").await;
+    assert_eq!(beats.len(), 20_000);
+    assert_eq!(beats[7]["extras"]["remark"], json!(format!("{WORD} 7")));
+    let path = format!("{FILES}/{}/download", file["id"].as_str().unwrap());
+    let bytes = person.get(&path).await.must_be(200).body;
+    assert!(bytes == WORD.repeat(1000).as_bytes());
+    let part = person
+        .get(&path)
+        .header("range", "bytes=15-29")
+        .await
+        .must_be(206);
+    assert_eq!(part.body, WORD);
+}
+
+async fn until_objects_and_no_tail(server: &Almanac) {
+    for _ in 0..300 {
+        let metrics = server.metrics().await;
+        if metrics.has(&["almanac_store_tail_rows"]) && metrics.sum(&["almanac_store_tail_rows"]) == 0.0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("the tail is never flushed:\n{}", server.log());
+}
+
+#[tokio::test]
+async fn what_is_stored_says_nothing_without_the_keys() {
+    for backends in Backends::available() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = encrypting(folder.path()).no_upkeep().on(backends.clone()).start();
+        let person = server.person();
+        let file = live(&person).await;
+        assert_there(&person, &file).await;
+        server.kill();
+        server.launch();
+        assert_there(&person, &file).await;
+        server.stop();
+        // Rows in the tail, objects, parts of files: all that this machine has of them.
+        assert_eq!(files_with_the_word(server.data_dir()), Vec::<PathBuf>::new());
+        let checked = server.run(&["check"]);
+        assert!(checked.status.success(), "{checked:?}");
+
+        // Flushed, merged, written down beside the data, and read again.
+        let busy = encrypting(folder.path())
+            .busy_upkeep()
+            .on(backends)
+            .in_dir(server.data_dir())
+            .start();
+        let person = busy.person_called(person.id);
+        until_objects_and_no_tail(&busy).await;
+        assert_there(&person, &file).await;
+        assert_eq!(files_with_the_word(busy.data_dir()), Vec::<PathBuf>::new());
+        let checked = busy.run(&["check"]);
+        assert!(checked.status.success(), "{checked:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_before_stays_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Setup::default().start();
+    let person = server.person();
+    let file = live(&person).await;
+    server.stop();
+    assert_ne!(
+        files_with_the_word(server.data_dir()),
+        Vec::<PathBuf>::new(),
+        "without keys it says something"
+    );
+    let server = encrypting(folder.path()).in_dir(server.data_dir()).start();
+    let person = server.person_called(person.id);
+    assert_there(&person, &file).await;
+    assert!(server.run(&["check"]).status.success());
+}
+
+#[tokio::test]
+async fn without_keys_nothing_starts_and_nothing_is_collected() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = encrypting(folder.path()).start();
+    let person = server.person();
+    let file = live(&person).await;
+    server.stop();
+    let without = Setup::default().in_dir(server.data_dir()).prepare();
+    assert!(without.try_launch().is_err(), "it started");
+    assert!(
+        without.log().contains("ALMANAC_MASTER_KEY_FILE"),
+        "{}",
+        without.log()
+    );
+    for command in ["check", "backup"] {
+        let target = folder.path().join(command);
+        let arguments = [command, target.to_str().unwrap()];
+        let given = if command == "backup" {
+            &arguments[..]
+        } else {
+            &arguments[..1]
+        };
+        assert_eq!(without.run(given).status.code(), Some(1), "{command}");
+    }
+    server.launch();
+    assert_there(&server.person_called(person.id), &file).await;
+}
+
+#[tokio::test]
+async fn whose_key_is_destroyed_is_gone_from_every_backup() {
+    const ACCOUNT: &str = "/user/v1alpha1/account";
+    let folder = tempfile::tempdir().unwrap();
+    let server = encrypting(folder.path()).busy_upkeep().start();
+    let (person, other) = (server.person(), server.person());
+    live(&person).await;
+    let kept = live(&other).await;
+    let copy = folder.path().join("copy");
+    let backup = server.run(&["backup", copy.to_str().unwrap()]);
+    assert!(backup.status.success(), "{backup:?}");
+    assert_eq!(files_with_the_word(&copy), Vec::<PathBuf>::new());
+
+    let asked = person.call(Method::DELETE, ACCOUNT).await.must_be(202).json();
+    let confirmation = asked["confirmation"].as_str().unwrap();
+    person
+        .call(Method::DELETE, ACCOUNT)
+        .with("confirm", confirmation)
+        .await
+        .must_be(202);
+    let key = folder.path().join(format!("keys/{}.key", person.id));
+    for _ in 0..300 {
+        if !key.exists() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert!(!key.exists(), "the key is still there:\n{}", server.log());
+    server.stop();
+
+    // The copy has everything of both, and opens what is the other's.
+    let restored = encrypting(folder.path()).no_upkeep().in_dir(&copy).start();
+    assert_there(&restored.person_called(other.id), &kept).await;
+    let lost = restored.person_called(person.id);
+    let read = lost
+        .metric_samples(
+            "HeartRate",
+            crate::harness::ALL_TIME.0,
+            crate::harness::ALL_TIME.1,
+        )
+        .await;
+    assert_ne!(read.status, 200, "{read}");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = encrypting(folder.path());
+    std::fs::set_permissions(folder.path().join("master.key"), PermissionsExt::from_mode(0o644)).unwrap();
+    let server = setup.prepare();
+    assert!(server.try_launch().is_err(), "it started");
+    assert!(server.log().contains("chmod 600"), "{}", server.log());
+}
