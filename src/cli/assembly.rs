@@ -71,9 +71,6 @@ const PEOPLE_AT_ONCE: usize = 4;
 /// Bytes that are set aside for the stack of a thread that computes, and used as far as it goes down: an expression in
 /// SQL has up to four hundred steps.
 const COMPUTE_STACK: usize = 16 << 20;
-/// After so many steps a thread that computes looks at who else is there, and at the clock: what a query does in one
-/// takes up to ten milliseconds, and more where an operator cannot give way.
-const STEPS: u32 = 8;
 /// How long a body waits for memory.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -316,8 +313,6 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
     builder
         .thread_name("compute")
         .thread_stack_size(COMPUTE_STACK)
-        .global_queue_interval(STEPS)
-        .event_interval(STEPS)
         .enable_all()
         .build()
         .map_err(Failed::from_error)

@@ -23,12 +23,13 @@ use crate::catalog::Catalog;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::PersonId;
 use crate::people::text::Name;
-use crate::store::objects::ObjectStorage;
+use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
 use super::check::refuse_nothing;
 use super::serve::{AlwaysReady, close, ring, verifier};
 use super::settings::Settings;
+use super::stores::{self, OpenedStore};
 use super::{Failed, data_directory, print, print_bytes};
 
 /// What the session is called while the query runs.
@@ -80,15 +81,20 @@ async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(),
     let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
         .await
         .map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::open(settings).await?;
+    identity::compare(&catalog, &objects)
+        .await
+        .map_err(Failed::from_error)?;
     let ring = ring(settings, &clock)?;
     let foundations = Foundations {
         verifier: verifier(settings, ring.as_ref(), &clock)?,
         minter: ring.map(|ring| Minter::following(ring, settings.identity.clone())),
         tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
         readiness: Box::new(AlwaysReady),
-        objects: ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?,
         clock,
         catalog,
+        objects,
+        keys,
     };
     let assembly = assemble(settings, foundations)?;
     let answered = answered(&assembly, person, body).await;

@@ -162,6 +162,29 @@ async fn every_output_method_holds_the_same_rows() {
 }
 
 #[tokio::test]
+async fn columns_with_one_name_are_told_apart() {
+    let person = person();
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), 60.0))
+        .await
+        .upload();
+    let found = rows(
+        &person,
+        "SELECT l.value, r.value, r.value AS value_2 FROM heart_rate AS l JOIN heart_rate AS r USING (uuid)",
+    )
+    .await;
+    assert_eq!(found, [json!({"value": 60.0, "value_3": 60.0, "value_2": 60.0})]);
+    let joined = "SELECT * FROM heart_rate AS l JOIN heart_rate AS r ON l.uuid = r.uuid";
+    for method in METHODS {
+        let reply = person
+            .post(SQL, &json!({"query": joined, "output": method}))
+            .await
+            .must_be(200);
+        assert_eq!(Frame::read(method, &reply.body).rows.len(), 1, "{method}");
+    }
+}
+
+#[tokio::test]
 async fn own_types_are_tables_by_id_and_by_name_where_it_is_free() {
     let person = person();
     let tea = person
@@ -249,12 +272,13 @@ async fn every_listed_column_of_every_table_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn what_needs_more_memory_or_time_than_there_is_is_told_so() {
+async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else_waits() {
     let server = Setup::default()
         .with("ALMANAC_MEMORY_LIMIT", "16MiB")
         .with("ALMANAC_QUERY_DEADLINE", "10s")
+        .with("ALMANAC_QUERY_THREADS", "1")
         .start();
-    let person = server.person();
+    let (person, other) = (server.person(), server.person());
     let beats: Vec<Value> = (0..20_000).map(|n| heart_rate(id(n), &instant(n), n)).collect();
     person.records("HeartRate", &beats).await;
     for (text, statuses) in [
@@ -276,13 +300,16 @@ async fn what_needs_more_memory_or_time_than_there_is_is_told_so() {
         ),
     ] {
         let begun = Instant::now();
-        let asked = query(&person, text).await;
+        let (asked, besides) = tokio::join!(async { query(&person, text).await }, async {
+            rows(&other, "SELECT count(*) AS n FROM heart_rate").await
+        });
         assert!(statuses.contains(&asked.status), "{text}: {asked}");
         assert!(
             begun.elapsed() < Duration::from_mins(1),
             "{text}: {:?}",
             begun.elapsed()
         );
+        assert_eq!(besides, [json!({"n": 0})]);
     }
     assert_eq!(
         rows(&person, "SELECT count(*) AS n FROM heart_rate").await,
