@@ -28,7 +28,7 @@ use futures::StreamExt as _;
 
 use super::engine::{Engine, late};
 use super::records::Prepared;
-use super::sql::{AnswerExec, GuardExec};
+use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 
 /// How much is told of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +116,10 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
     if let Some(guard) = plan.downcast_ref::<GuardExec>() {
         // One stands above each operator of a query.
         return describe(guard.inner().as_ref(), depth, explain, from, lines);
+    }
+    if let Some(side) = plan.downcast_ref::<OuterSideExec>() {
+        // It says something to the planner, and does nothing.
+        return describe(side.inner().as_ref(), depth, explain, from, lines);
     }
     let mut line = "  ".repeat(depth);
     match from {

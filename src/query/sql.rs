@@ -10,10 +10,12 @@ mod allowed;
 mod answer_exec;
 mod bounded;
 mod calls;
+mod columns;
 mod functions;
 mod guard;
 mod local_day;
 mod narrowing;
+mod outer_side;
 mod statement;
 mod tables;
 mod text;
@@ -46,6 +48,7 @@ pub use about::Listed;
 pub(super) use answer_exec::AnswerExec;
 pub use calls::{Call, Function, Span};
 pub(super) use guard::GuardExec;
+pub(super) use outer_side::OuterSideExec;
 pub use text::Place;
 
 /// What a query may read, from the room that decides about reading.
@@ -383,6 +386,7 @@ async fn planned<Authority: 'static>(
     only_reads.verify_plan(&logical).map_err(wrong)?;
     let logical = bounded::bounded(logical).map_err(wrong)?;
     let plan = state.create_physical_plan(&logical).await.map_err(wrong)?;
+    let plan = columns::with_names_of_their_own(plan).map_err(wrong)?;
     let plan = guard::guarded(plan, state.config().batch_size()).map_err(wrong)?;
     Ok(Planned {
         prepared: Prepared {
@@ -412,8 +416,10 @@ fn session<Authority: 'static>(
     options.execution.enable_recursive_ctes = false;
     options.sql_parser.map_string_types_to_utf8view = false;
     let scalars = allowed::scalars(&state);
+    let rules = outer_side::before(state.physical_optimizers());
     let mut state = SessionStateBuilder::new_from_existing(state)
         .with_config(config)
+        .with_physical_optimizer_rules(rules)
         .with_catalog_list(Arc::new(Shelves::of(holdings)))
         .with_scalar_functions(scalars)
         .with_table_functions(functions::all(functions))

@@ -13,7 +13,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::limit::GlobalLimitExec;
@@ -71,10 +71,7 @@ impl AnswerExec {
             None => one,
         };
         let inner: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(columns, limited)?);
-        let mut equal = inner
-            .equivalence_properties()
-            .clone()
-            .with_new_schema(Arc::clone(schema))?;
+        let mut equal = EquivalenceProperties::new(Arc::clone(schema));
         let ascending = SortOptions {
             descending: false,
             nulls_first: false,
