@@ -8,6 +8,7 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use crate::model::duration::{SampleRate, Truncation};
 use crate::model::time::{Instant, parse_instant};
 use crate::model::zone::Zone;
+use crate::query::aggregate::Function as Total;
 
 /// A function that answers rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,17 +18,21 @@ pub enum Function {
     SleepCycles,
     SleepAgg,
     LocationAt,
+    LocationUpdates,
     LocationSeries,
+    Agg,
 }
 
 impl Function {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Series,
         Self::SleepStages,
         Self::SleepCycles,
         Self::SleepAgg,
         Self::LocationAt,
+        Self::LocationUpdates,
         Self::LocationSeries,
+        Self::Agg,
     ];
 
     #[must_use]
@@ -38,7 +43,9 @@ impl Function {
             Self::SleepCycles => "sleep_cycles",
             Self::SleepAgg => "sleep_agg",
             Self::LocationAt => "location_at",
+            Self::LocationUpdates => "location_updates",
             Self::LocationSeries => "location_series",
+            Self::Agg => "agg",
         }
     }
 
@@ -47,10 +54,11 @@ impl Function {
     pub const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Series => &["type", "rate", "start", "end", "tz"],
-            Self::SleepStages | Self::SleepCycles => &["start", "end"],
+            Self::SleepStages | Self::SleepCycles | Self::LocationUpdates => &["start", "end"],
             Self::SleepAgg => &["start", "end", "period", "tz"],
             Self::LocationAt => &["time"],
             Self::LocationSeries => &["start", "end", "seconds"],
+            Self::Agg => &["type", "resolution", "function", "start", "end", "tz"],
         }
     }
 
@@ -79,10 +87,19 @@ pub enum Call {
         zone: Zone,
     },
     LocationAt(Instant),
+    LocationUpdates(Span),
     LocationSeries {
         span: Span,
         /// Microseconds from one row to the next.
         step: i64,
+    },
+    Agg {
+        data_type: String,
+        periods: Truncation,
+        /// What is computed of the values; where there is nothing, records are counted.
+        totals: Vec<Total>,
+        span: Span,
+        zone: Zone,
     },
 }
 
@@ -97,6 +114,7 @@ pub struct Span {
 const USUAL_RATE: &str = "60";
 const USUAL_PERIOD: &str = "1d";
 const USUAL_STEP: i64 = 900;
+const USUAL_RESOLUTION: &str = "day";
 const MICROS: i64 = 1_000_000;
 
 impl Call {
@@ -124,11 +142,29 @@ impl Call {
                 Some(time) => Self::LocationAt(time),
                 None => return plan_err!("location_at needs its argument time"),
             },
+            Function::LocationUpdates => Self::LocationUpdates(given.span()?),
             Function::LocationSeries => Self::LocationSeries {
                 span: given.span()?,
                 step: given.step("seconds")?,
             },
+            Function::Agg => Self::Agg {
+                data_type: given.required_text("type")?,
+                periods: given.parsed("resolution", USUAL_RESOLUTION, periods)?,
+                totals: given.totals("function")?,
+                span: given.span()?,
+                zone: given.parsed("tz", "UTC", Zone::named)?,
+            },
         })
+    }
+}
+
+/// The periods that records are put together by.
+fn periods(name: &str) -> Result<Truncation, String> {
+    match name {
+        "15m" => Ok(Truncation::QUARTER_HOURS),
+        "60m" => Ok(Truncation::HOURS),
+        "day" => Ok(Truncation::DAYS),
+        other => Err(format!("unknown resolution {other:?}; use one of 15m, 60m, day")),
     }
 }
 
@@ -210,6 +246,22 @@ impl Given<'_> {
             return self.wrong("start", format!("{first} is after the end, {last}"));
         }
         Ok(Span { start, end })
+    }
+
+    /// Names with commas between them, each once.
+    fn totals(&self, name: &str) -> Result<Vec<Total>> {
+        let text = self.text(name)?.unwrap_or_default();
+        let mut totals: Vec<Total> = Vec::new();
+        for named in text.split(',').map(str::trim).filter(|named| !named.is_empty()) {
+            match named.parse() {
+                Ok(total) if totals.contains(&total) => {
+                    return self.wrong(name, format!("{named} is named twice"));
+                }
+                Ok(total) => totals.push(total),
+                Err(error) => return self.wrong(name, error),
+            }
+        }
+        Ok(totals)
     }
 
     fn step(&self, name: &str) -> Result<i64> {

@@ -106,7 +106,9 @@ impl AnswerTable {
             Call::SleepCycles(_) => "sleep_cycles".to_owned(),
             Call::SleepAgg { .. } => "sleep_agg".to_owned(),
             Call::LocationAt(_) => "location_at".to_owned(),
+            Call::LocationUpdates(_) => "location_updates".to_owned(),
             Call::LocationSeries { .. } => "location_series".to_owned(),
+            Call::Agg { data_type, .. } => format!("agg of {data_type}"),
         };
         let schema = nullable(&plan.schema());
         Self { label, plan, schema }

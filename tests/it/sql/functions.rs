@@ -46,9 +46,12 @@ async fn recorded(person: &Person, runner: &mut TestRunner) {
 }
 
 async fn endpoint(person: &Person, route: &str, parameters: &[(&str, &str)]) -> Vec<Value> {
-    let call = person
-        .get(&format!("/data/v0/{}/{route}", person.id))
-        .with("output", "jstable");
+    let route = if route.starts_with('/') {
+        route.to_owned()
+    } else {
+        format!("/data/v0/{}/{route}", person.id)
+    };
+    let call = person.get(&route).with("output", "jstable");
     let call = parameters
         .iter()
         .fold(call, |call, (name, value)| call.with(name, value));
@@ -114,6 +117,25 @@ async fn each_function_answers_what_its_endpoint_does_on_random_data() {
                     with(&[("sample_rate", "7200")]),
                 ),
                 (
+                    format!("location_updates('{START}', '{END}')"),
+                    "location_updates",
+                    with(&[]),
+                ),
+                (
+                    format!("agg('StepCount', '60m', 'sum, max', '{START}', '{END}', 'Europe/Berlin')"),
+                    "/data/v1alpha1/metric/StepCount/agg/60m",
+                    with(&[
+                        ("function", "sum"),
+                        ("function", "max"),
+                        ("time_zone", "Europe/Berlin"),
+                    ]),
+                ),
+                (
+                    format!("agg('sleep_stage', \"end\" => '{END}', start => '{START}')"),
+                    "/data/v1alpha1/event/SleepStage/agg/day",
+                    with(&[]),
+                ),
+                (
                     "location_at('2024-05-04T12:00:00Z')".to_owned(),
                     "location_at_time",
                     vec![("time", "2024-05-04T12:00:00Z")],
@@ -168,6 +190,11 @@ async fn arguments_may_be_left_out_named_computed_and_parameters() {
         "SELECT * FROM series(kind => 'HeartRate')",
         "SELECT * FROM heart_rate, series(heart_rate.uuid)",
         "SELECT * FROM location_at()",
+        "SELECT * FROM agg('SleepCycle', 'day')",
+        "SELECT * FROM agg('HeartRate', 'week')",
+        "SELECT * FROM agg('HeartRate', 'day', 'median')",
+        "SELECT * FROM agg('HeartRate', 'day', 'sum,sum')",
+        "SELECT * FROM agg('CalendarEvent', 'day', 'sum')",
         "SELECT * FROM location_series(NULL, NULL, 0)",
         "SELECT * FROM location_series('0001-01-01', '9999-01-01', 1)",
         "SELECT * FROM sleep_agg('0001-01-01', '9999-01-01', '1m')",

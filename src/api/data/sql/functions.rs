@@ -11,16 +11,18 @@ use crate::api::data::whereabouts::LOOK_BACK;
 use crate::auth::grants::Warden;
 use crate::model::duration::{SampleRate, Truncation, parse_length};
 use crate::model::grid::Grid;
-use crate::model::registry::{DataType, TypeId};
+use crate::model::registry::{DataType, RecordClass, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec as PeriodsSpec, Function as Computed};
+use crate::query::filter::Condition;
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::series::SeriesSpec as PlacesSpec;
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_UPDATES, PLATFORM_VISITS};
-use crate::query::records::{Prepared, Source, Summary};
+use crate::query::records::{Order, Prepared, Source, Summary};
 use crate::query::series::{Counting, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
@@ -60,7 +62,15 @@ impl Readings {
             }
             Call::SleepAgg { span, period, zone } => self.sleep_totals(*span, *period, *zone).await,
             Call::LocationAt(time) => self.location_at(*time).await,
+            Call::LocationUpdates(span) => self.location_updates(*span).await,
             Call::LocationSeries { span, step } => self.location_series(*span, *step).await,
+            Call::Agg {
+                data_type,
+                periods,
+                totals,
+                span,
+                zone,
+            } => self.periods(data_type, *periods, totals, *span, *zone).await,
         }
     }
 
@@ -74,9 +84,7 @@ impl Readings {
         let Some(source) = sources.first() else {
             return plan_err!("'{metric}' has no series");
         };
-        let range = self
-            .closed(span, &Source::of(Arc::clone(&named.data_type)))
-            .await?;
+        let range = self.closed(span, &named.data_type, &sources, &conditions).await?;
         let grid = match rate {
             SampleRate::Width(micros) => Grid::uniform(range, micros),
             SampleRate::Calendar(truncation) => truncation.grid(&zone, range),
@@ -109,7 +117,8 @@ impl Readings {
 
     async fn sleep_totals(&self, span: Span, period: Truncation, zone: Zone) -> Result<Prepared> {
         let stage = self.named(SLEEP_STAGE).await?;
-        let range = self.closed(span, &Source::of(stage.data_type)).await?;
+        let source = Source::of(Arc::clone(&stage.data_type));
+        let range = self.closed(span, &stage.data_type, &[source], &[]).await?;
         self.refuse_too_many("sleep_agg", period.grid(&zone, range).len())?;
         let question = Question::Aggregate(AggregateSpec {
             cycles: cycles(range)?,
@@ -141,8 +150,9 @@ impl Readings {
 
     async fn location_series(&self, span: Span, step: i64) -> Result<Prepared> {
         let updates = self.named(PLATFORM_UPDATES).await?;
+        let source = Source::of(Arc::clone(&updates.data_type));
         let spec = PlacesSpec {
-            range: self.closed(span, &Source::of(updates.data_type)).await?,
+            range: self.closed(span, &updates.data_type, &[source], &[]).await?,
             sample_rate: step,
             look_back: LOOK_BACK * MICROS,
             change_meters: None,
@@ -154,6 +164,59 @@ impl Readings {
             .archive
             .location_series(&updates, Some(&visits), &spec)
             .await;
+        prepared.map_err(outside)
+    }
+
+    async fn location_updates(&self, span: Span) -> Result<Prepared> {
+        let (updates, _) = self.places(whole(span)?).await?;
+        let prepared = self.app.archive.location_updates(&updates, IdForm::Text).await;
+        prepared.map_err(outside)
+    }
+
+    async fn periods(
+        &self,
+        name: &str,
+        periods: Truncation,
+        computed: &[Computed],
+        span: Span,
+        zone: Zone,
+    ) -> Result<Prepared> {
+        let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
+        let named = self.named(name).await?;
+        let (id, class) = (&named.data_type.id, named.data_type.class);
+        if !computed.is_empty() && class != RecordClass::Metric {
+            return plan_err!("'agg': {id} is no metric; leave the function out to count its records");
+        }
+        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new())
+            .await
+            .map_err(Unanswered::wrapped)?;
+        let range = self.closed(span, &named.data_type, &sources, &conditions).await?;
+        let mut chosen_sources = Vec::new();
+        if computed.contains(&Computed::Sum) {
+            let preferences = Preferences::of(&app.catalog, owner).await;
+            let preferences = preferences.map_err(Unanswered::wrapped)?;
+            let ids = sources.iter().map(|source| &source.data_type.id);
+            chosen_sources.extend(
+                ids.map(|id| (id.clone(), preferences.chosen_sources(id)))
+                    .filter(|(_, chosen)| !chosen.is_empty()),
+            );
+        }
+        let spec = PeriodsSpec {
+            conditions,
+            range,
+            periods,
+            zone,
+            measure: if computed.is_empty() {
+                AggregateMeasure::Count
+            } else {
+                AggregateMeasure::Values(computed.to_vec())
+            },
+            group: Vec::new(),
+            order: Order::Ascending,
+            chosen_sources,
+        };
+        let granted = self.granted(id, range, &named).await?;
+        let prepared = app.archive.aggregate(&granted.permit, &sources, &spec).await;
         prepared.map_err(outside)
     }
 
@@ -178,7 +241,8 @@ impl Readings {
         let id = meant(app, owner, name).await.map_err(Unanswered::wrapped)?;
         let name = id.as_ref().map_or(name, TypeId::as_str);
         match app.types.find(owner, name).await {
-            Ok(named) => Ok(named),
+            Ok(named) if named.data_type.queryable => Ok(named),
+            Ok(_) => plan_err!("'{name}' cannot be read"),
             Err(error @ TypesError::Unknown { .. }) => {
                 plan_err!("'{name}': {error}")
             }
@@ -197,14 +261,20 @@ impl Readings {
     }
 
     /// A range whose open ends are those of what is recorded.
-    async fn closed(&self, span: Span, source: &Source) -> Result<TimeRange> {
+    async fn closed(
+        &self,
+        span: Span,
+        data_type: &DataType,
+        sources: &[Source],
+        conditions: &[Condition],
+    ) -> Result<TimeRange> {
         let range = match span {
             Span {
                 start: Some(start),
                 end: Some(end),
             } => (start, end),
             Span { start, end } => {
-                let recorded = self.recorded(&source.data_type, source).await?;
+                let recorded = self.recorded(data_type, sources, conditions).await?;
                 let last = recorded
                     .last_start
                     .map(|start| Instant::from_micros(start.micros() + 1));
@@ -216,7 +286,12 @@ impl Readings {
         TimeRange::new(range.0, range.1).ok_or_else(inverted)
     }
 
-    async fn recorded(&self, data_type: &DataType, source: &Source) -> Result<Summary> {
+    async fn recorded(
+        &self,
+        data_type: &DataType,
+        sources: &[Source],
+        conditions: &[Condition],
+    ) -> Result<Summary> {
         let owner = self.reader.person();
         let permit = self
             .app
@@ -224,8 +299,7 @@ impl Readings {
             .windows(&self.reader, owner, &data_type.id, TimeRange::ALWAYS)
             .await
             .map_err(Unanswered::wrapped)?;
-        let sources = std::slice::from_ref(source);
-        let summary = self.app.archive.summary(&permit, sources, &[]).await;
+        let summary = self.app.archive.summary(&permit, sources, conditions).await;
         summary.map_err(outside)
     }
 
