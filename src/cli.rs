@@ -26,6 +26,7 @@ mod key;
 mod logging;
 mod plaintext;
 mod progress;
+mod query;
 pub mod serve;
 pub mod settings;
 mod spill;
@@ -106,6 +107,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "init" => init::run(&settings),
         "users" => status::users(&settings),
         "status" => status::status(&settings),
+        "query" => query::run(&settings, &arguments::query(given)),
         "token" => token::run(&settings, &arguments::token(given)),
         "config" => print(&sayings.completed(&settings).to_string()),
         "check" => match arguments::erased(given) {
@@ -188,10 +190,15 @@ fn file(named: Option<PathBuf>) -> Result<Option<(PathBuf, String)>, SettingsErr
     }
 }
 
-/// Writes to standard output: the only place that does.
+/// Writes to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failed> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes to standard output: the only place that does.
+fn print_bytes(bytes: &[u8]) -> Result<(), Failed> {
     let mut output = std::io::stdout().lock();
-    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    let written = output.write_all(bytes).and_then(|()| output.flush());
     written.map_err(|error| Failed::because(format!("the output could not be written: {error}")))
 }
 

@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
@@ -16,7 +17,7 @@ use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NON
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::common::DataFusionError;
+use datafusion::common::{DataFusionError, internal_err};
 use futures::StreamExt as _;
 use serde::Serialize;
 
@@ -35,8 +36,10 @@ use crate::output::{EncodeError, Packing, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
 use crate::query::engine::{Engine, Late};
+use crate::query::explain::Explain;
 use crate::query::records::{Prepared, QueryError, ReadState, Scope};
 use crate::query::sleep::TooManyCells;
+use crate::query::sql;
 use crate::store::StoreError;
 
 /// Another release may answer the same question in other bytes.
@@ -45,6 +48,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// What a write is told to wait when too much waits already.
 const FLUSHED_BY_THEN: Duration = Duration::from_secs(10);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// What the author of a query is told who asks for more than all questions may hold together.
+const TOO_MUCH_MEMORY: &str = "the query needs more memory than questions have here (ALMANAC_MEMORY_LIMIT); ask for \
+                               fewer rows, columns or groups, or for a shorter time";
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Why an answer broke off.
@@ -74,6 +81,15 @@ pub async fn answer(
     prepared: Prepared,
     form: &AnswerForm,
 ) -> Result<Response, ApiError> {
+    let sending = Sending {
+        app: request.app,
+        begun: request.begun,
+        ticket: request.ticket,
+    };
+    if let Some(explain) = form.explain {
+        let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
+        return Ok(sending.explained(prepared, explain));
+    }
     let packing = form.packing(request.headers);
     let tag = entity_tag(
         &prepared.states,
@@ -82,29 +98,75 @@ pub async fn answer(
         packing,
         &request.app.tickets,
     );
+    let tag_header = [(ETAG, header_value(&tag)?)];
     if is_known(request.headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());
+        return Ok((StatusCode::NOT_MODIFIED, tag_header).into_response());
     }
     let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
-    let planned = request.begun.elapsed();
-    let name = format!("inline; filename=\"answer.{}\"", form.method.file_extension());
-    let head = [
-        (CONTENT_TYPE, HeaderValue::from_static(form.method.content_type())),
-        (ETAG, header_value(&tag)?),
-        (CONTENT_DISPOSITION, header_value(&name)?),
-    ];
     let varies = form.varies().then_some([(VARY, HeaderValue::from_name(ACCEPT))]);
-    let run = Run {
-        engine: Arc::clone(&request.app.engine),
-        meters: request.app.metrics.meters.clone(),
-        begun: request.begun,
-        planned,
-        ticket: request.ticket,
-    };
-    Ok(deferred((head, varies, ()), run.body(prepared, packing)))
+    Ok(deferred(
+        (head(form)?, tag_header, varies, ()),
+        sending.run(failed).body(prepared, packing),
+    ))
 }
 
-/// A question whose head was answered.
+/// What every answer of rows says of itself.
+fn head(form: &AnswerForm) -> Result<[(HeaderName, HeaderValue); 2], ApiError> {
+    let name = format!("inline; filename=\"answer.{}\"", form.method.file_extension());
+    Ok([
+        (CONTENT_TYPE, HeaderValue::from_static(form.method.content_type())),
+        (CONTENT_DISPOSITION, header_value(&name)?),
+    ])
+}
+
+/// What is sent to whom, and since when they wait.
+pub struct Sending<'a> {
+    pub app: &'a App,
+    pub begun: Moment,
+    pub ticket: Ticket,
+}
+
+impl Sending<'_> {
+    /// The answer to a query whose author decided what is computed: what cannot be is theirs to change. It has no
+    /// tag, since it may depend on the moment.
+    pub async fn answer_query(
+        self,
+        prepared: Prepared,
+        form: &AnswerForm,
+        packing: Packing,
+    ) -> Result<Response, ApiError> {
+        let head = head(form)?;
+        let body = self.run(misasked).body(prepared, packing).await?;
+        Ok((head, body).into_response())
+    }
+
+    /// How the rows would be found, or were, a line for each step.
+    fn explained(self, prepared: Prepared, explain: Explain) -> Response {
+        let run = self.run(failed);
+        deferred([(CONTENT_TYPE, PLAIN)], async move {
+            let lines = prepared.explained(&run.engine, explain).await;
+            drop(run.ticket);
+            let lines = lines.map_err(|error| (run.failed)(&run.meters, Broken::Plan(error)))?;
+            Ok(lines
+                .iter()
+                .fold(String::new(), |text, line| text + line + "\n")
+                .into_response())
+        })
+    }
+
+    fn run(self, failed: fn(&Meters, Broken) -> ApiError) -> Run {
+        Run {
+            engine: Arc::clone(&self.app.engine),
+            meters: self.app.metrics.meters.clone(),
+            begun: self.begun,
+            planned: self.begun.elapsed(),
+            ticket: self.ticket,
+            failed,
+        }
+    }
+}
+
+/// A question whose head is known.
 struct Run {
     engine: Arc<Engine>,
     meters: Meters,
@@ -112,6 +174,8 @@ struct Run {
     /// How long it took to know the head.
     planned: Duration,
     ticket: Ticket,
+    /// What the caller hears when there is no first row.
+    failed: fn(&Meters, Broken) -> ApiError,
 }
 
 impl Run {
@@ -120,10 +184,12 @@ impl Run {
         let rows = self
             .engine
             .start(prepared.plan)
-            .map_err(|error| failed(&self.meters, Broken::Plan(error)))?;
+            .map_err(|error| (self.failed)(&self.meters, Broken::Plan(error)))?;
         let count = RowCount::default();
         let counting = count.clone();
-        let counted = rows.map(move |batch| {
+        // An operator that fails altogether must not look like the end of the rows.
+        let counted = AssertUnwindSafe(rows).catch_unwind().map(move |batch| {
+            let batch = batch.unwrap_or_else(|_| internal_err!("an operator failed"));
             counting.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
             batch.map_err(Broken::from)
         });
@@ -134,7 +200,7 @@ impl Run {
             .next()
             .await
             .transpose()
-            .map_err(|error| failed(&self.meters, error))?;
+            .map_err(|error| (self.failed)(&self.meters, error))?;
         let executed = self.begun.elapsed().saturating_sub(self.planned);
 
         let (ticket, corrupt) = (self.ticket, self.meters.store.corrupt);
@@ -234,13 +300,35 @@ fn failed(meters: &Meters, error: Broken) -> ApiError {
     }
 }
 
+/// Why a query has no answer that could be planned. What it computes was its author's idea.
+pub fn misasked(meters: &Meters, error: Broken) -> ApiError {
+    if corrupt_part(&error).is_some() {
+        return failed(meters, error);
+    }
+    let message = match &error {
+        Broken::Encode(EncodeError::Spool(_)) => return failed(meters, error),
+        Broken::Late => return failed(meters, Broken::Late),
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<Late>) => {
+            return failed(meters, Broken::Late);
+        }
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => return unprepared(error),
+        Broken::Plan(error) if is_scarce(error) => TOO_MUCH_MEMORY.to_owned(),
+        Broken::Plan(error) => sql::readable(error),
+        Broken::Encode(error) => match error {
+            EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } => error.to_string(),
+            error => format!("{error}; choose another output or cast the columns"),
+        },
+    };
+    invalid(["body", "query"], message)
+}
+
 /// What turned out to be too much, if that is what an error comes from.
 fn excess(error: &Broken) -> Option<Excess> {
     chain(error).find_map(|error| error.downcast_ref().copied())
 }
 
 /// Why there is no plan: some of it is worked out from stored rows.
-fn unprepared(error: &DataFusionError) -> ApiError {
+pub fn unprepared(error: &DataFusionError) -> ApiError {
     if let Some(what) = corrupt_part(error) {
         ApiError::damaged(what)
     } else if chain(error).any(<dyn Error>::is::<Late>) {

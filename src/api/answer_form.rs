@@ -8,6 +8,7 @@ use axum::http::header::ACCEPT;
 use crate::api::query_params::Params;
 use crate::output::{FrameCompression, OutputMethod, Packing, RowFormat};
 use crate::query::columns::Columns;
+use crate::query::explain::Explain;
 use crate::query::shape::IdForm;
 
 #[cfg(test)]
@@ -22,6 +23,8 @@ pub struct AnswerForm {
     /// At most so many rows.
     pub limit: Option<usize>,
     compression: Option<FrameCompression>,
+    /// How the rows are found, in their place.
+    pub explain: Option<Explain>,
 }
 
 impl AnswerForm {
@@ -73,6 +76,7 @@ impl AnswerForm {
         };
         let limit = row_limit(params);
         let compression = params.choice("compression");
+        let explain = params.choice("explain");
         let defuse = params.flag_or("defuse_formulas", false);
         let (method, defuse) = (method?, defuse?);
         Some(Self {
@@ -80,7 +84,20 @@ impl AnswerForm {
             columns,
             limit,
             compression,
+            explain,
         })
+    }
+
+    /// This form, with all columns.
+    #[must_use]
+    pub const fn of_method(method: OutputMethod) -> Self {
+        Self {
+            method,
+            columns: None,
+            limit: None,
+            compression: None,
+            explain: None,
+        }
     }
 
     /// Frames carry ids as text; encoders of text print the bytes themselves.

@@ -16,6 +16,7 @@ pub mod selector;
 pub mod series;
 mod shared_types;
 pub mod sleep;
+pub mod sql;
 mod units;
 pub mod whereabouts;
 pub mod workouts;
@@ -87,6 +88,7 @@ fn questions() -> OpenApiRouter<Shared> {
         .routes(routes!(records::event_summary))
         .routes(routes!(records::metric))
         .routes(routes!(selector::selected_records))
+        .routes(routes!(sql::sql))
         .routes(routes!(aggregates::event_aggregate))
         .routes(routes!(aggregates::metric_aggregate))
         .routes(routes!(insight::insight))

@@ -13,6 +13,7 @@ use crate::model::registry::TypeId;
 
 use super::backup::BackupOrder;
 use super::key::KeyOrder;
+use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
 
 const SERVE: &str = "serve";
@@ -25,6 +26,9 @@ const NAME: &str = "name";
 const DAYS: &str = "days";
 const SCOPE: &str = "scope";
 const TYPES: &str = "types";
+const TEXT: &str = "text";
+const PARAMETERS: &str = "parameters";
+const OUTPUT: &str = "output";
 const DIRECTORY: &str = "directory";
 const KEEP: &str = "keep";
 const DONE: &str = "done";
@@ -58,6 +62,7 @@ pub fn command() -> Command {
             "Tell what is stored and what is wrong with it",
         ))
         .subcommand(token_command())
+        .subcommand(query_command())
         .subcommand(configured(
             "config",
             "Print every setting, its value and where it came from",
@@ -185,6 +190,38 @@ fn backup_command() -> Command {
     )
 }
 
+/// `almanac query`.
+fn query_command() -> Command {
+    configured("query", "Answer one query in SQL about a person")
+        .arg(
+            Arg::new(TEXT)
+                .required(true)
+                .value_name("SQL")
+                .help("One SELECT, EXPLAIN or EXPLAIN ANALYZE"),
+        )
+        .arg(
+            Arg::new(USER)
+                .long(USER)
+                .required(true)
+                .value_name("UUID")
+                .value_parser(value_parser!(Uuid))
+                .help("The person who asks"),
+        )
+        .arg(
+            Arg::new(PARAMETERS)
+                .long(PARAMETERS)
+                .value_name("JSON")
+                .help("Values: a list for $1, $2, or an object for $name"),
+        )
+        .arg(
+            Arg::new(OUTPUT)
+                .long(OUTPUT)
+                .value_name("METHOD")
+                .default_value("jstable")
+                .help("The form of the rows, as in `output` of the interface"),
+        )
+}
+
 /// A command that takes the settings as flags.
 fn configured(name: &'static str, about: &'static str) -> Command {
     let file = Arg::new(CONFIG)
@@ -227,6 +264,17 @@ pub fn token(given: &ArgMatches) -> TokenOrder {
                 .get_many::<String>(TYPES)
                 .map(|types| types.map(|name| TypeId::new(name)).collect()),
         },
+    }
+}
+
+/// What `query` was asked for.
+pub fn query(given: &ArgMatches) -> QueryOrder {
+    let text = |name: &str| given.get_one::<String>(name).cloned();
+    QueryOrder {
+        person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
+        text: text(TEXT).unwrap_or_default(),
+        parameters: text(PARAMETERS),
+        output: text(OUTPUT).unwrap_or_default(),
     }
 }
 

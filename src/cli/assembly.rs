@@ -69,6 +69,9 @@ const FILTER_MEMORY: u64 = 48 << 20;
 const GROUP_REQUESTS: usize = 1024;
 /// People whose requests are put together at the same time.
 const PEOPLE_AT_ONCE: usize = 4;
+/// Bytes that are set aside for the stack of a thread that computes, and used as far as it goes down: an expression in
+/// SQL has up to four hundred steps.
+const COMPUTE_STACK: usize = 16 << 20;
 /// How long a body waits for memory.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -310,6 +313,7 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
     }
     builder
         .thread_name("compute")
+        .thread_stack_size(COMPUTE_STACK)
         .enable_all()
         .build()
         .map_err(Failed::from_error)

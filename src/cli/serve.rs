@@ -296,7 +296,7 @@ async fn finished(what: &str, mut task: JoinHandle<()>, limit: Duration) {
 }
 
 /// Ends what works in the background, after the last request, and waits for none of it longer than `limit`.
-async fn close(assembly: Assembly, limit: Duration) {
+pub(super) async fn close(assembly: Assembly, limit: Duration) {
     // The committing task ends when nobody can reach its queue any more.
     drop(assembly.app);
     finished("the committing task", assembly.committing, limit).await;
@@ -339,7 +339,7 @@ async fn demo_token(app: &App) -> Result<String, Failed> {
 }
 
 /// The keys of tokens, where they are made here.
-fn ring(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Option<Arc<KeyRing>>, Failed> {
+pub(super) fn ring(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Option<Arc<KeyRing>>, Failed> {
     match &settings.identity.provider {
         Provider::Outside(_) => Ok(None),
         Provider::Embedded => {
@@ -349,7 +349,7 @@ fn ring(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Option<Arc<KeyRin
     }
 }
 
-fn verifier(
+pub(super) fn verifier(
     settings: &Settings,
     ring: Option<&Arc<KeyRing>>,
     clock: &Arc<dyn Clock>,
@@ -418,6 +418,15 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Failed> {
         };
         tracing::info!(signal = name, "stopping");
     })
+}
+
+/// Of a process that answers one request, nobody asks whether it is ready.
+pub(super) struct AlwaysReady;
+
+impl Readiness for AlwaysReady {
+    fn check(&self) -> Pin<Box<dyn Future<Output = Result<(), NotReady>> + Send + '_>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// What every request stands on.

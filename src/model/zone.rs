@@ -6,7 +6,8 @@
 use chrono::{DateTime, NaiveDateTime, Offset as _, TimeZone as _};
 use chrono_tz::Tz;
 
-use super::duration::MICROS_PER_SECOND;
+use super::duration::{MICROS_PER_DAY, MICROS_PER_SECOND};
+use super::time::Instant;
 
 /// Before 1800 no clock had ever been set back or forward, and no rule is known after 2200.
 const FIRST_CHANGE: i64 = -5_364_662_400;
@@ -117,6 +118,15 @@ impl Zone {
             | Tz::Zulu => "UTC",
             tz => tz.name(),
         }
+    }
+
+    /// The date of a moment by the clocks of the zone, in days since 1970-01-01.
+    #[must_use]
+    pub fn day_of(&self, moment: Instant) -> i32 {
+        let micros = moment.micros();
+        let offset = self.offset(micros.div_euclid(MICROS_PER_SECOND));
+        let local = micros.saturating_add(offset * MICROS_PER_SECOND);
+        local.div_euclid(MICROS_PER_DAY) as i32
     }
 
     /// Seconds that the wall clock is ahead of UTC at a second since 1970.

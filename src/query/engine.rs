@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -18,7 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::spill_files::SpillFiles;
@@ -46,6 +46,9 @@ pub struct EngineSettings {
 }
 
 const SPILL_RESERVATION: usize = 1 << 20;
+/// Bytes that are set aside for the stack of a thread that plans, and used as far as it goes down. Four hundred steps
+/// of an expression take some ten thousand bytes each in a build that is not optimised.
+const PLANNER_STACK: usize = 128 << 20;
 
 /// The deadline of a question passed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -136,6 +139,31 @@ impl Engine {
     #[must_use]
     pub fn memory_reserved(&self) -> usize {
         self.pool.reserved()
+    }
+
+    /// What `work` gives, done on a thread of its own: what walks down into a text that somebody sent needs a stack
+    /// that others do without, and may fail in ways that concern nobody else. It is given up when the deadline passes.
+    pub async fn apart<T, F>(&self, work: impl FnOnce() -> F + Send + 'static) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T>,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let (runtime, deadline) = (self.runtime.clone(), self.deadline);
+        std::thread::Builder::new()
+            .name("planner".to_owned())
+            .stack_size(PLANNER_STACK)
+            .spawn(move || {
+                let done = runtime.block_on(async { tokio::time::timeout(deadline, work()).await });
+                // Nobody waits any more where the client went away.
+                let _nobody_waits = sender.send(done);
+            })
+            .map_err(DataFusionError::IoError)?;
+        match tokio::time::timeout(self.deadline, receiver).await {
+            Ok(Ok(Ok(done))) => Ok(done),
+            Ok(Err(_)) => internal_err!("the thread of a query ended without a plan"),
+            Ok(Ok(Err(_))) | Err(_) => late(),
+        }
     }
 
     /// The rows of `plan`. Nothing runs until the stream is polled; drive it with [`Engine::drive`].

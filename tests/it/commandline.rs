@@ -87,6 +87,7 @@ fn no_command_makes_an_installation_by_mistake() {
     let user = Uuid::new_v4().to_string();
     for arguments in [
         &["token", "--user", &user][..],
+        &["query", "SELECT 1", "--user", &user],
         &["users"],
         &["status"],
         &["check"],
@@ -122,6 +123,38 @@ async fn users_and_status_tell_what_is_stored() {
         status.contains(&server.data_dir().display().to_string()),
         "{status}"
     );
+}
+
+#[tokio::test]
+async fn a_query_prints_its_rows_and_nothing_else_and_a_wrong_one_what_is_wrong() {
+    for backends in Backends::available() {
+        let server = Setup::default().on(backends).start();
+        let person = server.person();
+        person
+            .records("HeartRate", &[heart_rate(id(1), &at("10:00"), 60)])
+            .await;
+        let user = person.id.to_string();
+        let ask = |text: &str, more: &[&str]| {
+            let ended = server.run(&[&["query", text, "--user", &user], more].concat());
+            (ended.status.code(), output(&ended))
+        };
+        let (status, (rows, told)) = ask(
+            "SELECT value FROM heart_rate WHERE value > $1",
+            &["--parameters", "[59]", "--output", "csv"],
+        );
+        assert_eq!((status, rows.trim()), (Some(0), "value\n60.0"), "{told}");
+        let (status, (rows, told)) = ask("SELECT value FROM heartrate", &[]);
+        assert_eq!((status, rows.as_str()), (Some(1), ""));
+        assert!(
+            told.contains("line 1, column 19") && told.contains("is heart_rate meant?"),
+            "{told}"
+        );
+        let nobody = Uuid::new_v4().to_string();
+        let ended = server.run(&["query", "SELECT 1", "--user", &nobody]);
+        assert_eq!(ended.status.code(), Some(1), "{:?}", output(&ended));
+        let (users, _) = output(&server.run(&["users"]));
+        assert!(!users.contains(&nobody), "{users}");
+    }
 }
 
 #[test]

@@ -49,6 +49,7 @@ mod series;
 mod sessions;
 mod sharing;
 mod sleep;
+mod sql;
 mod streaming;
 mod tags;
 mod types_round_trip;

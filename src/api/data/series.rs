@@ -405,7 +405,7 @@ fn wrong_metric(name: &str, message: String) -> Fault {
 }
 
 /// The traits of a type that has a series, or why it has none.
-fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
+pub(super) fn series_traits(data_type: &DataType) -> Result<&MetricTraits, String> {
     let id = &data_type.id;
     match &data_type.metric {
         Some(_) if Base::named(id.as_str()).is_some() => Err(format!(

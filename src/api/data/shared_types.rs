@@ -50,7 +50,8 @@ pub(super) fn refuse_hidden(app: &App, permit: &ReadableTypes, name: &str) -> Re
     }
 }
 
-async fn types_shown(
+/// The types of `sharer` that are shown by some of `openings`.
+pub(super) async fn types_shown(
     app: &App,
     sharer: PersonId,
     openings: &[Opening],

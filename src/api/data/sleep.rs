@@ -32,7 +32,7 @@ use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames
 use query::{AggregateQuery, CyclesQuery, StagesQuery};
 
 /// The metric whose samples are stages.
-const SLEEP_STAGE: &str = "SleepStage";
+pub(super) const SLEEP_STAGE: &str = "SleepStage";
 /// The column of a total's period.
 const PERIOD: &str = "period_start_time";
 /// How far beyond the range a cycle is followed that is not clipped.

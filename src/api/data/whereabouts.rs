@@ -25,7 +25,7 @@ use super::locations::{location_sources, updates_of};
 
 const MICROS: i64 = 1_000_000;
 /// Seconds for which a place stays known where the caller does not say.
-const LOOK_BACK: i64 = 14_400;
+pub(super) const LOOK_BACK: i64 = 14_400;
 /// Seconds from one slot to the next where the caller does not say.
 const SAMPLE_RATE: i64 = 900;
 

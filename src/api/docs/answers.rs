@@ -14,31 +14,60 @@ use crate::output::OutputMethod;
 
 const OK: &str = "200";
 const OUTPUT: &str = "output";
+const PLAIN: &str = "text/plain";
 
-/// Rows in any of the forms that `output` names.
+/// Rows in any of the forms that `output` names, or how they are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows;
 
-/// Rows in one of the forms that `format` names, or any that `output` does.
+/// Rows that a query finds, in any of the forms that its `output` names.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryRows;
+
+/// Rows in one of the forms that `format` names, or any that `output` does, or how they are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Records;
 
 impl IntoResponses for Rows {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        answer("Rows, in the form that `output` names", &OutputMethod::ALL)
+        explained(answer(
+            "Rows, in the form that `output` names, or how they are found",
+            &OutputMethod::ALL,
+        ))
+    }
+}
+
+impl IntoResponses for QueryRows {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        answered(answer(
+            "Rows, in the form that `output` names",
+            &OutputMethod::ALL,
+        ))
     }
 }
 
 impl IntoResponses for Records {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        answer(
-            "Rows, in the form that `format` or `output` names",
+        explained(answer(
+            "Rows, in the form that `format` or `output` names, or how they are found",
             &OutputMethod::ALL,
-        )
+        ))
     }
 }
 
-fn answer(description: &str, methods: &[OutputMethod]) -> BTreeMap<String, RefOr<Response>> {
+/// The answer, which is a plan as text where `explain` asks for one.
+fn explained(answer: ResponseBuilder) -> BTreeMap<String, RefOr<Response>> {
+    let lines = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("A plan, a line for each operator"));
+    answered(answer.content(PLAIN, Content::new(Some(Schema::from(lines)))))
+}
+
+fn answered(answer: ResponseBuilder) -> BTreeMap<String, RefOr<Response>> {
+    BTreeMap::from([(OK.to_owned(), answer.build().into())])
+}
+
+fn answer(description: &str, methods: &[OutputMethod]) -> ResponseBuilder {
     let mut by_type: BTreeMap<&str, Vec<Schema>> = BTreeMap::new();
     for method in methods {
         by_type
@@ -57,7 +86,7 @@ fn answer(description: &str, methods: &[OutputMethod]) -> BTreeMap<String, RefOr
         };
         response = response.content(media_type, Content::new(schema));
     }
-    BTreeMap::from([(OK.to_owned(), response.build().into())])
+    response
 }
 
 /// A listing that takes `output` is also answered with rows in each form. Without it, it is the JSON that it is
@@ -74,10 +103,7 @@ pub fn also_in_every_form(operation: &mut Operation) {
     if described.content.len() > 1 {
         return;
     }
-    let forms = answer("", &OutputMethod::ALL);
-    let Some(RefOr::T(forms)) = forms.into_values().next() else {
-        return;
-    };
+    let forms = answer("", &OutputMethod::ALL).build();
     for (media_type, content) in forms.content {
         let Some(RefOr::T(own)) = described.content.get_mut(&media_type) else {
             described.content.insert(media_type, content);

@@ -9,6 +9,7 @@ use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
 use crate::query::aggregate::Function;
+use crate::query::explain::Explain;
 use crate::query::places::LocationSource;
 use crate::query::records::Order;
 use crate::query::series::Calculation;
@@ -167,6 +168,7 @@ named! {
     Epoch = None;
     UnitSystem = None;
     Order = None;
+    Explain = None;
     Function = None;
     SleepFunction = None;
     Mode = None;

@@ -215,6 +215,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         example: Text("milliseconds"),
     },
     Entry {
+        name: "explain",
+        aliases: &[],
+        description: "How the rows are found, as text and in their place: plan says what would be done, analyze does \
+                      it and says what it took; without anybody's values",
+        absent: "the rows",
+        example: Text("plan"),
+    },
+    Entry {
         name: "export_id",
         aliases: &[],
         description: "The id of an export",

@@ -1,0 +1,106 @@
+//! Queries in SQL over what the caller has, and over what others share with the caller.
+
+mod functions;
+mod holdings;
+mod names;
+
+use std::sync::Arc;
+use std::time::Instant as Moment;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::api::answer::{Sending, misasked, unprepared};
+use crate::api::answer_form::AnswerForm;
+use crate::api::app::Shared;
+use crate::api::body::Sent;
+use crate::api::docs::answers::QueryRows;
+use crate::api::extract::Checked;
+use crate::api::problem::{ApiError, invalid};
+use crate::api::query_params::NoParams;
+use crate::auth::tokens::Reader;
+use crate::output::OutputMethod;
+use crate::query::explain::Explain;
+use crate::query::records::Prepared;
+use crate::query::sql::{Parameters, Show, SqlFailure, SqlQuestion};
+
+use holdings::{Readings, Unanswered};
+
+/// A query.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SqlRequest {
+    /// One SELECT, EXPLAIN or EXPLAIN ANALYZE of at most 65,536 bytes.
+    #[schema(
+        example = "SELECT local_day(start_date, 'Europe/Berlin') AS day, avg(value) FROM resting_heart_rate \
+                        WHERE start_date >= $1 GROUP BY day ORDER BY day"
+    )]
+    pub query: String,
+    /// A list for `$1`, `$2`, or an object for `$name`: texts, numbers, truth values, null and lists of these.
+    #[schema(value_type = Option<Object>, example = json!(["2026-01-01"]))]
+    pub parameters: Option<Value>,
+    /// The form of the answer; `jstable` where nothing is said.
+    pub output: Option<OutputMethod>,
+}
+
+/// Rows that a query in SQL finds.
+#[utoipa::path(post, path = "/data/v1/sql", tag = "records",
+    params(Checked<NoParams>),
+    request_body = SqlRequest,
+    responses(QueryRows, (status = 413), (status = 415), (status = 422)))]
+pub async fn sql(
+    State(app): State<Shared>,
+    reader: Reader,
+    headers: HeaderMap,
+    _query: Checked<NoParams>,
+    Sent(request): Sent<SqlRequest>,
+) -> Result<Response, ApiError> {
+    let begun = Moment::now();
+    let form = AnswerForm::of_method(request.output.unwrap_or(OutputMethod::Jstable));
+    let parameters =
+        Parameters::read(request.parameters).map_err(|message| invalid(["body", "parameters"], message))?;
+    let question = SqlQuestion {
+        text: request.query,
+        parameters,
+    };
+    let ticket = app.queries.enter(reader.person()).await?;
+    let holdings = Arc::new(Readings::new(&app, &reader));
+    let now = app.clock.now();
+    let planned = app.engine.sql(holdings, question, now).await.map_err(refused)?;
+    let prepared = match planned.show {
+        Show::Rows => planned.prepared,
+        show => explained(&app, &planned.prepared, show).await?,
+    };
+    let sending = Sending {
+        app: &app,
+        begun,
+        ticket,
+    };
+    let packing = form.packing(&headers);
+    sending.answer_query(prepared, &form, packing).await
+}
+
+async fn explained(app: &Shared, prepared: &Prepared, show: Show) -> Result<Prepared, ApiError> {
+    let explain = if show == Show::Run {
+        Explain::Analyze
+    } else {
+        Explain::Plan
+    };
+    let lines = prepared.explained_query(&app.engine, explain).await;
+    let lines = lines.map_err(|error| misasked(&app.metrics.meters, error.into()))?;
+    Prepared::of_lines(lines).map_err(ApiError::internal)
+}
+
+fn refused(failure: SqlFailure) -> ApiError {
+    match failure {
+        SqlFailure::Refused(error) => invalid(["body", "query"], error.to_string()),
+        SqlFailure::Failed(error) => match Unanswered::inside(error) {
+            Ok(error) => error,
+            Err(error) => unprepared(&error),
+        },
+    }
+}

@@ -1,0 +1,340 @@
+//! Functions of a query: each is planned as its endpoint plans it, about the caller.
+
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, Result, plan_err};
+
+use crate::api::data::records::sources_of;
+use crate::api::data::series::{series_traits, stages};
+use crate::api::data::sleep::SLEEP_STAGE;
+use crate::api::data::whereabouts::LOOK_BACK;
+use crate::auth::grants::Warden;
+use crate::model::duration::{SampleRate, Truncation, parse_length};
+use crate::model::grid::Grid;
+use crate::model::registry::{DataType, RecordClass, TypeId};
+use crate::model::time::{Instant, TimeRange};
+use crate::model::zone::Zone;
+use crate::people::preferences::Preferences;
+use crate::people::types::{Named, TypesError};
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec as PeriodsSpec, Function as Computed};
+use crate::query::filter::Condition;
+use crate::query::places::at_time::AtTimeSpec;
+use crate::query::places::series::SeriesSpec as PlacesSpec;
+use crate::query::places::updates::Updates;
+use crate::query::places::{Granted, LocationSource, PLATFORM_UPDATES, PLATFORM_VISITS};
+use crate::query::records::{Order, Prepared, Source, Summary};
+use crate::query::series::{Counting, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::shape::IdForm;
+use crate::query::sleep::StageTable;
+use crate::query::sleep::spec::{
+    AggregateSpec, CyclesSpec, Function as Total, Mode, Question, StageSet, StagesSpec,
+};
+use crate::query::sql::{Call, Span, outside};
+
+use super::holdings::{Readings, Unanswered};
+use super::names::meant;
+
+const MICROS: i64 = 1_000_000;
+/// What parts two cycles where nothing is said.
+const USUAL_GAP: &str = "PT2H";
+
+impl Readings {
+    pub(super) async fn called(&self, call: &Call) -> Result<Prepared> {
+        match call {
+            Call::Series {
+                metric,
+                rate,
+                span,
+                zone,
+            } => self.series(metric, *rate, *span, *zone).await,
+            Call::SleepStages(span) => {
+                let range = whole(*span)?;
+                let question = Question::Stages(StagesSpec {
+                    cycles: cycles(range)?,
+                    merge_overlapping: true,
+                    merge_contiguous: true,
+                });
+                self.sleep(range, question).await
+            }
+            Call::SleepCycles(span) => {
+                let range = whole(*span)?;
+                self.sleep(range, Question::Cycles(cycles(range)?)).await
+            }
+            Call::SleepAgg { span, period, zone } => self.sleep_totals(*span, *period, *zone).await,
+            Call::LocationAt(time) => self.location_at(*time).await,
+            Call::LocationUpdates(span) => self.location_updates(*span).await,
+            Call::LocationSeries { span, step } => self.location_series(*span, *step).await,
+            Call::Agg {
+                data_type,
+                periods,
+                totals,
+                span,
+                zone,
+            } => self.periods(data_type, *periods, totals, *span, *zone).await,
+        }
+    }
+
+    async fn series(&self, metric: &str, rate: SampleRate, span: Span, zone: Zone) -> Result<Prepared> {
+        let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
+        let named = self.named(metric).await?;
+        let traits = series_traits(&named.data_type).map_err(|message| wrong("series", &message))?;
+        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new())
+            .await
+            .map_err(Unanswered::wrapped)?;
+        let Some(source) = sources.first() else {
+            return plan_err!("'{metric}' has no series");
+        };
+        let range = self.closed(span, &named.data_type, &sources, &conditions).await?;
+        let grid = match rate {
+            SampleRate::Width(micros) => Grid::uniform(range, micros),
+            SampleRate::Calendar(truncation) => truncation.grid(&zone, range),
+        };
+        let mut spec = SeriesSpec {
+            column: traits.value_column.clone(),
+            grid,
+            zone,
+            measure: Measure::of(traits),
+            calculations: Vec::new(),
+            gaps: Gaps::default(),
+            chosen_sources: Vec::new(),
+        };
+        self.refuse_too_many("series", spec.cells())?;
+        if spec.measure.counting() == Counting::BestSource {
+            let preferences = Preferences::of(&app.catalog, owner).await;
+            let preferences = preferences.map_err(Unanswered::wrapped)?;
+            spec.chosen_sources = preferences.chosen_sources(&named.data_type.id);
+        }
+        let granted = self.granted(&named.data_type.id, range, &named).await?;
+        let asked = SeriesSource {
+            permit: &granted.permit,
+            source,
+            conditions: &conditions,
+            spec,
+            stages: stages(app, traits),
+        };
+        app.archive.series(asked).await.map_err(outside)
+    }
+
+    async fn sleep_totals(&self, span: Span, period: Truncation, zone: Zone) -> Result<Prepared> {
+        let stage = self.named(SLEEP_STAGE).await?;
+        let source = Source::of(Arc::clone(&stage.data_type));
+        let range = self.closed(span, &stage.data_type, &[source], &[]).await?;
+        self.refuse_too_many("sleep_agg", period.grid(&zone, range).len())?;
+        let question = Question::Aggregate(AggregateSpec {
+            cycles: cycles(range)?,
+            mode: Mode::End,
+            period,
+            zone,
+            functions: vec![Total::Sum],
+        });
+        self.sleep(range, question).await
+    }
+
+    async fn sleep(&self, range: TimeRange, question: Question) -> Result<Prepared> {
+        let app = &self.app;
+        let named = self.named(SLEEP_STAGE).await?;
+        let Granted { permit, source } = self.granted(&TypeId::new(SLEEP_STAGE), range, &named).await?;
+        let stages = Arc::new(StageTable::new(app.types.registry().sleep_stages()));
+        let prepared = app.archive.sleep(&permit, &source, &stages, question, None).await;
+        prepared.map_err(outside)
+    }
+
+    async fn location_at(&self, time: Instant) -> Result<Prepared> {
+        let Some(spec) = AtTimeSpec::new(time, LOOK_BACK * MICROS, false, IdForm::Text) else {
+            return plan_err!("'location_at': there is no time after this");
+        };
+        let (updates, visits) = self.places(spec.reads()).await?;
+        let prepared = self.app.archive.location_at(&updates, Some(&visits), spec).await;
+        prepared.map_err(outside)
+    }
+
+    async fn location_series(&self, span: Span, step: i64) -> Result<Prepared> {
+        let updates = self.named(PLATFORM_UPDATES).await?;
+        let source = Source::of(Arc::clone(&updates.data_type));
+        let spec = PlacesSpec {
+            range: self.closed(span, &updates.data_type, &[source], &[]).await?,
+            sample_rate: step,
+            look_back: LOOK_BACK * MICROS,
+            change_meters: None,
+        };
+        self.refuse_too_many("location_series", spec.slots())?;
+        let (updates, visits) = self.places(spec.reads()).await?;
+        let prepared = self
+            .app
+            .archive
+            .location_series(&updates, Some(&visits), &spec)
+            .await;
+        prepared.map_err(outside)
+    }
+
+    async fn location_updates(&self, span: Span) -> Result<Prepared> {
+        let (updates, _) = self.places(whole(span)?).await?;
+        let prepared = self.app.archive.location_updates(&updates, IdForm::Text).await;
+        prepared.map_err(outside)
+    }
+
+    async fn periods(
+        &self,
+        name: &str,
+        periods: Truncation,
+        computed: &[Computed],
+        span: Span,
+        zone: Zone,
+    ) -> Result<Prepared> {
+        let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
+        let named = self.named(name).await?;
+        let (id, class) = (&named.data_type.id, named.data_type.class);
+        if !computed.is_empty() && class != RecordClass::Metric {
+            return plan_err!("'agg': {id} is no metric; leave the function out to count its records");
+        }
+        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new())
+            .await
+            .map_err(Unanswered::wrapped)?;
+        let range = self.closed(span, &named.data_type, &sources, &conditions).await?;
+        let mut chosen_sources = Vec::new();
+        if computed.contains(&Computed::Sum) {
+            let preferences = Preferences::of(&app.catalog, owner).await;
+            let preferences = preferences.map_err(Unanswered::wrapped)?;
+            let ids = sources.iter().map(|source| &source.data_type.id);
+            chosen_sources.extend(
+                ids.map(|id| (id.clone(), preferences.chosen_sources(id)))
+                    .filter(|(_, chosen)| !chosen.is_empty()),
+            );
+        }
+        let spec = PeriodsSpec {
+            conditions,
+            range,
+            periods,
+            zone,
+            measure: if computed.is_empty() {
+                AggregateMeasure::Count
+            } else {
+                AggregateMeasure::Values(computed.to_vec())
+            },
+            group: Vec::new(),
+            order: Order::Ascending,
+            chosen_sources,
+        };
+        let granted = self.granted(id, range, &named).await?;
+        let prepared = app.archive.aggregate(&granted.permit, &sources, &spec).await;
+        prepared.map_err(outside)
+    }
+
+    /// Updates of both sources, and visits.
+    async fn places(&self, range: TimeRange) -> Result<(Vec<Updates<Warden>>, Granted<Warden>)> {
+        let mut updates = Vec::with_capacity(LocationSource::ALL.len());
+        for source in LocationSource::ALL {
+            let named = self.named(source.updates()).await?;
+            let granted = self
+                .granted(&TypeId::new(source.updates()), range, &named)
+                .await?;
+            updates.push(Updates { source, granted });
+        }
+        let named = self.named(PLATFORM_VISITS).await?;
+        let visits = self.granted(&TypeId::new(PLATFORM_VISITS), range, &named).await?;
+        Ok((updates, visits))
+    }
+
+    /// The caller's type of that name.
+    async fn named(&self, name: &str) -> Result<Named> {
+        let (app, owner) = (&self.app, self.reader.person());
+        let id = meant(app, owner, name).await.map_err(Unanswered::wrapped)?;
+        let name = id.as_ref().map_or(name, TypeId::as_str);
+        match app.types.find(owner, name).await {
+            Ok(named) if named.data_type.queryable => Ok(named),
+            Ok(_) => plan_err!("'{name}' cannot be read"),
+            Err(error @ TypesError::Unknown { .. }) => {
+                plan_err!("'{name}': {error}")
+            }
+            Err(error) => Err(Unanswered::wrapped(error)),
+        }
+    }
+
+    /// The permission of callers to read what is their own.
+    async fn granted(&self, id: &TypeId, range: TimeRange, named: &Named) -> Result<Granted<Warden>> {
+        let owner = self.reader.person();
+        let permit = self.app.grants.windows(&self.reader, owner, id, range).await;
+        Ok(Granted {
+            permit: permit.map_err(Unanswered::wrapped)?,
+            source: Source::of(Arc::clone(&named.data_type)),
+        })
+    }
+
+    /// A range whose open ends are those of what is recorded.
+    async fn closed(
+        &self,
+        span: Span,
+        data_type: &DataType,
+        sources: &[Source],
+        conditions: &[Condition],
+    ) -> Result<TimeRange> {
+        let range = match span {
+            Span {
+                start: Some(start),
+                end: Some(end),
+            } => (start, end),
+            Span { start, end } => {
+                let recorded = self.recorded(data_type, sources, conditions).await?;
+                let last = recorded
+                    .last_start
+                    .map(|start| Instant::from_micros(start.micros() + 1));
+                let ends = recorded.last_end.into_iter().chain(last).max();
+                let start = start.or(recorded.first_start).or(end).unwrap_or(Instant::MIN);
+                (start, end.or(ends).unwrap_or(start).max(start))
+            }
+        };
+        TimeRange::new(range.0, range.1).ok_or_else(inverted)
+    }
+
+    async fn recorded(
+        &self,
+        data_type: &DataType,
+        sources: &[Source],
+        conditions: &[Condition],
+    ) -> Result<Summary> {
+        let owner = self.reader.person();
+        let permit = self
+            .app
+            .grants
+            .windows(&self.reader, owner, &data_type.id, TimeRange::ALWAYS)
+            .await
+            .map_err(Unanswered::wrapped)?;
+        let summary = self.app.archive.summary(&permit, sources, conditions).await;
+        summary.map_err(outside)
+    }
+
+    fn refuse_too_many(&self, function: &str, cells: u64) -> Result<()> {
+        let limit = self.app.settings.cell_limit;
+        if cells <= limit {
+            return Ok(());
+        }
+        plan_err!(
+            "'{function}': {cells} cells exceed the limit of {limit}; ask for wider windows or a shorter range"
+        )
+    }
+}
+
+fn inverted() -> DataFusionError {
+    DataFusionError::Plan("the start of a range is after its end".to_owned())
+}
+
+fn wrong(function: &str, message: &str) -> DataFusionError {
+    DataFusionError::Plan(format!("'{function}': {message}"))
+}
+
+/// All of time where an end is open: cycles are found in what there is.
+fn whole(span: Span) -> Result<TimeRange> {
+    let start = span.start.unwrap_or(Instant::MIN);
+    TimeRange::new(start, span.end.unwrap_or(Instant::MAX)).ok_or_else(inverted)
+}
+
+fn cycles(range: TimeRange) -> Result<CyclesSpec> {
+    Ok(CyclesSpec {
+        range,
+        clip: true,
+        gap: parse_length(USUAL_GAP).map_err(|error| wrong("sleep_cycles", &error.to_string()))?,
+        gap_stages: StageSet::default(),
+        shown: None,
+        nights: None,
+    })
+}

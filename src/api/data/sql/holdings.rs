@@ -1,0 +1,173 @@
+//! What a caller's query may read: every table and every function asks for its permit here.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::common::DataFusionError;
+
+use crate::api::app::Shared;
+use crate::api::data::records::sources_of;
+use crate::api::data::shared_types::types_shown;
+use crate::api::problem::ApiError;
+use crate::auth::grants::{Denied, Warden};
+use crate::auth::tokens::Reader;
+use crate::model::ids::PersonId;
+use crate::model::registry::{DataType, RecordClass};
+use crate::model::time::TimeRange;
+use crate::people::types::{Named, TypesError};
+use crate::query::records::{Archive, Prepared, Source};
+use crate::query::sql::{Call, Function, Holding, Holdings, Listed};
+
+use super::names::{meant, snake};
+
+/// What one caller may read.
+pub(super) struct Readings {
+    pub(super) app: Shared,
+    pub(super) reader: Reader,
+}
+
+impl Readings {
+    pub(super) fn new(app: &Shared, reader: &Reader) -> Self {
+        Self {
+            app: Arc::clone(app),
+            reader: reader.clone(),
+        }
+    }
+
+    async fn found(&self, of: Option<PersonId>, name: &str) -> Result<Option<Holding<Warden>>, ApiError> {
+        let (app, reader) = (&self.app, &self.reader);
+        let owner = of.unwrap_or(reader.person());
+        let Some(id) = meant(app, owner, name).await? else {
+            return Ok(None);
+        };
+        let permit = match app.grants.windows(reader, owner, &id, TimeRange::ALWAYS).await {
+            Ok(permit) => permit,
+            Err(Denied::Refused(_) | Denied::BeyondGroup(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let named: Named = match app.types.find(owner, id.as_str()).await {
+            Ok(named) if named.data_type.queryable => named,
+            Ok(_) | Err(TypesError::Unknown { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new()).await?;
+        Ok(Some(Holding {
+            permit,
+            sources,
+            conditions,
+        }))
+    }
+
+    async fn all(&self) -> Result<Vec<Listed>, ApiError> {
+        let (app, person) = (&self.app, self.reader.person());
+        let mut listed: Vec<Listed> = app
+            .types
+            .registry()
+            .types()
+            .iter()
+            .map(|known| table(None, known))
+            .collect();
+        let own = app.types.all_own(person).await?;
+        let live = own.iter().filter(|own| !own.definition.deprecated);
+        listed.extend(live.map(|own| table(None, &own.data_type)));
+        for (sharer, openings) in app.sharing.openings_for(person).await? {
+            let shown = types_shown(app, sharer, &openings).await?;
+            listed.extend(shown.iter().map(|shown| table(Some(sharer), shown)));
+        }
+        let can_be_read = |table: &Listed| {
+            let data_type = table.sources.first().map(|source| &source.data_type);
+            data_type.is_some_and(|known| {
+                let is_within_reach = self.reader.reach().covers(&known.id);
+                is_within_reach && known.queryable && known.class != RecordClass::Tombstone
+            })
+        };
+        listed.retain(can_be_read);
+        listed.sort_by(|one, other| (one.of, &one.name).cmp(&(other.of, &other.name)));
+        Ok(listed)
+    }
+}
+
+fn table(of: Option<PersonId>, data_type: &Arc<DataType>) -> Listed {
+    let id = &data_type.id;
+    let name = match id.definition() {
+        Some(_) => id.to_string(),
+        None => snake(id.as_str()),
+    };
+    Listed {
+        of,
+        name,
+        sources: vec![Source::of(Arc::clone(data_type))],
+    }
+}
+
+impl fmt::Debug for Readings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Readings").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Holdings<Warden> for Readings {
+    fn archive(&self) -> &Archive<Warden> {
+        &self.app.archive
+    }
+
+    async fn find(
+        &self,
+        of: Option<PersonId>,
+        name: &str,
+    ) -> Result<Option<Holding<Warden>>, DataFusionError> {
+        self.found(of, name).await.map_err(Unanswered::wrapped)
+    }
+
+    async fn listed(&self) -> Result<Vec<Listed>, DataFusionError> {
+        self.all().await.map_err(Unanswered::wrapped)
+    }
+
+    fn usual_names(&self) -> Vec<String> {
+        let types = self.app.types.registry().types().iter();
+        let functions = Function::ALL.map(|function| function.name().to_owned());
+        types
+            .map(|known| snake(known.id.as_str()))
+            .chain(functions)
+            .collect()
+    }
+
+    async fn answer(&self, call: &Call) -> Result<Prepared, DataFusionError> {
+        Box::pin(self.called(call)).await
+    }
+}
+
+/// A failure of ours on its way through the planner.
+#[derive(Debug)]
+pub(super) struct Unanswered(ApiError);
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("what the query reads cannot be had")
+    }
+}
+
+impl Error for Unanswered {}
+
+impl Unanswered {
+    pub(super) fn wrapped(error: impl Into<ApiError>) -> DataFusionError {
+        DataFusionError::External(Box::new(Self(error.into())))
+    }
+
+    /// The failure that was wrapped, if one was.
+    pub(super) fn inside(error: DataFusionError) -> Result<ApiError, DataFusionError> {
+        match error {
+            DataFusionError::External(inner) => match inner.downcast::<Self>() {
+                Ok(wrapped) => Ok(wrapped.0),
+                Err(inner) => Err(DataFusionError::External(inner)),
+            },
+            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
+                Self::inside(*inner)
+            }
+            error => Err(error),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `almanac query`: one query in SQL about one person, on standard output. Works beside a running service with the
+//! same settings.
+//!
+//! It goes the way of every request, with a token of its own that ends with it, so it may read what the person may
+//! and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use crate::api::routes;
+use crate::auth::keys::SigningKey;
+use crate::auth::mint::{Minter, TokenOrder};
+use crate::auth::reach::Reach;
+use crate::auth::settings::Provider;
+use crate::auth::tickets::Tickets;
+use crate::catalog::Catalog;
+use crate::model::clock::{Clock, SystemClock};
+use crate::model::ids::PersonId;
+use crate::people::text::Name;
+use crate::upkeep::identity;
+
+use super::assembly::{Assembly, Foundations, assemble};
+use super::check::refuse_nothing;
+use super::serve::{AlwaysReady, close, ring, verifier};
+use super::settings::Settings;
+use super::stores::{self, OpenedStore};
+use super::{Failed, data_directory, print, print_bytes};
+
+/// What the session is called while the query runs.
+const SESSION: &str = "almanac query";
+/// Longer than any query may take.
+const LIFETIME: Duration = Duration::from_hours(1);
+/// How long the parts of the program may take to end.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct QueryOrder {
+    pub person: PersonId,
+    pub text: String,
+    /// JSON: a list or an object.
+    pub parameters: Option<String>,
+    pub output: String,
+}
+
+pub fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed> {
+    if matches!(settings.identity.provider, Provider::Outside(_)) {
+        return Err(Failed::because(
+            "tokens come from an identity provider here: send the query to /data/v1/sql with one of its tokens",
+        ));
+    }
+    if SigningKey::open(&settings.data_dir)
+        .map_err(Failed::from_error)?
+        .is_none()
+    {
+        let place = data_directory::shown(&settings.data_dir);
+        return Err(Failed::because(format!("there is no installation in {place}")));
+    }
+    refuse_nothing(&settings.database_url)?;
+    let parameters: Value = match &order.parameters {
+        None => Value::Null,
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| Failed::because(format!("the parameters are no JSON: {error}")))?,
+    };
+    let body = json!({"query": order.text, "parameters": parameters, "output": order.output});
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failed::from_error)?;
+    runtime.block_on(Box::pin(asked(settings, order.person, body)))
+}
+
+async fn asked(settings: &Settings, person: PersonId, body: Value) -> Result<(), Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Catalog::open(&settings.database_url, Arc::clone(&clock))
+        .await
+        .map_err(Failed::from_error)?;
+    let OpenedStore { objects, keys } = stores::open(settings).await?;
+    identity::compare(&catalog, &objects)
+        .await
+        .map_err(Failed::from_error)?;
+    let ring = ring(settings, &clock)?;
+    let foundations = Foundations {
+        verifier: verifier(settings, ring.as_ref(), &clock)?,
+        minter: ring.map(|ring| Minter::following(ring, settings.identity.clone())),
+        tickets: Tickets::open(&catalog).await.map_err(Failed::from_error)?,
+        readiness: Box::new(AlwaysReady),
+        clock,
+        catalog,
+        objects,
+        keys,
+    };
+    let assembly = assemble(settings, foundations)?;
+    let answered = answered(&assembly, person, body).await;
+    close(assembly, CLOSING).await;
+    answered
+}
+
+async fn answered(assembly: &Assembly, person: PersonId, body: Value) -> Result<(), Failed> {
+    let app = &assembly.app;
+    let Some(minter) = &app.minter else {
+        return Err(Failed::because("there is nobody here who makes tokens"));
+    };
+    let known = assembly.catalog.person_exists(person).await;
+    if !known.map_err(Failed::from_error)? {
+        return Err(Failed::because(format!(
+            "there is nobody with the id {}",
+            person.0
+        )));
+    }
+    let name = Name::try_from(SESSION.to_owned()).map_err(Failed::from_error)?;
+    let session = app
+        .sessions
+        .open(person, name, LIFETIME)
+        .await
+        .map_err(Failed::from_error)?;
+    let order = TokenOrder {
+        person,
+        name: None,
+        lifetime: LIFETIME,
+        reach: Reach::default(),
+    };
+    let sent = async {
+        let token = minter
+            .token(&order, session.id, session.created_at)
+            .map_err(Failed::from_error)?;
+        let request = Request::post("/data/v1/sql")
+            .header(AUTHORIZATION, format!("Bearer {token}"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Body::from(body.to_string()))
+            .map_err(Failed::from_error)?;
+        let router = routes::router(Arc::clone(app)).map_err(Failed::from_error)?;
+        let response = match router.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let refused = !response.status().is_success();
+        let is_json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|form| form == "application/json");
+        let mut chunks = response.into_body().into_data_stream();
+        let mut refusal = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(Failed::from_error)?;
+            if refused {
+                refusal.extend_from_slice(&chunk);
+            } else {
+                print_bytes(&chunk)?;
+            }
+        }
+        if refused {
+            return Err(Failed::because(reason(&refusal)));
+        }
+        // The other forms end their last line themselves, or have no lines.
+        if is_json { print("\n") } else { Ok(()) }
+    };
+    let answered = sent.await;
+    let ended = app.sessions.revoke(person, session.id).await;
+    answered.and(ended.map(drop).map_err(Failed::from_error))
+}
+
+/// What a refusal says to a person.
+fn reason(body: &[u8]) -> String {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    let message = document["detail"][0]["msg"]
+        .as_str()
+        .or(document["detail"].as_str());
+    message.unwrap_or("the query was refused").to_owned()
+}

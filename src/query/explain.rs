@@ -1,0 +1,222 @@
+//! A plan as text: how a question is answered, and what it took.
+//!
+//! A plan may hold what is stored: ids of dead rows, paths of files, definitions. Of the operators that read and
+//! compute, the text says names, columns and counts, and no value. Counts are their owner's: whoever reads what others
+//! share would learn from them how much there is besides. Only what the author of an SQL query wrote into it is shown
+//! again. Knows plans only.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::Result;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use futures::StreamExt as _;
+
+use super::engine::{Engine, late};
+use super::records::Prepared;
+use super::sql::{AnswerExec, GuardExec, OuterSideExec};
+
+/// How much is told of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explain {
+    /// What would be done.
+    Plan,
+    /// What was done, and what it took.
+    Analyze,
+}
+
+/// A name that is none of how much is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown explain '{0}'; use one of plan, analyze")]
+pub struct UnknownExplain(String);
+
+impl Explain {
+    pub const ALL: [Self; 2] = [Self::Plan, Self::Analyze];
+
+    /// The name by which it is asked for.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Analyze => "analyze",
+        }
+    }
+}
+
+impl FromStr for Explain {
+    type Err = UnknownExplain;
+
+    fn from_str(name: &str) -> Result<Self, UnknownExplain> {
+        let found = Self::ALL.into_iter().find(|explain| explain.name() == name);
+        found.ok_or_else(|| UnknownExplain(name.to_owned()))
+    }
+}
+
+/// Who put a plan together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// The author of a query, out of what they wrote.
+    Query,
+    /// This program, out of what is stored: by whoever asks, or by others too.
+    Question { own: bool },
+}
+
+impl Prepared {
+    /// The plan as text, a line for each operator. Where it is asked what the plan takes, it is run.
+    pub async fn explained(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
+        let own = self.scope.is_own();
+        self.explained_as(engine, explain, From::Question { own }).await
+    }
+
+    /// The same of an SQL query, whose own words are shown.
+    pub async fn explained_query(&self, engine: &Engine, explain: Explain) -> Result<Vec<String>> {
+        self.explained_as(engine, explain, From::Query).await
+    }
+
+    async fn explained_as(&self, engine: &Engine, explain: Explain, from: From) -> Result<Vec<String>> {
+        if explain == Explain::Analyze {
+            let mut rows = Box::pin(engine.drive(engine.start(Arc::clone(&self.plan))?, late));
+            while rows.next().await.transpose()?.is_some() {}
+        }
+        let mut lines = Vec::new();
+        describe(self.plan.as_ref(), 0, explain, from, &mut lines);
+        Ok(lines)
+    }
+
+    /// Text as an answer with one column, `plan`, and a row for each line.
+    pub fn of_lines(lines: Vec<String>) -> Result<Self> {
+        let schema = Arc::new(Schema::new(vec![Field::new("plan", DataType::Utf8, false)]));
+        let column = Arc::new(StringArray::from(lines));
+        let rows = RecordBatch::try_new(Arc::clone(&schema), vec![column])?;
+        let plan = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(&schema), None)?;
+        Ok(Self {
+            plan,
+            schema,
+            states: Vec::new(),
+            scope: super::records::Scope::default(),
+        })
+    }
+}
+
+fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From, lines: &mut Vec<String>) {
+    if let Some(guard) = plan.downcast_ref::<GuardExec>() {
+        // One stands above each operator of a query.
+        return describe(guard.inner().as_ref(), depth, explain, from, lines);
+    }
+    if let Some(side) = plan.downcast_ref::<OuterSideExec>() {
+        // It says something to the planner, and does nothing.
+        return describe(side.inner().as_ref(), depth, explain, from, lines);
+    }
+    let mut line = "  ".repeat(depth);
+    match from {
+        From::Query => line.push_str(displayable(plan).one_line().to_string().trim_end()),
+        From::Question { own } => {
+            line.push_str(plan.name());
+            line.push_str(&detail(plan, own));
+        }
+    }
+    if explain == Explain::Analyze && from != (From::Question { own: false }) {
+        line.push_str(&measured(plan));
+    }
+    lines.push(line);
+    if let Some(answer) = plan.downcast_ref::<AnswerExec>() {
+        let from = From::Question { own: answer.is_own() };
+        describe(answer.inner().as_ref(), depth + 1, explain, from, lines);
+    }
+    for child in plan.children() {
+        describe(child.as_ref(), depth + 1, explain, from, lines);
+    }
+}
+
+/// What of an operator is not anybody's.
+fn detail(plan: &dyn ExecutionPlan, own: bool) -> String {
+    if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
+        source_detail(plan, source, own)
+    } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        format!(": on [{}]", columns_in(filter.predicate()))
+    } else if plan.is::<ProjectionExec>() {
+        format!(": columns=[{}]", columns_of(plan))
+    } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+        let most = limit
+            .fetch()
+            .map_or_else(|| "all".to_owned(), |most| most.to_string());
+        format!(": skip={}, fetch={most}", limit.skip())
+    } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        format!(": by [{}]", sort.expr())
+    } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        format!(": by [{}]", merge.expr())
+    } else {
+        String::new()
+    }
+}
+
+fn source_detail(plan: &dyn ExecutionPlan, source: &DataSourceExec, own: bool) -> String {
+    let columns = columns_of(plan);
+    let Some(files) = source.data_source().downcast_ref::<FileScanConfig>() else {
+        return format!(": rows in memory, columns=[{columns}]");
+    };
+    let mut detail = if own {
+        let count: usize = files.file_groups.iter().map(|group| group.files().len()).sum();
+        format!(": files={count}, columns=[{columns}]")
+    } else {
+        format!(": columns=[{columns}]")
+    };
+    if let Some(predicate) = files.file_source.filter() {
+        // A text that is written cannot fail.
+        let _written = write!(detail, ", skips by [{}]", columns_in(&predicate));
+    }
+    detail
+}
+
+fn columns_of(plan: &dyn ExecutionPlan) -> String {
+    let schema = plan.schema();
+    let names: Vec<&str> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
+    names.join(", ")
+}
+
+fn columns_in(expr: &Arc<dyn PhysicalExpr>) -> String {
+    let names: BTreeSet<String> = collect_columns(expr)
+        .iter()
+        .map(|column| column.name().to_owned())
+        .collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// What an operator took, without what is nothing. Labels are left out: they name files.
+fn measured(plan: &dyn ExecutionPlan) -> String {
+    let Some(metrics) = plan.metrics() else {
+        return String::new();
+    };
+    let metrics = metrics
+        .aggregate_by_name()
+        .sorted_for_display()
+        .timestamps_removed();
+    let told: Vec<String> = metrics
+        .iter()
+        .filter(|metric| metric.value().as_usize() > 0)
+        .map(|metric| format!("{}={}", metric.value().name(), metric.value()))
+        .collect();
+    if told.is_empty() {
+        String::new()
+    } else {
+        format!(", metrics=[{}]", told.join(", "))
+    }
+}

@@ -1,0 +1,50 @@
+//! The functions that a query may call: those of the engine that neither reach beyond the query nor make something
+//! out of nothing, and ours.
+
+use std::sync::Arc;
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::bounded::Bounded;
+use super::local_day::LocalDay;
+
+/// Functions whose results are as large as a number in the query says, those that take far longer than what they are
+/// given is long, and those that tell of files or of the program.
+const REFUSED: [&str; 17] = [
+    "repeat",
+    "lpad",
+    "rpad",
+    "range",
+    "generate_series",
+    "array_repeat",
+    "list_repeat",
+    "array_resize",
+    "list_resize",
+    "arrow_cast",
+    "arrow_try_cast",
+    "levenshtein",
+    "input_file_name",
+    "file_row_index",
+    "version",
+    "arrow_metadata",
+    "with_metadata",
+];
+
+/// Whether there is such a function, which a query may not call.
+pub(super) fn is_refused(name: &str) -> bool {
+    REFUSED.contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// What may be called for a value.
+pub(super) fn scalars(state: &SessionState) -> Vec<Arc<ScalarUDF>> {
+    let mut allowed: Vec<Arc<ScalarUDF>> = Vec::new();
+    for function in state.scalar_functions().values() {
+        let known = allowed.iter().any(|known| known.name() == function.name());
+        if !known && !is_refused(function.name()) {
+            allowed.push(Bounded::around(function));
+        }
+    }
+    allowed.push(Arc::new(ScalarUDF::new_from_impl(LocalDay::new())));
+    allowed
+}

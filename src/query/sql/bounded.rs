@@ -1,0 +1,338 @@
+//! Functions that make something longer out of what they are given, with a limit on how long; and those that would
+//! take longer than anybody can wait, refused.
+//!
+//! Called upon their own results they grow beyond all measure in a few words, and what they make is in no memory
+//! pool. So the size of a result is known before it is made, and a query makes a limited number of them at a time.
+//! Knows functions and arrays only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, StringArray, StringBuilder};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+/// Bytes of one result for one batch of rows.
+const LARGEST: usize = 4 << 20;
+/// Calls in one query that make such results.
+const MOST_CALLS: usize = 64;
+
+/// What can be computed over a window in one step for each row, however wide the window is.
+const OVER_WINDOWS: [&str; 20] = [
+    "avg",
+    "count",
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "max",
+    "min",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+    "stddev",
+    "stddev_pop",
+    "sum",
+    "var",
+    "var_pop",
+];
+
+/// Functions whose results hold all of their arguments.
+const SUMS: [&str; 12] = [
+    "encode",
+    "concat",
+    "concat_ws",
+    "make_array",
+    "struct",
+    "named_struct",
+    "array_concat",
+    "array_append",
+    "array_prepend",
+    "map",
+    "overlay",
+    "to_char",
+];
+/// Functions whose results may hold one argument for each part of the first.
+const PRODUCTS: [&str; 4] = ["replace", "regexp_replace", "array_to_string", "translate"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Growth {
+    Sum,
+    Product,
+}
+
+/// A function that refuses to make more than [`LARGEST`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Bounded {
+    inner: Arc<ScalarUDF>,
+    growth: Growth,
+}
+
+impl Bounded {
+    /// The function itself, or with a limit if it is one that needs one.
+    pub(super) fn around(function: &Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+        let name = function.name();
+        let growth = if SUMS.contains(&name) {
+            Growth::Sum
+        } else if PRODUCTS.contains(&name) {
+            Growth::Product
+        } else {
+            return Arc::clone(function);
+        };
+        if function.inner().as_ref().is::<Self>() {
+            return Arc::clone(function);
+        }
+        let inner = Arc::clone(function);
+        Arc::new(ScalarUDF::new_from_impl(Self { inner, growth }))
+    }
+
+    fn refuse_growth(&self, arguments: &ScalarFunctionArgs) -> Result<()> {
+        let rows = if arguments
+            .args
+            .iter()
+            .any(|value| matches!(value, ColumnarValue::Array(_)))
+        {
+            arguments.number_rows
+        } else {
+            1
+        };
+        let sizes = arguments.args.iter().map(|value| bytes(value, rows));
+        let size = match self.growth {
+            Growth::Sum => sizes.fold(0, usize::saturating_add),
+            Growth::Product => {
+                let longest = arguments
+                    .args
+                    .iter()
+                    .skip(1)
+                    .map(longest)
+                    .max()
+                    .unwrap_or_default();
+                let first = arguments.args.first().map_or(0, |value| bytes(value, rows));
+                first.saturating_mul(longest.saturating_add(1))
+            }
+        };
+        if size <= LARGEST {
+            return Ok(());
+        }
+        exec_err!(
+            "{} would make more than {LARGEST} bytes at once; give it less",
+            self.inner.name()
+        )
+    }
+}
+
+fn bytes(value: &ColumnarValue, rows: usize) -> usize {
+    match value {
+        ColumnarValue::Array(array) => {
+            let data = array.to_data();
+            data.get_slice_memory_size()
+                .unwrap_or_else(|_| array.get_array_memory_size())
+        }
+        ColumnarValue::Scalar(scalar) => scalar.size().saturating_mul(rows),
+    }
+}
+
+/// Bytes of the longest text.
+fn longest(value: &ColumnarValue) -> usize {
+    match value {
+        ColumnarValue::Scalar(scalar) => scalar.try_as_str().flatten().map_or(0, str::len),
+        ColumnarValue::Array(array) => match cast(array, &DataType::Utf8) {
+            Ok(texts) => {
+                let texts: &StringArray = texts.as_string();
+                texts.iter().flatten().map(str::len).max().unwrap_or_default()
+            }
+            Err(_) => 0,
+        },
+    }
+}
+
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        self.inner.inner().return_type(given)
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.return_field_from_args(arguments)
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(given)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.refuse_growth(&arguments)?;
+        self.inner.invoke_with_args(arguments)
+    }
+}
+
+/// The plan with limits on what the planner put in by itself: lists, structures and `||`.
+pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let joined = Arc::new(ScalarUDF::new_from_impl(JoinedTexts::new()));
+    let joined = Bounded {
+        inner: joined,
+        growth: Growth::Sum,
+    };
+    let joined = Arc::new(ScalarUDF::new_from_impl(joined));
+    let mut calls = 0;
+    let rewritten = plan.transform_up_with_subqueries(|plan| {
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let bounded = expr.transform_up(|expr| {
+                refuse_endless(&expr)?;
+                let bounded = bounded_expr(expr, &joined);
+                calls += usize::from(is_bounded(&bounded.data));
+                Ok(bounded)
+            })?;
+            Ok(bounded.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    if calls > MOST_CALLS {
+        return plan_err!(
+            "the query calls functions that make texts and lists more than {MOST_CALLS} times; ask in several queries"
+        );
+    }
+    Ok(rewritten.data)
+}
+
+fn is_bounded(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<Bounded>())
+}
+
+/// Refuses what takes more than a few steps for each row: windows that are computed anew for each, and patterns that
+/// are.
+fn refuse_endless(expr: &Expr) -> Result<()> {
+    let pattern = match expr {
+        Expr::WindowFunction(window) => {
+            let name = window.fun.name();
+            if !OVER_WINDOWS.contains(&name) {
+                return plan_err!("'{name}' is not allowed with OVER");
+            }
+            if window.params.distinct {
+                return plan_err!("DISTINCT is not allowed in '{name}' with OVER");
+            }
+            return Ok(());
+        }
+        Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => call.args.get(1),
+        Expr::BinaryExpr(BinaryExpr {
+            op:
+                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
+            right,
+            ..
+        }) => Some(right.as_ref()),
+        Expr::SimilarTo(like) => Some(like.pattern.as_ref()),
+        _ => None,
+    };
+    match pattern {
+        None | Some(Expr::Literal(..)) => Ok(()),
+        Some(_) => plan_err!("a regular expression is a text in the query or a parameter, and not computed"),
+    }
+}
+
+fn bounded_expr(expr: Expr, joined: &Arc<ScalarUDF>) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(call) => {
+            let func = Bounded::around(&call.func);
+            let changed = !Arc::ptr_eq(&func, &call.func);
+            let expr = Expr::ScalarFunction(ScalarFunction {
+                func,
+                args: call.args,
+            });
+            if changed {
+                Transformed::yes(expr)
+            } else {
+                Transformed::no(expr)
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::StringConcat,
+            right,
+        }) => Transformed::yes(Expr::ScalarFunction(ScalarFunction {
+            func: Arc::clone(joined),
+            args: vec![*left, *right],
+        })),
+        expr => Transformed::no(expr),
+    }
+}
+
+/// `a || b`: both texts, one after the other; null where one of them is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct JoinedTexts {
+    signature: Signature,
+}
+
+impl JoinedTexts {
+    fn new() -> Self {
+        Self {
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for JoinedTexts {
+    fn name(&self) -> &'static str {
+        "joined_texts"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        let is_nested = |held: &DataType| held.is_nested();
+        if given.len() == 2 && !given.iter().any(is_nested) {
+            Ok(vec![DataType::Utf8; 2])
+        } else {
+            plan_err!("'||' joins two texts, or lists of the same kind")
+        }
+    }
+
+    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = arguments.args.as_slice() else {
+            return exec_err!("'||' joins two texts");
+        };
+        let rows = arguments.number_rows;
+        let text = |value: &ColumnarValue| -> Result<_, DataFusionError> {
+            Ok(cast(&value.to_array(rows)?, &DataType::Utf8)?)
+        };
+        let (left, right) = (text(left)?, text(right)?);
+        let (left, right): (&StringArray, &StringArray) = (left.as_string(), right.as_string());
+        let mut joined =
+            StringBuilder::with_capacity(rows, left.value_data().len() + right.value_data().len());
+        for (left, right) in left.iter().zip(right.iter()) {
+            match (left, right) {
+                (Some(left), Some(right)) => joined.append_value([left, right].concat()),
+                _ => joined.append_null(),
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(joined.finish())))
+    }
+}

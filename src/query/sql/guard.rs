@@ -1,0 +1,374 @@
+//! What stands between the operators of a query.
+//!
+//! The operators of the library take what comes for as long as it comes: a join that finds nothing lets nobody in
+//! between, so no deadline is seen, and rows that are wide enough take memory that is in no pool. A guard stands above
+//! each of them. It passes batches on in small parts, to a join in parts so small that they make no more pairs than a
+//! moment is good for; it gives way when a moment has passed; and it keeps account of what it passed on and of what a
+//! window keeps. Knows plans and batches; knows nothing of what they are about.
+
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant as Moment};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, exec_err, internal_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::unnest::UnnestExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::{Stream, StreamExt as _};
+
+use super::widths::{bytes, spread, widest};
+
+#[cfg(test)]
+mod tests;
+
+/// Rows of a batch between two operators. What one row may take, so many may take at once.
+const ROWS: usize = 1 << 10;
+/// Pairs that a join makes of the rows that it is given at once, where it tries each row with each.
+const PAIRS: usize = 1 << 17;
+/// The same where it looks rows up: seldom is one found with all others.
+const FOUND_PAIRS: usize = 1 << 18;
+/// For how long an operator may go on without giving way.
+const MOMENT: Duration = Duration::from_millis(10);
+/// Bytes of a row that a join may repeat.
+const WIDEST: usize = 16 << 10;
+/// Bytes that a row may become when its lists are spread over rows.
+const MOST_SPREAD: usize = 16 << 20;
+/// Values that windows keep until they have seen the last row: they are computed all at once.
+const MOST_KEPT: usize = 1 << 20;
+
+/// The plan with a guard above each operator. `usual`: rows of a batch where nobody says anything about it.
+pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    above(plan, Use::Any, usual)
+}
+
+fn above(plan: Arc<dyn ExecutionPlan>, used: Use, usual: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let windows = windows_of(plan.as_ref());
+    let is_join = plan.name().ends_with("JoinExec");
+    let pairs = if plan.is::<HashJoinExec>() {
+        FOUND_PAIRS
+    } else {
+        PAIRS
+    };
+    let children: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
+    let plan = if children.is_empty() {
+        plan
+    } else {
+        let guarded = children.into_iter().enumerate().map(|(place, child)| {
+            let used = match place {
+                0 if is_join => Use::Built(Arc::clone(&count)),
+                _ if is_join => Use::Compared {
+                    built: Arc::clone(&count),
+                    pairs,
+                },
+                _ if windows > 0 => Use::Kept {
+                    windows,
+                    released: Arc::clone(&count),
+                },
+                _ if plan.is::<UnnestExec>() => Use::Spread,
+                _ => Use::Any,
+            };
+            above(child, used, usual)
+        });
+        let guarded = guarded.collect::<Result<Vec<_>>>()?;
+        let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        plan.replace_children(guarded, anew)?
+    };
+    let released = (windows > 0).then_some(count);
+    Ok(Arc::new(GuardExec::new(plan, used, released, usual)))
+}
+
+/// How many values it computes for each row out of many rows.
+fn windows_of(plan: &dyn ExecutionPlan) -> usize {
+    if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
+        window.window_expr().len()
+    } else if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
+        window.window_expr().len()
+    } else {
+        0
+    }
+}
+
+/// What the operator above does with rows.
+#[derive(Clone, Debug)]
+enum Use {
+    Any,
+    /// It keeps them all, to compare others with them. How many there are is told to the guard of the others.
+    Built(Arc<AtomicUsize>),
+    /// It compares each with all that are built, and makes so many pairs at a time.
+    Compared {
+        built: Arc<AtomicUsize>,
+        pairs: usize,
+    },
+    /// It keeps those that are not released yet, with what its windows are for them.
+    Kept {
+        windows: usize,
+        released: Arc<AtomicUsize>,
+    },
+    /// It makes a row of each element of their lists.
+    Spread,
+}
+
+/// A guard above one operator.
+#[derive(Debug)]
+pub(in crate::query) struct GuardExec {
+    inner: Arc<dyn ExecutionPlan>,
+    used: Use,
+    /// Counts the rows that come out.
+    released: Option<Arc<AtomicUsize>>,
+    usual: usize,
+    properties: Arc<PlanProperties>,
+}
+
+impl GuardExec {
+    fn new(
+        inner: Arc<dyn ExecutionPlan>,
+        used: Use,
+        released: Option<Arc<AtomicUsize>>,
+        usual: usize,
+    ) -> Self {
+        let properties = PlanProperties::clone(inner.properties());
+        Self {
+            properties: Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative)),
+            inner,
+            used,
+            released,
+            usual,
+        }
+    }
+
+    /// What it guards.
+    pub(in crate::query) const fn inner(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.inner
+    }
+}
+
+impl DisplayAs for GuardExec {
+    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("GuardExec")
+    }
+}
+
+impl ExecutionPlan for GuardExec {
+    fn name(&self) -> &'static str {
+        "GuardExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.inner]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [inner] = children.as_slice() else {
+            return internal_err!("a guard stands above one operator");
+        };
+        Ok(Arc::new(Self::new(
+            Arc::clone(inner),
+            self.used.clone(),
+            self.released.clone(),
+            self.usual,
+        )))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        // What reads is no operator of the library, and reads best as it does elsewhere.
+        let rows = if self.inner.children().is_empty() {
+            self.usual
+        } else {
+            ROWS
+        };
+        let reservation = MemoryConsumer::new("rows of a query").register(context.memory_pool());
+        let inner = self.inner.execute(partition, with_rows(context, rows))?;
+        if let Use::Built(count) = &self.used {
+            count.store(0, Ordering::Relaxed);
+        }
+        if let Some(released) = &self.released {
+            released.store(0, Ordering::Relaxed);
+        }
+        Ok(Box::pin(Guarded {
+            inner,
+            used: self.used.clone(),
+            released: self.released.clone(),
+            reservation,
+            rest: None,
+            gave_way: Moment::now(),
+            passed: 0,
+            widest: 0,
+        }))
+    }
+}
+
+/// The context with batches of so many rows.
+fn with_rows(context: Arc<TaskContext>, rows: usize) -> Arc<TaskContext> {
+    if context.session_config().batch_size() == rows {
+        return context;
+    }
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        context.session_config().clone().with_batch_size(rows),
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}
+
+/// The rows of an operator, on their way to the one above.
+struct Guarded {
+    inner: SendableRecordBatchStream,
+    used: Use,
+    released: Option<Arc<AtomicUsize>>,
+    reservation: MemoryReservation,
+    /// What has come and is not passed on yet.
+    rest: Option<RecordBatch>,
+    gave_way: Moment,
+    /// Rows that have come.
+    passed: usize,
+    /// Bytes of the widest of them, as far as somebody wants to know.
+    widest: usize,
+}
+
+impl Guarded {
+    /// Takes account of a batch.
+    fn account(&mut self, batch: RecordBatch) -> Result<()> {
+        self.passed += batch.num_rows();
+        if let Some(released) = &self.released {
+            released.fetch_add(batch.num_rows(), Ordering::Relaxed);
+        }
+        let taken = match &self.used {
+            Use::Any => bytes(&batch),
+            Use::Built(_) | Use::Compared { .. } => {
+                let widest = widest(&batch);
+                if widest > WIDEST {
+                    return exec_err!(
+                        "a row of a join has {widest} bytes, and {WIDEST} are the most; join fewer or shorter columns"
+                    );
+                }
+                if let Use::Built(count) = &self.used {
+                    count.fetch_add(batch.num_rows(), Ordering::Relaxed);
+                }
+                bytes(&batch)
+            }
+            Use::Kept { windows, released } => {
+                self.widest = self.widest.max(widest(&batch));
+                let kept = self.passed.saturating_sub(released.load(Ordering::Relaxed));
+                if kept.saturating_mul(*windows) > MOST_KEPT {
+                    return exec_err!(
+                        "windows over all rows keep more than {MOST_KEPT} values; end them at the current row, or \
+                         ask for fewer rows"
+                    );
+                }
+                kept.saturating_mul(self.widest).saturating_mul(windows + 1)
+            }
+            Use::Spread => {
+                let spread = spread(&batch);
+                if spread > MOST_SPREAD {
+                    return exec_err!(
+                        "the lists of a row would become {spread} bytes of rows, and {MOST_SPREAD} are the most; \
+                         unnest shorter lists, or beside fewer columns"
+                    );
+                }
+                bytes(&batch)
+            }
+        };
+        self.reservation.try_resize(taken)?;
+        self.rest = Some(batch);
+        Ok(())
+    }
+
+    /// The next part of what has come.
+    fn part(&mut self) -> Option<RecordBatch> {
+        let batch = self.rest.take()?;
+        let most = match &self.used {
+            Use::Compared { built, pairs } => (pairs / built.load(Ordering::Relaxed).max(1)).clamp(1, ROWS),
+            _ => ROWS,
+        };
+        let rows = batch.num_rows();
+        if rows <= most {
+            return Some(batch);
+        }
+        self.rest = Some(batch.slice(most, rows - most));
+        Some(batch.slice(0, most))
+    }
+}
+
+impl Stream for Guarded {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let now = Moment::now();
+        if now.duration_since(self.gave_way) >= MOMENT {
+            self.gave_way = now;
+            return give_way(context);
+        }
+        if let Some(part) = self.part() {
+            return Poll::Ready(Some(Ok(part)));
+        }
+        match self.inner.poll_next_unpin(context) {
+            Poll::Ready(Some(Ok(batch))) => {
+                let counted = self.account(batch);
+                Poll::Ready(counted.map(|()| self.part()).transpose())
+            }
+            Poll::Ready(None) => {
+                if !matches!(self.used, Use::Kept { .. }) {
+                    self.reservation.free();
+                }
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
+            Poll::Pending => {
+                self.gave_way = Moment::now();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Comes back when everybody else had their turn. A task that wakes itself is first in line among those of its thread:
+/// who comes from outside, from a socket or from a clock is looked for after every sixty turns or so, and sixty steps
+/// of a join are seconds.
+fn give_way<T>(context: &mut Context<'_>) -> Poll<T> {
+    // Asked once, it has the waker; nothing is left to wait for.
+    let _pending = pin!(tokio::task::yield_now()).poll(context);
+    Poll::Pending
+}
+
+impl RecordBatchStream for Guarded {
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+}

@@ -1,0 +1,201 @@
+//! What is known of the rows of one side of an outer join, forgotten where they leave that side.
+//!
+//! A column that holds the same in every row of its side does so no more above the join: where nothing was found it is
+//! null. The library goes on taking it for a constant, and what is grouped or sorted by it falls apart. So an operator
+//! that says nothing but its columns stands above such a side before anything is decided about orders.
+//! Knows plans only.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+
+/// A rule of the library or of ours.
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// The rules with that of this file before all others.
+pub(super) fn before(rules: &[Rule]) -> Vec<Rule> {
+    let ours: Rule = Arc::new(ForgetBelowOuterJoins);
+    std::iter::once(ours).chain(rules.iter().cloned()).collect()
+}
+
+#[derive(Debug)]
+struct ForgetBelowOuterJoins;
+
+impl PhysicalOptimizerRule for ForgetBelowOuterJoins {
+    fn name(&self) -> &'static str {
+        "forget_below_outer_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let forgetting = |plan: Arc<dyn ExecutionPlan>| -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+            let padded = padded(plan.as_ref());
+            if !padded.contains(&true) {
+                return Ok(Transformed::no(plan));
+            }
+            let side = |(side, is_padded): (&Arc<dyn ExecutionPlan>, bool)| -> Arc<dyn ExecutionPlan> {
+                if is_padded {
+                    Arc::new(OuterSideExec::new(Arc::clone(side)))
+                } else {
+                    Arc::clone(side)
+                }
+            };
+            let sides = plan.children().into_iter().zip(padded).map(side).collect();
+            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            Ok(Transformed::yes(plan.replace_children(sides, anew)?))
+        };
+        plan.transform_up(forgetting).data()
+    }
+}
+
+/// Of which sides the columns are null where the other side has something and this has nothing.
+fn padded(plan: &dyn ExecutionPlan) -> [bool; 2] {
+    let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        *join.join_type()
+    } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+        *join.join_type()
+    } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        join.join_type()
+    } else {
+        // Of a join that is not known here, the worst is assumed.
+        let is_unknown = plan.children().len() == 2 && plan.name().ends_with("JoinExec");
+        return [is_unknown && !plan.is::<CrossJoinExec>(); 2];
+    };
+    match join_type {
+        JoinType::Left => [false, true],
+        JoinType::Right => [true, false],
+        JoinType::Full => [true, true],
+        _ => [false, false],
+    }
+}
+
+/// The rows of one side, of which nothing is said but their columns.
+#[derive(Debug)]
+pub(in crate::query) struct OuterSideExec {
+    inner: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl OuterSideExec {
+    fn new(inner: Arc<dyn ExecutionPlan>) -> Self {
+        let known = PlanProperties::clone(inner.properties());
+        let nothing = EquivalenceProperties::new(inner.schema());
+        Self {
+            properties: Arc::new(known.with_eq_properties(nothing)),
+            inner,
+        }
+    }
+
+    /// The rows themselves.
+    pub(in crate::query) const fn inner(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.inner
+    }
+}
+
+impl DisplayAs for OuterSideExec {
+    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OuterSideExec")
+    }
+}
+
+impl ExecutionPlan for OuterSideExec {
+    fn name(&self) -> &'static str {
+        "OuterSideExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.inner]
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [inner] = children.as_slice() else {
+            return internal_err!("a side of a join is one plan");
+        };
+        Ok(Arc::new(Self::new(Arc::clone(inner))))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.inner.execute(partition, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use datafusion::datasource::MemTable;
+    use datafusion::execution::session_state::SessionStateBuilder;
+    use datafusion::prelude::{SessionConfig, SessionContext};
+
+    use super::*;
+
+    /// A table `t` with a thousand ids, which is read in batches of ten.
+    fn context() -> SessionContext {
+        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(10);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_default_features()
+            .build();
+        let rules = before(state.physical_optimizers());
+        let state = SessionStateBuilder::new_from_existing(state)
+            .with_physical_optimizer_rules(rules)
+            .build();
+        let context = SessionContext::new_with_state(state);
+        let ids: ArrayRef = Arc::new((0..1000).collect::<Int64Array>());
+        let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
+        context.register_table("t", Arc::new(table)).unwrap();
+        context
+    }
+
+    #[tokio::test]
+    async fn what_is_the_same_in_all_rows_of_a_side_is_null_where_nothing_was_found() {
+        let context = context();
+        for (join, on, groups) in [
+            ("LEFT", "l.id = r.id", 2),
+            ("RIGHT", "l.id = r.id", 2),
+            ("FULL", "l.id = r.id", 3),
+            ("LEFT", "l.id = r.id AND l.id + r.id > 90", 2),
+            ("FULL", "l.id + 1 > r.id + 1 AND l.id - 1 < r.id + 1", 3),
+        ] {
+            let text = format!(
+                "SELECT l.c AS a, r.c AS b, count(*) AS n FROM (SELECT id, 'l' AS c FROM t WHERE id % 3 > 0) AS l \
+                 {join} JOIN (SELECT id, 'r' AS c FROM t WHERE id % 5 > 0) AS r ON {on} GROUP BY l.c, r.c"
+            );
+            let found = context.sql(&text).await.unwrap().collect().await.unwrap();
+            let found: usize = found.iter().map(RecordBatch::num_rows).sum();
+            assert_eq!(found, groups, "{text}");
+        }
+    }
+}

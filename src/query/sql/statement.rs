@@ -1,0 +1,284 @@
+//! What may be said in SQL: one query, or EXPLAIN of one. Parameters become the literals that they stand for.
+//!
+//! Knows the grammar; knows nothing of what names stand for.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::{DFParserBuilder, ExplainStatement, Statement};
+use datafusion::sql::sqlparser::ast::{
+    Array, Expr, FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, Query, Select, SetExpr,
+    Statement as Sql, TableFactor, Value as Literal, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use serde_json::Value;
+
+use super::calls::Function;
+use super::text::QueryText;
+use super::{Parameters, Show, SqlError};
+
+/// The parser's own limit, which counts differently from ours.
+const RECURSION: usize = 100;
+/// Tables and functions that one query reads from: fifty joins.
+const MOST_TABLES: usize = 51;
+
+/// A query that may be planned.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub statement: Statement,
+    pub show: Show,
+}
+
+/// The one query in `text`, with its parameters put in.
+pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Asked, SqlError> {
+    let mut statements = DFParserBuilder::new(text.text)
+        .with_dialect(&GenericDialect {})
+        .with_recursion_limit(RECURSION)
+        .build()
+        .and_then(|mut parser| parser.parse_statements())
+        .map_err(|error| SqlError::of(&error, text, &[]))?;
+    let Some(statement) = statements.pop_front() else {
+        return Err(SqlError::without_place("there is no query in the text"));
+    };
+    if !statements.is_empty() {
+        return Err(SqlError::without_place("send one query at a time"));
+    }
+    let (statement, show) = match statement {
+        Statement::Explain(explain) => {
+            let show = shown(&explain)?;
+            (*explain.statement, show)
+        }
+        statement => (statement, Show::Rows),
+    };
+    let Statement::Statement(mut sql) = statement else {
+        return Err(refused(text, show));
+    };
+    let Sql::Query(query) = sql.as_mut() else {
+        return Err(refused(text, show));
+    };
+    let mut reading = Reading::default();
+    if let ControlFlow::Break(message) = Visit::visit(&*query, &mut reading) {
+        return Err(SqlError::without_place(message));
+    }
+    let mut binding = Binding {
+        parameters,
+        used: BTreeSet::new(),
+    };
+    if let ControlFlow::Break(fault) = VisitMut::visit(query, &mut binding) {
+        let place = text.place_of(&fault.0);
+        return Err(SqlError {
+            place,
+            message: fault.1,
+        });
+    }
+    parameters.refuse_unused(&binding.used)?;
+    Ok(Asked {
+        statement: Statement::Statement(sql),
+        show,
+    })
+}
+
+fn shown(explain: &ExplainStatement) -> Result<Show, SqlError> {
+    let options = &explain.options;
+    if options.format.is_some() || options.verbose {
+        return Err(SqlError::without_place(
+            "EXPLAIN has one form; use EXPLAIN or EXPLAIN ANALYZE alone",
+        ));
+    }
+    Ok(if options.analyze { Show::Run } else { Show::Plan })
+}
+
+fn refused(text: &QueryText<'_>, show: Show) -> SqlError {
+    const ALLOWED: &str = "only SELECT, EXPLAIN and EXPLAIN ANALYZE of one are";
+    match text.first_word() {
+        Some((word, place)) if show == Show::Rows => {
+            SqlError::at(place, format!("{word} is not allowed; {ALLOWED}"))
+        }
+        _ => SqlError::without_place(format!("this is not allowed; {ALLOWED}")),
+    }
+}
+
+/// Whether a type says how long a list is: null alone would take that much.
+fn has_sized_list(shown: &str) -> bool {
+    let mut brackets = shown.split('[').skip(1);
+    brackets.any(|after| {
+        after
+            .trim_start()
+            .starts_with(|letter: char| letter.is_ascii_digit())
+    })
+}
+
+/// Looks for what writes and for what grows by a word, and counts tables.
+#[derive(Default)]
+struct Reading {
+    tables: usize,
+}
+
+impl Visitor for Reading {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        if query.with.as_ref().is_some_and(|with| with.recursive) {
+            return ControlFlow::Break("WITH RECURSIVE is not allowed".to_owned());
+        }
+        let writes = match query.body.as_ref() {
+            SetExpr::Insert(_) => "INSERT",
+            SetExpr::Update(_) => "UPDATE",
+            SetExpr::Delete(_) => "DELETE",
+            SetExpr::Merge(_) => "MERGE",
+            _ => return ControlFlow::Continue(()),
+        };
+        ControlFlow::Break(format!("{writes} is not allowed; only reading is"))
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<String> {
+        match select.into {
+            Some(_) => ControlFlow::Break("SELECT INTO is not allowed; only reading is".to_owned()),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        match expr {
+            Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => ControlFlow::Break(
+                "GROUPING SETS, CUBE and ROLLUP are not allowed; put queries together with UNION ALL"
+                    .to_owned(),
+            ),
+            Expr::Cast { data_type, .. } if has_sized_list(&data_type.to_string()) => ControlFlow::Break(
+                format!("{data_type} is not allowed: a list has no length of its type"),
+            ),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_table_factor(&mut self, _table: &TableFactor) -> ControlFlow<String> {
+        self.tables += 1;
+        if self.tables > MOST_TABLES {
+            return ControlFlow::Break(format!(
+                "the query reads from more than {MOST_TABLES} tables; ask in several queries"
+            ));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Puts parameters in the place of their names, and named arguments of our functions into their order.
+struct Binding<'a> {
+    parameters: &'a Parameters,
+    used: BTreeSet<String>,
+}
+
+impl VisitorMut for Binding<'_> {
+    /// What is wrong, after the name of what it is about.
+    type Break = (String, String);
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::Value(ValueWithSpan {
+            value: Literal::Placeholder(name),
+            ..
+        }) = expr
+        {
+            let Some(value) = self.parameters.get(name) else {
+                let message = format!("there is no value for {name} among the parameters");
+                return ControlFlow::Break((name.clone(), message));
+            };
+            match literal(value) {
+                Ok(bound) => {
+                    self.used.insert(name.clone());
+                    *expr = bound;
+                }
+                Err(message) => return ControlFlow::Break((name.clone(), format!("{name}: {message}"))),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let TableFactor::Table {
+            name,
+            args: Some(arguments),
+            ..
+        } = table
+            && let Some(function) = called(name)
+            && arguments.args.iter().any(is_named)
+        {
+            match in_order(function, &arguments.args) {
+                Ok(ordered) => arguments.args = ordered,
+                Err(message) => return ControlFlow::Break((function.name().to_owned(), message)),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn called(name: &ObjectName) -> Option<Function> {
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
+        return None;
+    };
+    Function::named(&name.value)
+}
+
+const fn is_named(argument: &FunctionArg) -> bool {
+    !matches!(argument, FunctionArg::Unnamed(_))
+}
+
+/// Arguments by position, null where one is left out between others.
+fn in_order(function: Function, given: &[FunctionArg]) -> Result<Vec<FunctionArg>, String> {
+    let names = function.arguments();
+    let mut ordered: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
+    for (position, argument) in given.iter().enumerate() {
+        let (position, arg) = match argument {
+            FunctionArg::Unnamed(arg) => (position, arg),
+            FunctionArg::Named { name, arg, .. } => {
+                let known = names
+                    .iter()
+                    .position(|known| name.value.eq_ignore_ascii_case(known));
+                let unknown = || {
+                    let known = names.join(", ");
+                    format!(
+                        "{} has no argument {}; it has {known}",
+                        function.name(),
+                        name.value
+                    )
+                };
+                (known.ok_or_else(unknown)?, arg)
+            }
+            FunctionArg::ExprNamed { .. } => return Err("name arguments by words".to_owned()),
+        };
+        match ordered.get_mut(position) {
+            Some(free @ None) => *free = Some(arg.clone()),
+            Some(Some(_)) => return Err(format!("an argument of {} is given twice", function.name())),
+            None => {
+                let most = names.len();
+                return Err(format!("{} takes at most {most} arguments", function.name()));
+            }
+        }
+    }
+    let null = || FunctionArgExpr::Expr(Expr::Value(Literal::Null.into()));
+    Ok(ordered
+        .into_iter()
+        .map(|argument| FunctionArg::Unnamed(argument.unwrap_or_else(null)))
+        .collect())
+}
+
+/// What a parameter stands for, as if it had been written there. A text takes the type of what it is compared with.
+fn literal(value: &Value) -> Result<Expr, String> {
+    let plain = match value {
+        Value::Null => Literal::Null,
+        Value::Bool(truth) => Literal::Boolean(*truth),
+        Value::Number(number) => Literal::Number(number.to_string(), false),
+        Value::String(text) => Literal::SingleQuotedString(text.clone()),
+        Value::Array(items) => {
+            let elem = items
+                .iter()
+                .map(|item| match item {
+                    Value::Array(_) => Err("a list holds texts, numbers and truth values".to_owned()),
+                    item => literal(item),
+                })
+                .collect::<Result<Vec<Expr>, String>>()?;
+            return Ok(Expr::Array(Array { elem, named: true }));
+        }
+        Value::Object(_) => return Err("an object is no value; send a text, a number or a list".to_owned()),
+    };
+    Ok(Expr::Value(plain.into()))
+}

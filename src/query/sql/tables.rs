@@ -1,0 +1,266 @@
+//! Tables: what may be read of a person's types, by name.
+//!
+//! A table is found when a query names it, and made from the permit that the finding gave: what is read of it can be
+//! less than that, and never more. Knows permits, layouts and plans.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, Session};
+use datafusion::common::Result;
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use uuid::Uuid;
+
+use crate::model::ids::PersonId;
+use crate::model::permit::ReadPermit;
+use crate::model::registry::ReadFrom;
+use crate::model::time::TimeRange;
+use crate::query::columns::Columns;
+use crate::query::places::widened;
+use crate::query::records::{Order, RecordsSpec, Source};
+use crate::query::shape::{self, IdForm, Sees};
+use crate::query::together::common_schema;
+
+use super::about::About;
+use super::answer_exec::AnswerExec;
+use super::functions::nullable;
+use super::narrowing::TimeColumns;
+use super::{Holding, Holdings, outside};
+
+/// All that there is, in the words of SQL.
+pub(super) const CATALOG: &str = "almanac";
+/// What belongs to whoever asks.
+pub(super) const OWN: &str = "own";
+const INFORMATION: &str = "information_schema";
+/// Clocks of two zones are never further apart.
+const TWO_DAYS: i64 = 2 * 86_400_000_000;
+
+/// Shelves with tables: the asker's own, and one for each person who shares, named by their id.
+pub(super) struct Shelves<Authority> {
+    holdings: Arc<dyn Holdings<Authority>>,
+}
+
+impl<Authority> Shelves<Authority> {
+    pub(super) fn of(holdings: &Arc<dyn Holdings<Authority>>) -> Self {
+        Self {
+            holdings: Arc::clone(holdings),
+        }
+    }
+}
+
+impl<Authority> fmt::Debug for Shelves<Authority> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Shelves").field(&self.holdings).finish()
+    }
+}
+
+impl<Authority: 'static> CatalogProviderList for Shelves<Authority> {
+    fn register_catalog(
+        &self,
+        _name: String,
+        _catalog: Arc<dyn CatalogProvider>,
+    ) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == CATALOG).then(|| Arc::new(Self::of(&self.holdings)) as Arc<dyn CatalogProvider>)
+    }
+}
+
+impl<Authority: 'static> CatalogProvider for Shelves<Authority> {
+    fn schema_names(&self) -> Vec<String> {
+        vec![OWN.to_owned(), INFORMATION.to_owned()]
+    }
+
+    /// Every id is a shelf, empty where nothing is shared: who is here is nobody's business.
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let holdings = Arc::clone(&self.holdings);
+        if name == INFORMATION {
+            return Some(Arc::new(About::of(holdings)));
+        }
+        let of = match name {
+            OWN => None,
+            name => Some(PersonId(Uuid::try_parse(name).ok()?)),
+        };
+        Some(Arc::new(Shelf { holdings, of }))
+    }
+}
+
+/// The tables of one person.
+struct Shelf<Authority> {
+    holdings: Arc<dyn Holdings<Authority>>,
+    of: Option<PersonId>,
+}
+
+impl<Authority> fmt::Debug for Shelf<Authority> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Shelf").field(&self.of).finish()
+    }
+}
+
+#[async_trait]
+impl<Authority: 'static> SchemaProvider for Shelf<Authority> {
+    fn table_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(holding) = self.holdings.find(self.of, name).await? else {
+            return Ok(None);
+        };
+        let table = PermittedTable::new(Arc::clone(&self.holdings), name, holding)?;
+        Ok(Some(Arc::new(table)))
+    }
+
+    fn table_exist(&self, _name: &str) -> bool {
+        false
+    }
+}
+
+/// The columns of the raw answers of `sources` to somebody who sees that much.
+pub(super) fn columns_of(sources: &[Source], sees: Sees) -> Result<SchemaRef> {
+    let one = |source: &Source| -> Result<SchemaRef> {
+        let layout = &source.data_type.layout;
+        let rows = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
+        let plan = shape::project(rows, layout, IdForm::Text, sees, shape::everything)?;
+        Ok(plan.schema())
+    };
+    let schemas = sources.iter().map(one).collect::<Result<Vec<_>>>()?;
+    let schema = match schemas.as_slice() {
+        [schema] => Arc::clone(schema),
+        _ => common_schema(schemas.into_iter()),
+    };
+    Ok(nullable(&schema))
+}
+
+/// A type of a person, as far as a permit goes.
+struct PermittedTable<Authority> {
+    holdings: Arc<dyn Holdings<Authority>>,
+    name: String,
+    holding: Holding<Authority>,
+    schema: SchemaRef,
+    times: TimeColumns,
+}
+
+impl<Authority> PermittedTable<Authority> {
+    fn new(holdings: Arc<dyn Holdings<Authority>>, name: &str, holding: Holding<Authority>) -> Result<Self> {
+        let schema = columns_of(&holding.sources, Sees::through(&holding.permit))?;
+        let mut times = TimeColumns::default();
+        if let [source] = holding.sources.as_slice() {
+            for column in &source.data_type.layout.read {
+                match column.from {
+                    ReadFrom::Start => times.starts.push(column.name.clone()),
+                    ReadFrom::End => times.ends.push(column.name.clone()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(Self {
+            holdings,
+            name: name.to_owned(),
+            holding,
+            schema,
+            times,
+        })
+    }
+
+    async fn rows(
+        &self,
+        schema: SchemaRef,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let range = self.times.range(filters);
+        let permit = &self.holding.permit;
+        // Of what others share a part may be asked for by the days of another zone than the one it is shown in.
+        let around = if permit.is_own() { 0 } else { TWO_DAYS };
+        let permit: ReadPermit<Authority> = permit.within(widened(range, around, around));
+        let spec = RecordsSpec {
+            conditions: self.holding.conditions.clone(),
+            order: Order::Ascending,
+            ids: IdForm::Text,
+            limit,
+            after: None,
+            columns: read_for(&schema, &self.schema),
+        };
+        let archive = self.holdings.archive();
+        let prepared = archive.records(&permit, &self.holding.sources, &spec).await;
+        let plan = prepared.map_err(outside)?.plan;
+        let narrowed = if range == TimeRange::ALWAYS {
+            ""
+        } else {
+            ", narrowed by time"
+        };
+        let label = format!("records of {}{narrowed}", self.name);
+        let keys = [self.times.starts.first(), self.times.ends.first()];
+        let order: Vec<&str> = keys.into_iter().flatten().map(String::as_str).collect();
+        let answer = AnswerExec::try_new(plan, &schema, None, label, &order)?;
+        Ok(Arc::new(answer.shared(!self.holding.permit.is_own())))
+    }
+}
+
+/// The columns to read so that there are those of `wanted`: all where their names cannot be said.
+fn read_for(wanted: &Schema, all: &Schema) -> Option<Columns> {
+    let mut names: Vec<String> = wanted.fields().iter().map(|field| field.name().clone()).collect();
+    if names.is_empty() {
+        // Rows are counted by the columns that they have.
+        names.extend(all.fields().first().map(|field| field.name().clone()));
+    }
+    let have_paths = names.iter().any(|name| name.contains('.'));
+    if have_paths || names.len() == all.fields().len() {
+        return None;
+    }
+    Columns::new(names).ok()
+}
+
+impl<Authority> fmt::Debug for PermittedTable<Authority> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("PermittedTable").field(&self.name).finish()
+    }
+}
+
+#[async_trait]
+impl<Authority: 'static> TableProvider for PermittedTable<Authority> {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let told = filters.iter().map(|filter| {
+            if self.times.are_in(filter) {
+                TableProviderFilterPushDown::Inexact
+            } else {
+                TableProviderFilterPushDown::Unsupported
+            }
+        });
+        Ok(told.collect())
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = match projection {
+            Some(columns) => Arc::new(self.schema.project(columns)?),
+            None => Arc::clone(&self.schema),
+        };
+        self.rows(schema, filters, limit).await
+    }
+}

@@ -1,0 +1,221 @@
+//! The text of a query before it is understood: how much of it there may be, and where in it something stands.
+//!
+//! What is nested or chained too deep is refused here, before anything walks down into it. Knows tokens only.
+
+use std::fmt;
+
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
+
+use super::SqlError;
+
+/// Bytes. What a person writes fits many times; what does not is made by a machine that had better use parameters.
+pub(super) const LONGEST: usize = 64 << 10;
+/// Words and signs that join or wrap expressions and queries. Each may be one step further down.
+const MOST_STEPS: usize = 400;
+/// Parentheses and brackets that are open at one place.
+const MOST_OPEN: usize = 40;
+
+/// Where something stands in a text, both counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub line: u64,
+    pub column: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}", self.line, self.column)
+    }
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Self {
+            line: location.line,
+            column: location.column,
+        }
+    }
+}
+
+/// A text with its tokens.
+#[derive(Debug)]
+pub(super) struct QueryText<'a> {
+    pub text: &'a str,
+    tokens: Vec<TokenWithSpan>,
+}
+
+impl<'a> QueryText<'a> {
+    /// The text, unless it is too much.
+    pub(super) fn read(text: &'a str) -> Result<Self, SqlError> {
+        if text.len() > LONGEST {
+            let length = text.len();
+            return Err(SqlError::without_place(format!(
+                "the query has {length} bytes; the limit is {LONGEST}: ask in several queries, or move values into \
+                 parameters"
+            )));
+        }
+        let tokens = Tokenizer::new(&GenericDialect {}, text)
+            .tokenize_with_location()
+            .map_err(|error| SqlError::at(error.location.into(), error.message))?;
+        let read = Self { text, tokens };
+        read.refuse_depth()?;
+        Ok(read)
+    }
+
+    fn refuse_depth(&self) -> Result<(), SqlError> {
+        let (mut steps, mut open) = (0, 0_usize);
+        for TokenWithSpan { token, span } in &self.tokens {
+            match token {
+                Token::LParen | Token::LBracket | Token::LBrace => open += 1,
+                Token::RParen | Token::RBracket | Token::RBrace => open = open.saturating_sub(1),
+                _ => {}
+            }
+            steps += usize::from(is_step(token));
+            if open > MOST_OPEN {
+                let message = format!("more than {MOST_OPEN} parentheses are open here; nest less");
+                return Err(SqlError::at(span.start.into(), message));
+            }
+            if steps > MOST_STEPS {
+                let message = format!(
+                    "the query joins more than {MOST_STEPS} expressions and queries up to here; ask in several \
+                     queries, or use IN for a list of values"
+                );
+                return Err(SqlError::at(span.start.into(), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a name stands first, whichever way it is written; the last part of one that has several.
+    pub(super) fn place_of(&self, name: &str) -> Option<Place> {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = last.trim_matches('"').trim_end_matches("()");
+        let found = |wanted: &str| {
+            self.tokens.iter().find_map(|token| match &token.token {
+                Token::Word(word) if spells(word, wanted) => Some(token.span.start.into()),
+                Token::Placeholder(word) | Token::SingleQuotedString(word) if word == wanted => {
+                    Some(token.span.start.into())
+                }
+                _ => None,
+            })
+        };
+        found(name).or_else(|| found(last))
+    }
+
+    /// Where the text ends, without the space after it.
+    pub(super) fn end(&self) -> Option<Place> {
+        let mut tokens = self.tokens.iter().rev();
+        let last = tokens.find(|token| !matches!(token.token, Token::EOF | Token::Whitespace(_)));
+        last.map(|token| token.span.end.into())
+    }
+
+    /// The first word, in capitals, and where it stands.
+    pub(super) fn first_word(&self) -> Option<(String, Place)> {
+        self.tokens.iter().find_map(|token| match &token.token {
+            Token::Word(word) => Some((word.value.to_uppercase(), token.span.start.into())),
+            _ => None,
+        })
+    }
+}
+
+fn spells(word: &Word, name: &str) -> bool {
+    if word.quote_style.is_some() {
+        word.value == name
+    } else {
+        word.value.eq_ignore_ascii_case(name)
+    }
+}
+
+/// Whether a token may take an expression or a query one step further down.
+fn is_step(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::AND
+                | Keyword::OR
+                | Keyword::XOR
+                | Keyword::NOT
+                | Keyword::IS
+                | Keyword::IN
+                | Keyword::LIKE
+                | Keyword::ILIKE
+                | Keyword::RLIKE
+                | Keyword::REGEXP
+                | Keyword::SIMILAR
+                | Keyword::BETWEEN
+                | Keyword::AT
+                | Keyword::COLLATE
+                | Keyword::CASE
+                | Keyword::DIV
+                | Keyword::OVERLAPS
+                | Keyword::OPERATOR
+                | Keyword::MATCH
+                | Keyword::MEMBER
+                | Keyword::NOTNULL
+                | Keyword::UNION
+                | Keyword::INTERSECT
+                | Keyword::EXCEPT
+                | Keyword::MINUS
+                | Keyword::JOIN
+                | Keyword::SELECT
+                | Keyword::PIVOT
+                | Keyword::UNPIVOT
+        ),
+        Token::EOF
+        | Token::Whitespace(_)
+        | Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::DoubleQuotedString(_)
+        | Token::DollarQuotedString(_)
+        | Token::EscapedStringLiteral(_)
+        | Token::UnicodeStringLiteral(_)
+        | Token::NationalStringLiteral(_)
+        | Token::HexStringLiteral(_)
+        | Token::Placeholder(_)
+        | Token::Comma
+        | Token::SemiColon
+        | Token::RParen
+        | Token::RBracket
+        | Token::RBrace
+        | Token::LParen
+        // The dot of `table.column` takes nothing further down.
+        | Token::Period => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_where_it_stands() {
+        let text = QueryText::read("SELECT value,\n  \"Odd Name\"\nFROM heart_rate WHERE a = $when").unwrap();
+        let place = |name: &str| text.place_of(name).map(|place| (place.line, place.column));
+        assert_eq!(place("VALUE"), Some((1, 8)));
+        assert_eq!(place("Odd Name"), Some((2, 3)));
+        assert_eq!(place("odd name"), None);
+        assert_eq!(place("almanac.own.heart_rate"), Some((3, 6)));
+        assert_eq!(place("$when"), Some((3, 27)));
+    }
+
+    #[test]
+    fn too_long_too_deep_and_too_chained_texts_are_refused() {
+        let refused = [
+            format!("SELECT '{}'", "a".repeat(LONGEST)),
+            format!("SELECT {}1{}", "(".repeat(100), ")".repeat(100)),
+            format!("SELECT 1{}", " + 1".repeat(2_000)),
+            format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(2_000)),
+            format!("SELECT a{} FROM t", "[1]".repeat(2_000)),
+            format!("SELECT {}true", "NOT ".repeat(2_000)),
+            format!("SELECT 1{}", "::int".repeat(2_000)),
+        ];
+        for text in refused {
+            assert!(QueryText::read(&text).is_err(), "{}", &text[..40]);
+        }
+        let list = format!("SELECT 1 IN ({}1)", "1, ".repeat(5_000));
+        assert!(QueryText::read(&list).is_ok());
+    }
+}

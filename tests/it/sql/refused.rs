@@ -1,0 +1,249 @@
+//! What bad input gets: 422 with the place and what is probably meant, and the service lives.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::{SQL, query, rows, wrong};
+use crate::harness::{at, heart_rate, id, person};
+
+#[tokio::test]
+async fn only_reading_is_allowed_and_the_rest_is_refused_by_name() {
+    let person = person();
+    for (text, word) in [
+        ("DROP TABLE heart_rate", "DROP"),
+        ("INSERT INTO heart_rate VALUES (1)", "INSERT"),
+        ("UPDATE heart_rate SET value = 1", "UPDATE"),
+        ("DELETE FROM heart_rate", "DELETE"),
+        ("CREATE TABLE t AS SELECT 1", "CREATE"),
+        ("CREATE VIEW v AS SELECT 1", "CREATE"),
+        (
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
+            "CREATE",
+        ),
+        ("COPY (SELECT 1) TO '/tmp/x.csv'", "COPY"),
+        ("SET datafusion.execution.batch_size = 1", "SET"),
+        ("RESET datafusion.execution.batch_size", "RESET"),
+        ("SHOW TABLES", "SHOW"),
+        ("SHOW ALL", "SHOW"),
+        ("DESCRIBE heart_rate", "DESCRIBE"),
+        ("PREPARE p AS SELECT 1", "PREPARE"),
+        ("EXECUTE p", "EXECUTE"),
+        ("BEGIN", "BEGIN"),
+        ("TRUNCATE TABLE heart_rate", "TRUNCATE"),
+        ("CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE"),
+        ("SELECT 1 INTO t", "INTO"),
+        (
+            "WITH RECURSIVE t AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM t) SELECT * FROM t",
+            "RECURSIVE",
+        ),
+        ("SELECT repeat('a', 1000000000)", "repeat"),
+        ("SELECT range(0, 1000000000)", "range"),
+        ("SELECT * FROM generate_series(1, 10)", "generate_series"),
+        ("SELECT input_file_name() FROM heart_rate", "input_file_name"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "read_csv"),
+        (
+            "SELECT * FROM parquet_metadata('/etc/passwd')",
+            "parquet_metadata",
+        ),
+        ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
+        ("SELECT * FROM \"file:///etc/passwd\"", "file:///etc/passwd"),
+        (
+            "SELECT arrow_cast(NULL, 'FixedSizeBinary(2000000000)')",
+            "arrow_cast",
+        ),
+        ("SELECT levenshtein(uuid, uuid) FROM heart_rate", "levenshtein"),
+        ("SELECT CAST(NULL AS BIGINT[2000000000])", "BIGINT[2000000000]"),
+        ("SELECT NULL::INT[9][9][9]", "INT[9]"),
+        (
+            "SELECT count(*) FROM heart_rate GROUP BY CUBE (value, uuid)",
+            "CUBE",
+        ),
+        (
+            "SELECT median(value) OVER (ORDER BY start_date) FROM heart_rate",
+            "median",
+        ),
+        (
+            "SELECT array_agg(value) OVER (ORDER BY start_date) FROM heart_rate",
+            "array_agg",
+        ),
+        (
+            "SELECT regexp_like(uuid, unit) FROM heart_rate",
+            "regular expression",
+        ),
+        ("SELECT uuid ~ unit FROM heart_rate", "regular expression"),
+        ("EXPLAIN DROP TABLE heart_rate", "not allowed"),
+        ("EXPLAIN VERBOSE SELECT 1", "EXPLAIN"),
+    ] {
+        let message = wrong(&person, text).await;
+        assert!(message.contains(word), "{text}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_has_its_place_and_the_nearest_name() {
+    let person = person();
+    for (text, expected) in [
+        (
+            "SELECT\n  valeu FROM heart_rate",
+            "line 2, column 3: there is no column valeu; is value meant?",
+        ),
+        (
+            "SELECT 1 FROM heartrate",
+            "line 1, column 15: there is no table heartrate; is heart_rate meant?",
+        ),
+        (
+            "SELECT 1 FROM nothing.like_it",
+            "line 1, column 23: there is no table nothing.like_it",
+        ),
+        (
+            "SELECT local_dya(now())",
+            "line 1, column 8: Invalid function 'local_dya'; is 'local_day' meant?",
+        ),
+        ("SELEC 1", "line 1, column 1: "),
+        ("SELECT (1 + FROM", "line 1, column 17: "),
+        ("SELECT 'open", "line 1, column 8: "),
+        (
+            "SELECT * FROM series('HartRate', '1d')",
+            "line 1, column 22: 'HartRate'",
+        ),
+    ] {
+        let message = wrong(&person, text).await;
+        assert!(message.starts_with(expected), "{text}: {message}");
+    }
+    for text in ["", "   ", "-- nothing", "SELECT 1; SELECT 2", ";"] {
+        wrong(&person, text).await;
+    }
+}
+
+#[tokio::test]
+async fn a_computation_that_fails_is_the_querys_fault() {
+    let person = person();
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), 60.0))
+        .await
+        .upload();
+    for text in [
+        "SELECT 1 / 0",
+        "SELECT cast(value AS INT) / (cast(value AS INT) - 60) FROM heart_rate",
+        "SELECT cast(uuid AS INT) FROM heart_rate",
+        "SELECT cast('x' AS TIMESTAMP)",
+        "SELECT local_day(start_date, 'Mars/Olympus') FROM heart_rate",
+        "SELECT local_day(start_date, uuid) FROM heart_rate",
+        "SELECT factorial(cast(value AS BIGINT)) FROM heart_rate",
+        "SELECT (SELECT value FROM heart_rate UNION ALL SELECT 1) FROM heart_rate",
+    ] {
+        let reply = query(&person, text).await;
+        assert_eq!(reply.status, 422, "{text}: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn a_deep_or_huge_query_is_refused_and_the_service_lives() {
+    let person = person();
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), 60.0))
+        .await
+        .upload();
+    let joins = |count: usize| {
+        let others: Vec<String> = (0..count)
+            .map(|n| format!("JOIN heart_rate t{n} ON t.uuid = t{n}.uuid"))
+            .collect();
+        format!("SELECT count(*) FROM heart_rate t {}", others.join(" "))
+    };
+    let commas = vec!["heart_rate"; 60]
+        .iter()
+        .enumerate()
+        .map(|(n, t)| format!("{t} t{n}"))
+        .collect::<Vec<_>>();
+    for text in [
+        format!("SELECT '{}'", "x".repeat(70_000)),
+        format!("SELECT {}1{}", "(".repeat(3_000), ")".repeat(3_000)),
+        format!("SELECT {}1{}", "abs(".repeat(3_000), ")".repeat(3_000)),
+        format!("SELECT 1{}", " + 1".repeat(10_000)),
+        format!("SELECT {}1", "- ".repeat(10_000)),
+        format!("SELECT {}true", "NOT ".repeat(10_000)),
+        format!("SELECT 1{}", "::int".repeat(10_000)),
+        format!("SELECT a{} FROM t", "[1]".repeat(10_000)),
+        format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(3_000)),
+        format!(
+            "SELECT {} 1 {}",
+            "CASE WHEN true THEN".repeat(2_000),
+            "END".repeat(2_000)
+        ),
+        format!(
+            "SELECT * FROM {}heart_rate{}",
+            "(SELECT * FROM ".repeat(2_000),
+            ")".repeat(2_000)
+        ),
+        joins(51),
+        format!("SELECT {} FROM heart_rate", vec!["uuid || 'x'"; 65].join(", ")),
+        format!("SELECT 1 FROM {}", commas.join(", ")),
+    ] {
+        wrong(&person, &text).await;
+    }
+    assert_eq!(
+        query(&person, &joins(50)).await.must_be(200).rows(),
+        [json!({"count(*)": 1})]
+    );
+    // What is just allowed is answered or refused, and takes nothing down.
+    for text in [
+        format!("SELECT 1{} AS sum", " + 1".repeat(395)),
+        format!("SELECT {}true AS truth", "NOT ".repeat(60)),
+        format!("SELECT value{} AS sum FROM heart_rate", " + value".repeat(395)),
+        format!(
+            "SELECT {}value{} AS value FROM heart_rate",
+            "abs(".repeat(39),
+            ")".repeat(39)
+        ),
+        format!("SELECT {}1{} AS one", "abs(".repeat(39), ")".repeat(39)),
+        format!(
+            "SELECT value FROM heart_rate WHERE {} value = 1",
+            "value = 2 OR ".repeat(195)
+        ),
+        joins(12),
+    ] {
+        let reply = query(&person, &text).await;
+        assert!(matches!(reply.status, 200 | 422), "{reply}");
+    }
+    assert_eq!(rows(&person, "SELECT 1 AS one").await, [json!({"one": 1})]);
+}
+
+#[tokio::test]
+async fn what_grows_upon_itself_is_stopped() {
+    let person = person();
+    let doubled = |make: &str, first: &str| {
+        let mut text = format!("WITH t0 AS (SELECT {first} AS a)");
+        for n in 1..60 {
+            let _written = write!(text, ", t{n} AS (SELECT {make} AS a FROM t{})", n - 1);
+        }
+        text + " SELECT a FROM t59"
+    };
+    for (make, first) in [
+        ("concat(a, a)", "'x'"),
+        ("a || a", "'x'"),
+        ("replace(a, 'x', 'xxxxxxxxxx')", "'x'"),
+        ("regexp_replace(a, 'x', 'xxxxxxxxxx', 'g')", "'x'"),
+        ("[a, a]", "'x'"),
+        ("make_array(a, a)", "'x'"),
+        ("array_concat(a, a)", "[1]"),
+        ("struct(a, a)", "'x'"),
+    ] {
+        let reply = query(&person, &doubled(make, first)).await;
+        assert_eq!(reply.status, 422, "{make}: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_what_it_is_documented_to_be() {
+    let person = person();
+    for (body, place) in [
+        (json!({}), "body.query"),
+        (json!({"query": 1}), "body.query"),
+        (json!({"query": "SELECT 1", "more": 1}), "body.more"),
+        (json!({"query": "SELECT '\u{0}'"}), "body.query"),
+    ] {
+        assert_eq!(person.post(SQL, &body).await.faults(), [place], "{body}");
+    }
+    person.get(SQL).await.must_be(405);
+}

@@ -1,0 +1,318 @@
+//! Tables: the person's types by readable names, with the columns of the raw answers.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{SQL, query, rows};
+use crate::harness::{Frame, METHODS, Setup, at, heart_rate, id, instant, number, person, steps, texts};
+
+#[tokio::test]
+async fn a_table_has_the_rows_and_columns_of_the_raw_answer() {
+    let person = person();
+    let beats: Vec<Value> = (0..500)
+        .map(|n| heart_rate(id(n), &instant(n * 977 % 40_000), f64::from(n % 90) + 0.5))
+        .collect();
+    person.records("HeartRate", &beats).await;
+    person
+        .record(
+            "CalendarEvent",
+            &json!({"calendar_event_id": id(9000), "calendar_id": id(9001), "title": "tea",
+            "start_date": at("10:00"), "end_date": at("11:00")}),
+        )
+        .await
+        .upload();
+    for (table, class, data_type) in [
+        ("heart_rate", "metric", "HeartRate"),
+        ("\"HeartRate\"", "metric", "HeartRate"),
+        ("own.calendar_event", "event", "CalendarEvent"),
+        ("step_count", "metric", "StepCount"),
+    ] {
+        let raw = person.rows(class, data_type).await;
+        assert_eq!(
+            rows(&person, &format!("SELECT * FROM {table}")).await,
+            raw,
+            "{table}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn conditions_on_times_select_what_they_say() {
+    let person = person();
+    person
+        .records(
+            "StepCount",
+            &[
+                steps(id(1), &at("09:00"), &at("10:00"), 1.0),
+                steps(id(2), &at("10:00"), &at("10:00"), 2.0),
+                steps(id(3), &at("10:00"), &at("11:00"), 4.0),
+                steps(id(4), &at("12:00"), &at("13:00"), 8.0),
+            ],
+        )
+        .await;
+    for (condition, sum) in [
+        ("start_date >= '2024-05-01T10:00:00Z'", 14.0),
+        ("start_date > TIMESTAMP '2024-05-01 10:00:00'", 8.0),
+        ("end_date <= '2024-05-01T10:00:00Z'", 3.0),
+        ("end_date < '2024-05-01T10:00:00Z'", 0.0),
+        ("end_date = '2024-05-01T10:00:00Z'", 3.0),
+        ("end_date >= '2024-05-01T10:00:00Z'", 15.0),
+        (
+            "start_date BETWEEN '2024-05-01T10:00:00Z' AND '2024-05-01T11:00:00Z'",
+            6.0,
+        ),
+        (
+            "start_date < '2024-05-01T10:00:00Z' OR start_date > '2024-05-01T11:00:00Z'",
+            9.0,
+        ),
+        ("'2024-05-01T12:00:00Z' <= start_date AND value > 1", 8.0),
+        ("start_date > '2025-01-01' AND start_date < '2024-01-01'", 0.0),
+    ] {
+        let found = rows(
+            &person,
+            &format!("SELECT coalesce(sum(value), 0) AS sum FROM step_count WHERE {condition}"),
+        )
+        .await;
+        assert_eq!(number(&found[0], "sum"), sum, "{condition}");
+    }
+    let counted = rows(&person, "SELECT count(*) AS n FROM step_count").await;
+    assert_eq!(counted, [json!({"n": 4})]);
+}
+
+#[tokio::test]
+async fn parameters_are_values_of_their_types() {
+    let person = person();
+    person
+        .records(
+            "HeartRate",
+            &(0..10)
+                .map(|n| heart_rate(id(n), &instant(n), n))
+                .collect::<Vec<_>>(),
+        )
+        .await;
+    let ask =
+        |text: &str, parameters: Value| person.post(SQL, &json!({"query": text, "parameters": parameters}));
+    let list = ask(
+        "SELECT value FROM heart_rate WHERE start_date >= $1 AND value <> $2 ORDER BY value DESC LIMIT $3",
+        json!(["2024-05-01T00:00:05Z", 7.0, 3]),
+    );
+    assert_eq!(
+        list.await.must_be(200).rows(),
+        [
+            json!({"value": 9.0}),
+            json!({"value": 8.0}),
+            json!({"value": 6.0})
+        ]
+    );
+    let named = ask(
+        "SELECT $word AS word, $none AS nothing, 1 + $whole AS whole, value FROM heart_rate WHERE value IN ($a, $b)",
+        json!({"word": "it's; DROP TABLE x --", "none": null, "whole": 1, "a": 3, "b": -1}),
+    );
+    assert_eq!(
+        named.await.must_be(200).rows(),
+        [json!({"word": "it's; DROP TABLE x --", "nothing": null, "whole": 2, "value": 3.0})]
+    );
+    let listed = ask(
+        "SELECT count(*) AS n FROM heart_rate WHERE array_has($1, value)",
+        json!([[1.0, 2.0, 30.0]]),
+    );
+    assert_eq!(listed.await.must_be(200).rows(), [json!({"n": 2})]);
+    for (text, parameters) in [
+        ("SELECT $1", json!([])),
+        ("SELECT $2", json!(["one"])),
+        ("SELECT 1", json!(["one too many"])),
+        ("SELECT $a", json!({"b": 1})),
+        ("SELECT $1", json!([{"a": 1}])),
+        ("SELECT $0", json!([1])),
+    ] {
+        assert_eq!(ask(text, parameters).await.faults(), ["body.query"], "{text}");
+    }
+    for parameters in [json!("text"), json!(1), json!(["x".repeat(5_000)])] {
+        assert_eq!(ask("SELECT $1", parameters).await.faults(), ["body.parameters"]);
+    }
+}
+
+#[tokio::test]
+async fn every_output_method_holds_the_same_rows() {
+    let person = person();
+    person
+        .records(
+            "HeartRate",
+            &(0..50)
+                .map(|n| heart_rate(id(n), &instant(n), n))
+                .collect::<Vec<_>>(),
+        )
+        .await;
+    let text = "SELECT value, start_date, id FROM (SELECT value, start_date, uuid AS id FROM heart_rate) ORDER BY value";
+    let expected = rows(&person, text).await;
+    assert_eq!(expected.len(), 50);
+    for method in METHODS {
+        let reply = person
+            .post(SQL, &json!({"query": text, "output": method}))
+            .await
+            .must_be(200);
+        let frame = Frame::read(method, &reply.body);
+        assert_eq!(frame.rows.len(), 50, "{method}");
+    }
+    let unknown = person
+        .post(SQL, &json!({"query": "SELECT 1", "output": "xml"}))
+        .await;
+    assert_eq!(unknown.faults(), ["body.output"]);
+}
+
+#[tokio::test]
+async fn columns_with_one_name_are_told_apart() {
+    let person = person();
+    person
+        .record("HeartRate", &heart_rate(id(1), &at("10:00"), 60.0))
+        .await
+        .upload();
+    let found = rows(
+        &person,
+        "SELECT l.value, r.value, r.value AS value_2 FROM heart_rate AS l JOIN heart_rate AS r USING (uuid)",
+    )
+    .await;
+    assert_eq!(found, [json!({"value": 60.0, "value_3": 60.0, "value_2": 60.0})]);
+    let joined = "SELECT * FROM heart_rate AS l JOIN heart_rate AS r ON l.uuid = r.uuid";
+    for method in METHODS {
+        let reply = person
+            .post(SQL, &json!({"query": joined, "output": method}))
+            .await
+            .must_be(200);
+        assert_eq!(Frame::read(method, &reply.body).rows.len(), 1, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn own_types_are_tables_by_id_and_by_name_where_it_is_free() {
+    let person = person();
+    let tea = person
+        .define("Event", &json!({"name": "Cups of tea", "description": "How many cups",
+            "record_spec": {"schema": {"properties": {"cups": {"type": "integer", "description": "so many"}}}}}))
+        .await;
+    person
+        .record(
+            &tea,
+            &json!({"start_time": at("10:00"), "end_time": at("10:00"), "cups": 3, "note": "late"}),
+        )
+        .await
+        .upload();
+    for table in [
+        format!("\"{tea}\""),
+        "cups_of_tea".to_owned(),
+        "\"Cups of tea\"".to_owned(),
+    ] {
+        let found = rows(&person, &format!("SELECT cups, extras FROM {table}")).await;
+        assert_eq!(found, [json!({"cups": 3, "extras": {"note": "late"}})], "{table}");
+    }
+    // A name that is no longer free stands for neither.
+    person
+        .define("Event", &json!({"name": "cups of TEA", "record_spec": {}}))
+        .await;
+    query(&person, "SELECT * FROM cups_of_tea").await.must_be(422);
+    let all = rows(&person, "SELECT count(*) AS n FROM event").await;
+    assert_eq!(all, [json!({"n": 1})]);
+}
+
+#[tokio::test]
+async fn the_information_schema_tells_of_tables_columns_and_what_they_mean() {
+    let person = person();
+    let tea = person
+        .define("Event", &json!({"name": "Tea", "description": "How much tea",
+            "record_spec": {"schema": {"properties": {"cups": {"type": "integer", "description": "so many"}}}}}))
+        .await;
+    let found = rows(
+        &person,
+        "SELECT table_name, unit, comment FROM information_schema.tables WHERE data_type IN ('HeartRate', 'StepCount') ORDER BY 1",
+    )
+    .await;
+    assert_eq!(texts(&found, "table_name"), ["heart_rate", "step_count"]);
+    assert!(
+        found
+            .iter()
+            .all(|row| row["comment"].as_str().is_some_and(|comment| comment.len() > 5)),
+        "{found:?}"
+    );
+    let found = person.post(
+        SQL,
+        &json!({"query": "SELECT column_name, data_type, comment FROM information_schema.columns \
+        WHERE table_name = $1 AND column_name = 'cups'", "parameters": [tea]}),
+    );
+    assert_eq!(
+        found.await.must_be(200).rows(),
+        [json!({"column_name": "cups", "data_type": "Int64", "comment": "so many"})]
+    );
+    let schemas = rows(
+        &person,
+        "SELECT schema_name FROM information_schema.schemata ORDER BY 1",
+    )
+    .await;
+    assert_eq!(texts(&schemas, "schema_name"), ["information_schema", "own"]);
+}
+
+#[tokio::test]
+async fn every_listed_column_of_every_table_can_be_asked_for() {
+    let person = person();
+    let tables = rows(&person, "SELECT table_name FROM information_schema.tables").await;
+    assert!(tables.len() > 200, "{}", tables.len());
+    // All of them have one of a few layouts; the rest of the time is better spent.
+    for table in texts(&tables, "table_name").iter().step_by(17) {
+        let columns = format!(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = '{table}' ORDER BY 1"
+        );
+        let listed = rows(&person, &columns);
+        let names: Vec<String> = texts(&listed.await, "column_name")
+            .iter()
+            .map(|name| format!("\"{name}\""))
+            .collect();
+        let text = format!("SELECT {} FROM \"{table}\"", names.join(", "));
+        assert!(rows(&person, &text).await.is_empty(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else_waits() {
+    let server = Setup::default()
+        .with("ALMANAC_MEMORY_LIMIT", "16MiB")
+        .with("ALMANAC_QUERY_DEADLINE", "10s")
+        .with("ALMANAC_QUERY_THREADS", "1")
+        .start();
+    let (person, other) = (server.person(), server.person());
+    let beats: Vec<Value> = (0..20_000).map(|n| heart_rate(id(n), &instant(n), n)).collect();
+    person.records("HeartRate", &beats).await;
+    for (text, statuses) in [
+        (
+            "SELECT count(*) FROM heart_rate a JOIN heart_rate b ON a.value + b.value < 0",
+            &[504][..],
+        ),
+        (
+            "SELECT count(*) FROM (SELECT DISTINCT a.uuid || b.uuid FROM heart_rate a, heart_rate b)",
+            &[422, 504],
+        ),
+        (
+            "SELECT array_agg(a.uuid) FROM heart_rate a, heart_rate b",
+            &[422, 504],
+        ),
+        (
+            "SELECT max(s) FROM (SELECT sum(a.value) OVER () AS s FROM heart_rate a, heart_rate b)",
+            &[422],
+        ),
+    ] {
+        let begun = Instant::now();
+        let (asked, besides) = tokio::join!(async { query(&person, text).await }, async {
+            rows(&other, "SELECT count(*) AS n FROM heart_rate").await
+        });
+        assert!(statuses.contains(&asked.status), "{text}: {asked}");
+        assert!(
+            begun.elapsed() < Duration::from_mins(1),
+            "{text}: {:?}",
+            begun.elapsed()
+        );
+        assert_eq!(besides, [json!({"n": 0})]);
+    }
+    assert_eq!(
+        rows(&person, "SELECT count(*) AS n FROM heart_rate").await,
+        [json!({"n": 20_000})]
+    );
+}
