@@ -151,17 +151,23 @@ async fn apply(
 ) -> Result<Option<Vec<Stamp>>, CatalogError> {
     let mut people = BTreeSet::new();
     people.extend(commit.changes.iter().map(|change| change.person));
+    people.extend(commit.unchanged.iter().map(|seen| seen.person));
     people.extend(commit.uploads.iter().map(|upload| upload.person));
     people.extend(commit.sources.iter().map(|source| source.person));
     let mut ledgers = lock_people(session, &people, now, patience).await?;
 
-    let mut partitions = current_partitions(session, &commit.changes, now).await?;
-    if partitions.len() < commit.changes.len() {
+    let changed = commit
+        .changes
+        .iter()
+        .map(|change| (change.person, &change.data_type));
+    let unchanged = commit.unchanged.iter().map(|seen| (seen.person, &seen.data_type));
+    let mut partitions = current_partitions(session, changed.chain(unchanged), now).await?;
+    if partitions.len() < commit.changes.len() + commit.unchanged.len() {
         return Err(CatalogError::Refused {
-            detail: "a commit changes the same partition twice".to_owned(),
+            detail: "a commit names the same partition twice".to_owned(),
         });
     }
-    let unchanged = |change: &PartitionChange| {
+    let is_as_seen = |change: &PartitionChange| {
         partitions
             .get(&(change.person, change.data_type.clone()))
             .is_some_and(|(row, _)| {
@@ -170,8 +176,14 @@ async fn apply(
                     && digest.is_none_or(|expected| row.digest == expected)
             })
     };
-    if !commit.changes.iter().all(unchanged) {
+    if !commit.changes.iter().all(is_as_seen) {
         return Ok(None);
+    }
+    for seen in &commit.unchanged {
+        let now = partitions.remove(&(seen.person, seen.data_type.clone()));
+        if now.is_none_or(|(row, _)| (row.version, row.digest) != (seen.version, seen.digest)) {
+            return Ok(None);
+        }
     }
 
     for ledger in ledgers.values_mut() {
@@ -344,22 +356,19 @@ async fn read_ledgers(
 
 type Partitions = HashMap<(PersonId, TypeId), (PartitionRow, Option<u32>)>;
 
-/// The rows of the partitions that are about to change, each with the checksum it is stored under, or none if
+/// The rows of the partitions that a commit names, each with the checksum it is stored under, or none if
 /// it is new.
 async fn current_partitions(
     session: &mut Session,
-    changes: &[PartitionChange],
+    named: impl Iterator<Item = (PersonId, &TypeId)>,
     now: Instant,
 ) -> Result<Partitions, CatalogError> {
-    let mut partitions: Partitions = HashMap::with_capacity(changes.len());
+    let mut partitions = Partitions::new();
     let mut types_of: BTreeMap<PersonId, Vec<Value>> = BTreeMap::new();
-    for change in changes {
-        let empty = PartitionRow::empty(change.person, change.data_type.clone(), now);
-        partitions.insert((change.person, change.data_type.clone()), (empty, None));
-        types_of
-            .entry(change.person)
-            .or_default()
-            .push(text(&change.data_type.0));
+    for (person, data_type) in named {
+        let empty = PartitionRow::empty(person, data_type.clone(), now);
+        partitions.insert((person, data_type.clone()), (empty, None));
+        types_of.entry(person).or_default().push(text(&data_type.0));
     }
     let types_of: Vec<(PersonId, Vec<Value>)> = types_of.into_iter().collect();
     for some in types_of.chunks(PEOPLE_AT_ONCE) {

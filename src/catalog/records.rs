@@ -129,6 +129,8 @@ pub enum NewPlace {
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
     pub changes: Vec<PartitionChange>,
+    /// Partitions that were looked at and need no change.
+    pub unchanged: Vec<SeenPartition>,
     pub uploads: Vec<UploadReceipt>,
     pub sources: Vec<SeenSource>,
 }
@@ -152,6 +154,16 @@ pub struct PartitionChange {
     pub records_delta: i64,
     /// Records put or deleted, as `/data/v1/updates` counts them.
     pub updates: i64,
+}
+
+/// A partition as it was looked at. If it is another by now, a commit that rests on it is refused as stale: that
+/// nothing has to be done is as little true of another state as what has to be.
+#[derive(Clone, Debug)]
+pub struct SeenPartition {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub version: i64,
+    pub digest: u32,
 }
 
 /// An accepted request, kept so that its repetition has no second effect.

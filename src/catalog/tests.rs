@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::records::{
     Bounds, Commit, CommitOutcome, Effect, Footer, KeptUpload, NewPiece, NewPlace, Partition,
-    PartitionChange, Place, Replace, SeenSource, UploadReceipt,
+    PartitionChange, Place, Replace, SeenPartition, SeenSource, UploadReceipt,
 };
 use super::{Catalog, CatalogError};
 use crate::model::clock::{Clock, ManualClock};
@@ -208,6 +208,46 @@ async fn a_commit_on_an_old_version_changes_nothing() {
         assert_eq!(bench.partition(one_person, &heart_rate()).await.records, 1);
         assert_eq!(bench.partition(other_person, &heart_rate()).await.version, 0);
         assert!(!bench.catalog.person_exists(other_person).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn that_a_partition_needs_no_change_is_true_of_the_state_that_was_looked_at() {
+    for bench in Bench::all().await {
+        let person = person();
+        let first = one(change(person, 0, vec![tail(b"first")]));
+        bench.catalog.commit(first).await.unwrap();
+        let before = bench.partition(person, &heart_rate()).await;
+        let resting_on = |version: i64, digest: u32| {
+            let steps = PartitionChange {
+                data_type: TypeId("Steps".into()),
+                expected_version: None,
+                ..change(person, 0, vec![tail(b"steps")])
+            };
+            Commit {
+                unchanged: vec![SeenPartition {
+                    person,
+                    data_type: heart_rate(),
+                    version,
+                    digest,
+                }],
+                ..one(steps)
+            }
+        };
+        for stale in [
+            resting_on(before.version - 1, before.digest),
+            resting_on(before.version, before.digest ^ 1),
+        ] {
+            assert_eq!(bench.catalog.commit(stale).await.unwrap(), CommitOutcome::Stale);
+        }
+        let done = bench
+            .catalog
+            .commit(resting_on(before.version, before.digest))
+            .await;
+        assert_eq!(done.unwrap(), CommitOutcome::Done);
+        let after = bench.partition(person, &heart_rate()).await;
+        assert_eq!((after.version, after.digest), (before.version, before.digest));
+        assert_eq!(bench.partition(person, &TypeId("Steps".into())).await.records, 1);
     }
 }
 

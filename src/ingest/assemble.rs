@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::catalog::records::{Effect, NewPiece, PartitionChange};
+use crate::catalog::records::{Effect, NewPiece, PartitionChange, SeenPartition};
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
@@ -65,7 +65,17 @@ pub struct Assembled {
     pub rows: Vec<Option<RecordBatch>>,
 }
 
-/// What is asked of a partition does this to it, or `None` when it changes nothing; and what each request does.
+/// What is asked of a partition comes to this.
+pub struct Small {
+    /// `None` when it changes nothing.
+    pub added: Option<Assembled>,
+    /// The state of which that is true, where it is true of one state only.
+    pub unchanged: Option<SeenPartition>,
+    /// What each request does.
+    pub effects: Vec<Effect>,
+}
+
+/// What is asked of a partition, merged with what is stored.
 pub async fn small(
     stores: &Stores,
     piece: PieceId,
@@ -73,7 +83,7 @@ pub async fn small(
     data_type: TypeId,
     layout: &Arc<Layout>,
     asked: Asked,
-) -> Result<(Option<Assembled>, Vec<Effect>), AssembleError> {
+) -> Result<Small, AssembleError> {
     let ids = merge::ids_to_look_up(&asked.changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
     let (expected, found) = if ids.is_empty() {
@@ -99,7 +109,16 @@ pub async fn small(
         outcome,
     } = packed;
     if add.is_empty() && outcome.dead.is_empty() {
-        return Ok((None, outcome.effects));
+        return Ok(Small {
+            added: None,
+            unchanged: expected.map(|(version, digest)| SeenPartition {
+                person,
+                data_type,
+                version,
+                digest,
+            }),
+            effects: outcome.effects,
+        });
     }
     if let Some(keys) = stores.snapshots.keys() {
         let mut sealed = Vec::with_capacity(add.len());
@@ -118,7 +137,11 @@ pub async fn small(
         records_delta: outcome.records_delta,
         updates: outcome.updates,
     };
-    Ok((Some(Assembled { change, rows }), outcome.effects))
+    Ok(Small {
+        added: Some(Assembled { change, rows }),
+        unchanged: None,
+        effects: outcome.effects,
+    })
 }
 
 /// What changes come to, with the rows as a piece.

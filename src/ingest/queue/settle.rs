@@ -36,6 +36,7 @@ impl Committer {
         let mut commit = Commit::default();
         for (_, prepared) in &jobs {
             commit.changes.extend(prepared.commit.changes.iter().cloned());
+            commit.unchanged.extend(prepared.commit.unchanged.iter().cloned());
             commit.uploads.extend(prepared.commit.uploads.iter().cloned());
             commit.sources.extend(prepared.commit.sources.iter().cloned());
         }

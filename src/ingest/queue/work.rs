@@ -155,10 +155,10 @@ impl Committer {
         for (data_type, layout, asked) in small {
             let piece = PieceId(self.shared.ids.next());
             let stores = &self.shared.stores;
-            let (added, effects) =
-                assemble::small(stores, piece, job.person, data_type, &layout, asked).await?;
-            prepared.added.extend(added);
-            for (effect, more) in job.effects.iter_mut().zip(effects) {
+            let small = assemble::small(stores, piece, job.person, data_type, &layout, asked).await?;
+            prepared.added.extend(small.added);
+            prepared.commit.unchanged.extend(small.unchanged);
+            for (effect, more) in job.effects.iter_mut().zip(small.effects) {
                 effect.add(more);
             }
         }
