@@ -19,9 +19,9 @@ mod allocator {
 
     /// What the allocator calls `mi_option_purge_delay`.
     const PURGE_DELAY: c_int = 15;
-    /// Milliseconds after which freed memory goes back to the system: by itself the allocator waits for a second, and
-    /// holds on to half as much again as is in use. Much shorter, and long answers take more time. Measured in
-    /// docs/decisions/0058.
+    /// Milliseconds after which freed memory goes back to the system: by itself the allocator waits for a
+    /// second, and holds on to half as much again as is in use. Much shorter, and long answers take more
+    /// time. Measured in docs/decisions/0058.
     const SOON: c_long = 50;
     /// With which an operator may say otherwise.
     const VARIABLE: &str = "MIMALLOC_PURGE_DELAY";

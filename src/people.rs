@@ -1,6 +1,6 @@
-//! What people make for themselves: their own data types and preferences, annotations, tags and reflections, API
-//! sessions and files, what they share with whom, and the way in which they take all of it with them. Knows the
-//! catalogue and the registry; knows nothing of HTTP.
+//! What people make for themselves: their own data types and preferences, annotations, tags and reflections,
+//! API sessions and files, what they share with whom, and the way in which they take all of it with them.
+//! Knows the catalogue and the registry; knows nothing of HTTP.
 
 pub mod annotations;
 pub mod documents;

@@ -1,10 +1,11 @@
 //! Several nodes, one catalogue, one store, and everything that can befall them, under one seed.
 //!
-//! Tests only, above all rooms. Each operation on the database or the store waits until the simulation lets it go on,
-//! one at a time, so that the same seed has the same events in the same order; a checker says whether what was
-//! answered is explained by one order of what was acknowledged. On failure the seed, the step and the last steps are
-//! told. `ALMANAC_SIMULATION_SEED` names the first seed, `ALMANAC_SIMULATION_STEPS` how many steps to take; with
-//! `ALMANAC_SIMULATION_TELLS` every step is told at once.
+//! Tests only, above all rooms. Each operation on the database or the store waits until the simulation lets
+//! it go on, one at a time, so that the same seed has the same events in the same order; a checker says
+//! whether what was answered is explained by one order of what was acknowledged. On failure the seed, the
+//! step and the last steps are told. `ALMANAC_SIMULATION_SEED` names the first seed,
+//! `ALMANAC_SIMULATION_STEPS` how many steps to take; with `ALMANAC_SIMULATION_TELLS` every step is told at
+//! once.
 
 mod chance;
 mod disasters;
@@ -36,7 +37,8 @@ fn number_in(variable: &str) -> Option<u64> {
 /// How the world of a seed comes again.
 fn command(seed: u64) -> String {
     format!(
-        "ALMANAC_SIMULATION_SEED={seed} ALMANAC_SIMULATION_STEPS={WORLD} cargo test --lib simulation::no_order"
+        "ALMANAC_SIMULATION_SEED={seed} ALMANAC_SIMULATION_STEPS={WORLD} cargo test --lib \
+         simulation::no_order"
     )
 }
 

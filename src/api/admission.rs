@@ -1,9 +1,9 @@
 //! A limited number of places, with a short queue in front, and of both a share for each person.
 //!
 //! Refusing early keeps the service answering: a request gets a place, waits a bounded time among a bounded
-//! number of others, or is told to come back. Nobody has more places than their share, and who waits for one of
-//! their own keeps nobody else from one. A place is held for as long as its [`Ticket`] lives, so a streamed answer
-//! keeps it until its last byte.
+//! number of others, or is told to come back. Nobody has more places than their share, and who waits for one
+//! of their own keeps nobody else from one. A place is held for as long as its [`Ticket`] lives, so a
+//! streamed answer keeps it until its last byte.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

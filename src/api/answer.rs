@@ -1,7 +1,7 @@
 //! From a prepared question to a response: runs it, encodes it, and streams it while somebody reads.
 //!
-//! The head is known once there is a plan, and nothing more happens for who asks with HEAD. The first chunk is
-//! waited for before the status line, so an early failure still gets a status. Later failures break the
+//! The head is known once there is a plan, and nothing more happens for who asks with HEAD. The first chunk
+//! is waited for before the status line, so an early failure still gets a status. Later failures break the
 //! connection, which no reader takes for the end of the answer.
 
 use std::error::Error;
@@ -50,8 +50,8 @@ const FLUSHED_BY_THEN: Duration = Duration::from_secs(10);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// What the author of a query is told who asks for more than all questions may hold together.
-const TOO_MUCH_MEMORY: &str = "the query needs more memory than questions have here (ALMANAC_MEMORY_LIMIT); ask for \
-                               fewer rows, columns or groups, or for a shorter time";
+const TOO_MUCH_MEMORY: &str = "the query needs more memory than questions have here (ALMANAC_MEMORY_LIMIT); \
+                               ask for fewer rows, columns or groups, or for a shorter time";
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Why an answer broke off.
@@ -127,8 +127,8 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// The answer to a query whose author decided what is computed: what cannot be is theirs to change. It has no
-    /// tag, since it may depend on the moment.
+    /// The answer to a query whose author decided what is computed: what cannot be is theirs to change. It
+    /// has no tag, since it may depend on the moment.
     pub async fn answer_query(
         self,
         prepared: Prepared,
@@ -246,9 +246,10 @@ pub fn listing<T: Serialize>(headers: &HeaderMap, value: &T) -> Result<Response,
     Ok((headers, body).into_response())
 }
 
-/// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was read has
-/// changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in the last digit of a
-/// sum. For others than the owner it is sealed, so that no state can be told from it by trying.
+/// Equal when the same was asked of the same release, by a reader who may see the same, and nothing that was
+/// read has changed, neither the rows nor their columns. Weak: the bytes of two equal answers may differ in
+/// the last digit of a sum. For others than the owner it is sealed, so that no state can be told from it by
+/// trying.
 #[must_use]
 pub fn entity_tag(
     states: &[ReadState],

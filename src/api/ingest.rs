@@ -97,8 +97,8 @@ struct Recordable {
     context: DecodeContext,
 }
 
-/// The type that records named `name` are of, if `person` can record them. `MomentAnnotation/<uuid>` is the base, and
-/// all records belong to that annotation.
+/// The type that records named `name` are of, if `person` can record them. `MomentAnnotation/<uuid>` is the
+/// base, and all records belong to that annotation.
 async fn recordable(app: &App, person: PersonId, name: &str) -> Result<Recordable, ApiError> {
     let name = app.types.meant(person, name).await?;
     let named = app.types.find(person, &name).await?;
@@ -196,8 +196,8 @@ struct Submission {
     memory: Allowance,
 }
 
-/// What happened, once it is durable. A record counts once, however often the body names it. The counts are absent only
-/// where a request is repeated that was accepted by a version that did not count.
+/// What happened, once it is durable. A record counts once, however often the body names it. The counts are
+/// absent only where a request is repeated that was accepted by a version that did not count.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Uploaded {
     upload_id: Uuid,

@@ -1,5 +1,5 @@
-//! Listings in every form: JSON as the interface has it, where the caller names no other, and rows of declared
-//! columns in all others.
+//! Listings in every form: JSON as the interface has it, where the caller names no other, and rows of
+//! declared columns in all others.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -240,7 +240,8 @@ impl ApiError {
         Self::failure(StatusCode::SERVICE_UNAVAILABLE, &reason, Some(retry_after))
     }
 
-    /// 503 because there is no room now, though nothing is wrong. `reason` is for the log, which has one line for many.
+    /// 503 because there is no room now, though nothing is wrong. `reason` is for the log, which has one line
+    /// for many.
     pub fn overloaded(reason: impl Display, retry_after: Duration) -> Self {
         let mut error = Self::unavailable(reason, retry_after);
         if let Inner::Failure(failure) = &mut *error.0 {
@@ -381,8 +382,8 @@ impl Failure {
                 "the service cannot do this at the moment; try again later".to_owned()
             }
             (StatusCode::GATEWAY_TIMEOUT, _) => {
-                "the answer took longer than it may here (ALMANAC_QUERY_DEADLINE); ask for less at once, or try \
-                 again later"
+                "the answer took longer than it may here (ALMANAC_QUERY_DEADLINE); ask for less at once, or \
+                 try again later"
                     .to_owned()
             }
             (_, Some(incident)) => format!("the service failed; its log has the reason under {incident}"),

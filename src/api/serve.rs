@@ -102,7 +102,8 @@ struct Terms {
     stopping: CancellationToken,
 }
 
-/// Answers requests until `stop` is done, and then those that were accepted. With a certificate, TLS is spoken.
+/// Answers requests until `stop` is done, and then those that were accepted. With a certificate, TLS is
+/// spoken.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -188,7 +189,8 @@ async fn connected(stream: TcpStream, peer: IpAddr, router: Router, terms: Terms
     }
 }
 
-/// Drives a connection to its end, which comes too when nothing is asked on it, or what was asked for is not taken.
+/// Drives a connection to its end, which comes too when nothing is asked on it, or what was asked for is not
+/// taken.
 async fn spoken<S>(stream: S, peer: IpAddr, router: Router, terms: &Terms)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -203,7 +205,8 @@ where
             request.extensions_mut().insert(Peer(peer));
             let version = request.version();
             let mut response = leftover::answer(router, request, limit).await;
-            // An old client that is told that the connection goes on takes an answer without a length for empty.
+            // An old client that is told that the connection goes on takes an answer without a length for
+            // empty.
             let ends =
                 response.body().size_hint().exact().is_none() || response.headers().contains_key(CONNECTION);
             if version == Version::HTTP_10 && ends {

@@ -1,4 +1,5 @@
-//! Routes that serve at more than one address: older spellings, and participants of groups in the place of people.
+//! Routes that serve at more than one address: older spellings, and participants of groups in the place of
+//! people.
 //!
 //! Handlers and documentation are those of the first address; nothing is written twice.
 
@@ -14,7 +15,8 @@ const BY_QUERY: &str = "/data/v0/";
 /// Where the same data of a group's participant is.
 const OF_PARTICIPANT: &str = "/data/v0/pool/{group_id}/participant/{participant_id}/";
 
-/// `routes` at their own address, and at each of `others`: beginnings of addresses that mean the same as `prefix`.
+/// `routes` at their own address, and at each of `others`: beginnings of addresses that mean the same as
+/// `prefix`.
 #[must_use]
 pub fn also_at<S: Clone + Send + Sync + 'static>(
     routes: UtoipaMethodRouter<S>,

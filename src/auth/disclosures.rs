@@ -1,7 +1,7 @@
 //! What one request was permitted to read of others.
 //!
-//! The decision notes here what it gave; the answer takes from here what it says about itself, what the log keeps,
-//! and what is asked again while a long answer is on its way. Lives as long as the request.
+//! The decision notes here what it gave; the answer takes from here what it says about itself, what the log
+//! keeps, and what is asked again while a long answer is on its way. Lives as long as the request.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 

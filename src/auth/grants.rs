@@ -1,11 +1,11 @@
-//! The one decision about reading: (reader, owner, type or file, range) is refused, or becomes the windows that may
-//! be read.
+//! The one decision about reading: (reader, owner, type or file, range) is refused, or becomes the windows
+//! that may be read.
 //!
 //! Every read takes its permit from [`Grants`], because nothing that reads rows accepts anything else and
-//! nobody else can make one: a permit is bound to [`Warden`], and the only warden is locked up in here. People
-//! read everything of their own, and of others what is shared with them or with a group of theirs. Nothing is
-//! remembered beyond a request, and one statement finds all there is to know about reader and owner: it costs the
-//! same whether the owner shares nothing or does not exist.
+//! nobody else can make one: a permit is bound to [`Warden`], and the only warden is locked up in here.
+//! People read everything of their own, and of others what is shared with them or with a group of theirs.
+//! Nothing is remembered beyond a request, and one statement finds all there is to know about reader and
+//! owner: it costs the same whether the owner shares nothing or does not exist.
 
 use std::sync::Arc;
 
@@ -184,9 +184,9 @@ impl Grants {
         ))
     }
 
-    /// Whether `reader` may read a version of `owner`'s file at a path that was uploaded at a moment: where the
-    /// share has a window of time, a version belongs to it by that moment. `None` is a version that nobody else may
-    /// read, or that does not exist: refusing it takes as long as refusing any other.
+    /// Whether `reader` may read a version of `owner`'s file at a path that was uploaded at a moment: where
+    /// the share has a window of time, a version belongs to it by that moment. `None` is a version that
+    /// nobody else may read, or that does not exist: refusing it takes as long as refusing any other.
     pub async fn file(
         &self,
         reader: &Reader,
@@ -253,8 +253,8 @@ impl Grants {
         })
     }
 
-    /// The person whom `reader`'s group knows as `participant`. What is asked of them from now on in this request is
-    /// asked as the owner of the group. What the request states must lie inside the group's time.
+    /// The person whom `reader`'s group knows as `participant`. What is asked of them from now on in this
+    /// request is asked as the owner of the group. What the request states must lie inside the group's time.
     pub async fn participant(
         &self,
         reader: &Reader,
@@ -273,8 +273,8 @@ impl Grants {
         Ok(participation.person)
     }
 
-    /// The permits for `data_type` of all members of a group that `reader` owns, for one question over all of them.
-    /// `range` must lie inside the group's time.
+    /// The permits for `data_type` of all members of a group that `reader` owns, for one question over all of
+    /// them. `range` must lie inside the group's time.
     pub async fn members(
         &self,
         reader: &Reader,
@@ -478,8 +478,8 @@ fn group_of(reader: &Reader, owner: PersonId) -> Option<Uuid> {
     participation(reader, owner).map(|participation| participation.group)
 }
 
-/// The union of the grants' windows inside `range`, and the grants that have a part in it; `None` when none is for
-/// the type.
+/// The union of the grants' windows inside `range`, and the grants that have a part in it; `None` when none
+/// is for the type.
 fn windows_of(given: &[Given], data_type: &TypeId, range: TimeRange) -> (Option<Windows>, Vec<Uuid>) {
     let mut covering = given
         .iter()

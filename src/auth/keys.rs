@@ -24,15 +24,17 @@ const LEAST_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error(
-        "the signing key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 {path}`, or delete it to have a new one made"
+        "the signing key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 \
+         {path}`, or delete it to have a new one made"
     )]
     Exposed { path: PathBuf, mode: u32 },
     #[error(
-        "the signing key {path} belongs to another user ({owner}), who can change it; give it to the user that runs \
-         the service with `chown`"
+        "the signing key {path} belongs to another user ({owner}), who can change it; give it to the user \
+         that runs the service with `chown`"
     )]
     Foreign { path: PathBuf, owner: u32 },
-    #[error("{path} is no signing key: expected at least {expected} bytes in hexadecimal digits; delete it to have a new one made", expected = LEAST_BYTES)]
+    #[error("{path} is no signing key: expected at least {expected} bytes in hexadecimal digits; delete it \
+             to have a new one made", expected = LEAST_BYTES)]
     Malformed { path: PathBuf },
     #[error("cannot use the signing key {path}: {source}")]
     Io { path: PathBuf, source: io::Error },

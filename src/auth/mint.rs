@@ -17,8 +17,8 @@ use super::settings::IdentitySettings;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// The claim with the session that a token belongs to. `jti` says the same, but earlier tokens have one too and
-/// no session.
+/// The claim with the session that a token belongs to. `jti` says the same, but earlier tokens have one too
+/// and no session.
 pub(super) const SESSION_CLAIM: &str = "sid";
 
 /// Makes tokens that name a session. Lives as long as the service.

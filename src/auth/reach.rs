@@ -1,6 +1,6 @@
-//! How far a token reaches, where it does not reach as far as its person: whether it only reads or only records, and
-//! which types. A token can only be narrower than its person, and what it cannot do is refused before anything is
-//! looked at, or where a permit would be given.
+//! How far a token reaches, where it does not reach as far as its person: whether it only reads or only
+//! records, and which types. A token can only be narrower than its person, and what it cannot do is refused
+//! before anything is looked at, or where a permit would be given.
 //!
 //! Knows tokens and types; paths and methods are the interface's, of which it knows the prefixes.
 

@@ -42,8 +42,8 @@ pub struct OutsideProvider {
     pub lifetime: Duration,
     /// The least time between two requests for the key set, whatever tokens arrive.
     pub minimum_interval: Duration,
-    /// How long fetched keys are believed while the provider does not answer. A key that was withdrawn meanwhile is
-    /// believed as long.
+    /// How long fetched keys are believed while the provider does not answer. A key that was withdrawn
+    /// meanwhile is believed as long.
     pub stale: Duration,
 }
 

@@ -66,8 +66,8 @@ impl Reader {
         self.identity.person
     }
 
-    /// Whom a request is about that names `owner`, or nobody: then a participant of a group whom the reader knows by
-    /// that alone, or the reader.
+    /// Whom a request is about that names `owner`, or nobody: then a participant of a group whom the reader
+    /// knows by that alone, or the reader.
     #[must_use]
     pub fn asks_about(&self, owner: Option<PersonId>) -> PersonId {
         self.disclosures.subject_of(owner).unwrap_or(self.person())

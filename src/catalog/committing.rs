@@ -97,8 +97,8 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Takes note of the requests that named a key; `false` if one of the keys is taken. How long a key is remembered
-    /// is measured by the database's clock, like everything that is forgotten with time.
+    /// Takes note of the requests that named a key; `false` if one of the keys is taken. How long a key is
+    /// remembered is measured by the database's clock, like everything that is forgotten with time.
     async fn store_uploads(&self, session: &mut Session, commit: &Commit) -> Result<bool, CatalogError> {
         if commit.uploads.iter().all(|upload| upload.key.is_none()) {
             return Ok(true);

@@ -143,8 +143,8 @@ impl Database {
         }
     }
 
-    /// The same for a statement that finds a few rows by their keys: of SQLite, where the disk is near, they are
-    /// read on this thread.
+    /// The same for a statement that finds a few rows by their keys: of SQLite, where the disk is near, they
+    /// are read on this thread.
     pub async fn look_up(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         if let Self::Sqlite {
             lookups,
@@ -300,7 +300,8 @@ impl Session {
         let sql = match self {
             Self::Sqlite(_) => "SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1",
             Self::Postgres(_) => {
-                "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = $1"
+                "SELECT table_name::text FROM information_schema.tables WHERE table_schema = \
+                 current_schema() AND table_name = $1"
             }
         };
         let rows = self

@@ -24,7 +24,8 @@ impl Catalog {
             .map(drop)
     }
 
-    /// The same, unless its owner has `limit` definitions already: then nothing happens and the answer is `false`.
+    /// The same, unless its owner has `limit` definitions already: then nothing happens and the answer is
+    /// `false`.
     pub async fn insert_definition_within(
         &self,
         definition: &StoredDefinition,

@@ -32,8 +32,9 @@ pub struct NoticedDeletion {
 impl Catalog {
     /// Takes note of partitions that have dead rows, unless that was noted before; returns how many are new.
     pub async fn notice_deletions(&self) -> Result<u64, CatalogError> {
-        let unnoticed = "SELECT person, data_type FROM partitions p WHERE dead > 0 AND NOT EXISTS (SELECT 1 FROM deletions d \
-                         WHERE d.person = p.person AND d.data_type = p.data_type) ORDER BY person, data_type LIMIT $1";
+        let unnoticed = "SELECT person, data_type FROM partitions p WHERE dead > 0 AND NOT EXISTS (SELECT 1 \
+                         FROM deletions d WHERE d.person = p.person AND d.data_type = p.data_type) ORDER BY \
+                         person, data_type LIMIT $1";
         let found = self
             .database
             .fetch(unnoticed.to_owned(), vec![Value::Int(PAGE)])

@@ -1,7 +1,7 @@
 //! For tests: a database whose transactions wait, break off, or end otherwise than it says.
 //!
-//! Nothing in the product makes one. A disturbed catalogue is one in an SQLite file; the lock that its writers
-//! wait for is the disturbance's, so that whoever simulates several nodes decides whose turn it is.
+//! Nothing in the product makes one. A disturbed catalogue is one in an SQLite file; the lock that its
+//! writers wait for is the disturbance's, so that whoever simulates several nodes decides whose turn it is.
 
 use std::any::Any;
 use std::fmt;
@@ -24,7 +24,8 @@ pub enum Ending {
     Breaks,
     /// It happens, and nobody is told.
     Unheard,
-    /// The connection breaks, and the database finishes what it was asked for when this says so, or gives it up.
+    /// The connection breaks, and the database finishes what it was asked for when this says so, or gives it
+    /// up.
     Later(BoxFuture<'static, bool>),
 }
 

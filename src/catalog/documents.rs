@@ -1,8 +1,9 @@
 //! Documents: what a person writes, keeps and shares, beside their records.
 //!
-//! A document has an id, an owner, perhaps a name that is its owner's only once, and links by which it is found
-//! from what it refers to. Its body is JSON text and opaque here. Several documents change in one transaction or
-//! not at all. The changes of one person happen one after the other, so that limits and names hold whoever races.
+//! A document has an id, an owner, perhaps a name that is its owner's only once, and links by which it is
+//! found from what it refers to. Its body is JSON text and opaque here. Several documents change in one
+//! transaction or not at all. The changes of one person happen one after the other, so that limits and names
+//! hold whoever races.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -195,8 +196,8 @@ impl Catalog {
         self.change_documents_naming(changes, &[]).await
     }
 
-    /// The same where the changes name `objects` of the store that nothing named before. If one of these was condemned
-    /// meanwhile, nothing happens.
+    /// The same where the changes name `objects` of the store that nothing named before. If one of these was
+    /// condemned meanwhile, nothing happens.
     pub async fn change_documents_naming(
         &self,
         changes: Vec<Change>,
@@ -317,8 +318,8 @@ impl Catalog {
         rows.iter().map(document_of).collect()
     }
 
-    /// The documents that one of `targets` leads to by links of a kind, deleted ones too, in the order of their
-    /// ids.
+    /// The documents that one of `targets` leads to by links of a kind, deleted ones too, in the order of
+    /// their ids.
     pub async fn documents_linked(
         &self,
         link: &'static str,
@@ -351,8 +352,8 @@ impl Catalog {
         person: PersonId,
         kind: DocumentKind,
     ) -> Result<DocumentStamp, CatalogError> {
-        let summed = "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), 0) \
-                      FROM documents WHERE person = $1 AND kind = $2";
+        let summed = "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), \
+                      0) FROM documents WHERE person = $1 AND kind = $2";
         let values = vec![id(person.0), text(kind.as_str())];
         let rows = self.database.look_up(summed.to_owned(), values).await?;
         let row = rows

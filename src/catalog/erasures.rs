@@ -263,7 +263,8 @@ impl Catalog {
         };
         let limit = if table.name == PIECES.name {
             let blobs = format!(
-                "DELETE FROM blobs WHERE piece IN (SELECT piece FROM pieces WHERE person = $1 ORDER BY {key} LIMIT {PIECES_AT_ONCE})"
+                "DELETE FROM blobs WHERE piece IN (SELECT piece FROM pieces WHERE person = $1 ORDER BY {key} \
+                 LIMIT {PIECES_AT_ONCE})"
             );
             session.execute(blobs, vec![id(person.0)]).await?;
             PIECES_AT_ONCE

@@ -23,11 +23,13 @@ pub enum CatalogError {
     #[error("the catalogue is damaged: {what}; run `almanac check`")]
     Corrupt { what: String },
     #[error(
-        "the catalogue was written by a newer release: it has schema version {found}, this release knows {known}; upgrade first"
+        "the catalogue was written by a newer release: it has schema version {found}, this release knows \
+         {known}; upgrade first"
     )]
     TooNew { found: i64, known: i64 },
     #[error(
-        "the catalogue address {given:?} is not understood: expected sqlite://PATH or postgres://USER@HOST/DATABASE"
+        "the catalogue address {given:?} is not understood: expected sqlite://PATH or \
+         postgres://USER@HOST/DATABASE"
     )]
     Address { given: String },
     #[error("{what} exists already")]

@@ -1,6 +1,6 @@
 //! Everything the catalogue knows of one person, as rows that can be written elsewhere and put back: people,
-//! ledgers, pieces in their order, dead rows, the bytes of the tail, what people define, write and prefer, and who
-//! read what of them.
+//! ledgers, pieces in their order, dead rows, the bytes of the tail, what people define, write and prefer,
+//! and who read what of them.
 //!
 //! Read in one transaction, page by page, so that it takes the memory of a page; put back in one transaction,
 //! and held against its digests before that commits. Knows tables and columns; knows nothing of what the rows
@@ -250,8 +250,9 @@ impl EstateReader {
     }
 
     async fn blobs(&mut self) -> Result<Option<EstatePage>, CatalogError> {
-        let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON blobs.piece = pieces.piece \
-                   WHERE pieces.person = $1 AND pieces.path IS NULL AND blobs.piece > $2 ORDER BY blobs.piece LIMIT $3";
+        let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON \
+                   blobs.piece = pieces.piece WHERE pieces.person = $1 AND pieces.path IS NULL AND \
+                   blobs.piece > $2 ORDER BY blobs.piece LIMIT $3";
         let values = vec![
             id(self.person.0),
             Value::Bytes(self.blobs_after.clone()),

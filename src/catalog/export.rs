@@ -52,8 +52,9 @@ async fn copy_table(from: &mut Session, to: &mut Session, table: &Table) -> Resu
 async fn copy_blobs(from: &mut Session, to: &mut Session) -> Result<(), CatalogError> {
     let mut last = Vec::new();
     loop {
-        let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON blobs.piece = pieces.piece \
-                   WHERE pieces.path IS NULL AND blobs.piece > $1 ORDER BY blobs.piece LIMIT $2";
+        let sql = "SELECT blobs.piece, blobs.blob, pieces.content_checksum FROM pieces JOIN blobs ON \
+                   blobs.piece = pieces.piece WHERE pieces.path IS NULL AND blobs.piece > $1 ORDER BY \
+                   blobs.piece LIMIT $2";
         let rows = from
             .fetch(sql.to_owned(), vec![Value::Bytes(last.clone()), Value::Int(64)])
             .await?;

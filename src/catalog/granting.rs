@@ -1,8 +1,8 @@
 //! What stands between people: the shares that reach somebody, directly or through a group, found by one
 //! statement.
 //!
-//! The statement gives back every row that the answer rests on, links included, so that each is held against its
-//! checksum. Knows how documents are linked; knows nothing of what a share allows.
+//! The statement gives back every row that the answer rests on, links included, so that each is held against
+//! its checksum. Knows how documents are linked; knows nothing of what a share allows.
 
 use std::collections::BTreeSet;
 
@@ -123,8 +123,8 @@ impl Catalog {
     }
 }
 
-/// Shares with the reader, `$1`, and with groups of the reader, each beside the link that leads to it; and the
-/// groups, each beside the reader's membership. `narrowed` says which links of shares are meant.
+/// Shares with the reader, `$1`, and with groups of the reader, each beside the link that leads to it; and
+/// the groups, each beside the reader's membership. `narrowed` says which links of shares are meant.
 fn statement(narrowed: &str) -> String {
     let share = format!("{}, {}", LINKS.selected_as("l"), DOCUMENTS.selected_as("d"));
     let group = format!("{}, {}", LINKS.selected_as("m"), DOCUMENTS.selected_as("d"));

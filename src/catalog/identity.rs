@@ -55,8 +55,8 @@ impl Catalog {
         session.commit().await
     }
 
-    /// Whether anything is known here of anybody. People who were only made to have a token for, and the sessions
-    /// of their tokens, do not count.
+    /// Whether anything is known here of anybody. People who were only made to have a token for, and the
+    /// sessions of their tokens, do not count.
     pub async fn knows_anything(&self) -> Result<bool, CatalogError> {
         let partitions = "SELECT person FROM partitions LIMIT 1".to_owned();
         if !self.database.fetch(partitions, Vec::new()).await?.is_empty() {

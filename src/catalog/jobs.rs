@@ -40,9 +40,9 @@ impl<T> Default for Sifted<T> {
 }
 
 impl Catalog {
-    /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it. The time is
-    /// the database's; a lease that would end later than any that is taken now was taken by a clock that was
-    /// wrong, and counts as ended.
+    /// Takes or renews the lease called `name` for `holder`. `false` while somebody else holds it. The time
+    /// is the database's; a lease that would end later than any that is taken now was taken by a clock that
+    /// was wrong, and counts as ended.
     pub async fn acquire_lease(
         &self,
         name: &str,
@@ -228,7 +228,8 @@ impl Catalog {
                 vec![Value::Int(PAGE)],
             ),
             Some(cursor) => (
-                "WHERE path IS NOT NULL AND (person, data_type, piece) > ($2, $3, $4) ORDER BY person, data_type, piece LIMIT $1",
+                "WHERE path IS NOT NULL AND (person, data_type, piece) > ($2, $3, $4) ORDER BY person, \
+                 data_type, piece LIMIT $1",
                 vec![
                     Value::Int(PAGE),
                     id(cursor.person.0),

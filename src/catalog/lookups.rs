@@ -2,8 +2,8 @@
 //!
 //! The driver hands every statement to a thread of the connection's own and waits for it, which costs several
 //! times what finding a row does. What a request asks of the catalogue before it does any work (may this be
-//! read, what is there now) is a few rows by their key, most of them in memory, so it is asked here. Statements
-//! that read much, transactions, and everything of PostgreSQL go through the driver.
+//! read, what is there now) is a few rows by their key, most of them in memory, so it is asked here.
+//! Statements that read much, transactions, and everything of PostgreSQL go through the driver.
 //!
 //! Never waits: who would have to is told so, and asks the driver. Knows no tables.
 
@@ -126,8 +126,8 @@ fn rows(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Resul
     Ok(found)
 }
 
-/// `$2` is the second value wherever it stands, and as often as it does; marks without a number take the values
-/// in turn.
+/// `$2` is the second value wherever it stands, and as often as it does; marks without a number take the
+/// values in turn.
 fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()> {
     for mark in 1..=statement.parameter_count() {
         let number = statement

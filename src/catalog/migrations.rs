@@ -22,7 +22,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
 pub(super) async fn run(database: &Database, now: Instant) -> Result<(), CatalogError> {
     let mut session = database.migrating().await?;
     session
-        .define("CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT;")
+        .define(
+            "CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER NOT NULL PRIMARY KEY, \
+                 applied_at INTEGER NOT NULL) STRICT;",
+        )
         .await?;
     let rows = session
         .fetch(

@@ -144,8 +144,8 @@ pub struct PartitionChange {
     /// as stale. `None`: nothing was looked at, because the change only adds rows under ids that are new,
     /// which is right whatever else happened.
     pub expected_version: Option<i64>,
-    /// What it held then, where that was looked at. The number alone comes again after a database lost its last
-    /// commits.
+    /// What it held then, where that was looked at. The number alone comes again after a database lost its
+    /// last commits.
     pub expected_digest: Option<u32>,
     pub add: Vec<NewPiece>,
     /// Rows that die: replaced or deleted, each in the piece that holds it (which may be one of `add`).
@@ -156,8 +156,8 @@ pub struct PartitionChange {
     pub updates: i64,
 }
 
-/// A partition as it was looked at. If it is another by now, a commit that rests on it is refused as stale: that
-/// nothing has to be done is as little true of another state as what has to be.
+/// A partition as it was looked at. If it is another by now, a commit that rests on it is refused as stale:
+/// that nothing has to be done is as little true of another state as what has to be.
 #[derive(Clone, Debug)]
 pub struct SeenPartition {
     pub person: PersonId,
@@ -185,8 +185,8 @@ pub struct KeptUpload {
     pub effect: Option<Effect>,
 }
 
-/// What a request did to the records of its person: those that are different afterwards, each counted once however
-/// often the request names it, and those that it brought as they were stored.
+/// What a request did to the records of its person: those that are different afterwards, each counted once
+/// however often the request names it, and those that it brought as they were stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Effect {
     pub stored: u64,

@@ -1,5 +1,5 @@
-//! Putting back what an archive says of a person, beside their records and documents: who they are, and where their
-//! records came from. What is known here already stays.
+//! Putting back what an archive says of a person, beside their records and documents: who they are, and where
+//! their records came from. What is known here already stays.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,9 @@ use super::tables::{Existing, PEOPLE, SOURCES};
 use crate::model::ids::PersonId;
 
 impl Catalog {
-    /// Makes the person of `known`, with the name and the first moment that it says. Somebody who is here already
-    /// gets the name if they have none, and the moment if it is earlier. Returns whether anything changed.
+    /// Makes the person of `known`, with the name and the first moment that it says. Somebody who is here
+    /// already gets the name if they have none, and the moment if it is earlier. Returns whether anything
+    /// changed.
     pub async fn restore_person(&self, known: &KnownPerson) -> Result<bool, CatalogError> {
         let mut session = self.database.write().await?;
         let person = [known.id];
@@ -50,8 +51,8 @@ impl Catalog {
         Ok(created || is_new)
     }
 
-    /// Takes note of sources as they were known elsewhere, with the moments at which they were added there; returns
-    /// how many were new. A source has the id that follows from its person and key.
+    /// Takes note of sources as they were known elsewhere, with the moments at which they were added there;
+    /// returns how many were new. A source has the id that follows from its person and key.
     pub async fn restore_sources(
         &self,
         person: PersonId,

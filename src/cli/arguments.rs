@@ -85,16 +85,22 @@ pub fn command() -> Command {
                 ),
         )
         .subcommand(
-            configured("key", "Show or change the keys that tokens are signed and checked with, and who wraps those of people").arg(
+            configured(
+                "key",
+                "Show or change the keys that tokens are signed and checked with, and who \
+                               wraps those of people",
+            )
+            .arg(
                 Arg::new(DONE)
                     .required(true)
                     .value_name("rotate|list|retire|rewrap")
                     .value_parser([ROTATE, LIST, RETIRE, REWRAP])
                     .help(
-                        "rotate: sign with a new key, and go on checking with those before; retire: stop that; \
-                         rewrap: wrap the keys of people by what wraps now",
+                        "rotate: sign with a new key, and go on checking with those before; retire: stop \
+                         that; rewrap: wrap the keys of people by what wraps now",
                     ),
-            ).arg(
+            )
+            .arg(
                 Arg::new(KEY)
                     .value_name("ID")
                     .required_if_eq(DONE, RETIRE)

@@ -69,8 +69,8 @@ const FILTER_MEMORY: u64 = 48 << 20;
 const GROUP_REQUESTS: usize = 1024;
 /// People whose requests are put together at the same time.
 const PEOPLE_AT_ONCE: usize = 4;
-/// Bytes that are set aside for the stack of a thread that computes, and used as far as it goes down: an expression in
-/// SQL has up to four hundred steps.
+/// Bytes that are set aside for the stack of a thread that computes, and used as far as it goes down: an
+/// expression in SQL has up to four hundred steps.
 const COMPUTE_STACK: usize = 16 << 20;
 /// How long a body waits for memory.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);

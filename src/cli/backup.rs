@@ -91,7 +91,8 @@ async fn back_up(settings: &Settings, directory: &Path) -> Result<(), Failed> {
     match copied.wrong.len() {
         0 => Ok(()),
         count => Err(Failed::because(format!(
-            "the copy is not what was written once, {count} things are wrong: keep the earlier ones, and run `almanac check`"
+            "the copy is not what was written once, {count} things are wrong: keep the earlier ones, and run \
+             `almanac check`"
         ))),
     }
 }

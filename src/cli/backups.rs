@@ -1,7 +1,8 @@
-//! A directory of backups: each in one of its own, named for when it was made, and of those the newest are kept. What is
-//! not finished has another name, so that whatever bears the name of a backup is one.
+//! A directory of backups: each in one of its own, named for when it was made, and of those the newest are
+//! kept. What is not finished has another name, so that whatever bears the name of a backup is one.
 //!
-//! Removes nothing but directories whose names it gave. Knows names and times; knows nothing of what is copied.
+//! Removes nothing but directories whose names it gave. Knows names and times; knows nothing of what is
+//! copied.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -31,7 +32,8 @@ pub struct Begun {
 }
 
 impl Backups {
-    /// The backups in `directory`, which is made if it is not there. What an earlier run left unfinished is removed.
+    /// The backups in `directory`, which is made if it is not there. What an earlier run left unfinished is
+    /// removed.
     pub fn open(directory: &Path) -> Result<Self, Failed> {
         let failed = |error: io::Error| of(directory, &error);
         make_lasting(directory, &SystemDisk).map_err(failed)?;

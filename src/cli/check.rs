@@ -95,8 +95,8 @@ async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Faile
             ..
         }) => format!("the erasure began {begun_at} and was over {ended_at}\n"),
         Some(Erasure { begun_at, .. }) => format!(
-            "the erasure began {begun_at} and is under way; until it is over, not before {}, the catalogue keeps the id, to \
-             look once more\n",
+            "the erasure began {begun_at} and is under way; until it is over, not before {}, the catalogue \
+             keeps the id, to look once more\n",
             erase::ends_at(begun_at)
         ),
     })?;
@@ -119,7 +119,8 @@ fn conclude(checked: Checked) -> Result<(), Failed> {
         wrong,
     } = checked;
     print(&format!(
-        "looked at {people} people, {partitions} partitions, {objects} objects and {tail_pieces} pieces of the tail\n"
+        "looked at {people} people, {partitions} partitions, {objects} objects and {tail_pieces} pieces of \
+         the tail\n"
     ))?;
     match wrong {
         0 => print("nothing is wrong\n"),

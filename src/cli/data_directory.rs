@@ -30,7 +30,8 @@ pub fn open(path: &Path) -> Result<(), Failed> {
     if std::fs::read_dir(path).map_err(failed)?.next().is_some() {
         let shown = path.display();
         return Err(Failed::because(format!(
-            "the data directory {shown} is open to others (mode {mode:04o}): make it private with `chmod 700 {shown}`"
+            "the data directory {shown} is open to others (mode {mode:04o}): make it private with `chmod 700 \
+             {shown}`"
         )));
     }
     std::fs::set_permissions(path, Permissions::from_mode(PRIVATE)).map_err(failed)

@@ -112,12 +112,13 @@ async fn record(
 pub fn invitation(url: &str, token: &str) -> String {
     let range = "start_time=2024-06-03T00:00:00Z&end_time=2024-06-04T00:00:00Z";
     format!(
-        "The sample person is {PERSON} ({NAME}); the records are from 3 to 16 June 2024.\n\n\
-         TOKEN={token}\n\n\
-         curl -H \"Authorization: Bearer $TOKEN\" \"{url}/data/v0/{PERSON}/metric_samples?metric=HeartRate&{range}&output=csv\"\n\
-         curl -H \"Authorization: Bearer $TOKEN\" \"{url}/data/v1alpha1/event/MomentAnnotation?{range}\"\n\
-         curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d '{{\"start_date\":\"2024-06-03T12:00:00Z\",\"value\":71}}' \"{url}/ingest/v1/record/HeartRate?dedupe=natural\"\n\n\
-         The whole interface: {url}/docs\n"
+        "The sample person is {PERSON} ({NAME}); the records are from 3 to 16 June \
+         2024.\n\nTOKEN={token}\n\ncurl -H \"Authorization: Bearer $TOKEN\" \
+         \"{url}/data/v0/{PERSON}/metric_samples?metric=HeartRate&{range}&output=csv\"\ncurl -H \
+         \"Authorization: Bearer $TOKEN\" \"{url}/data/v1alpha1/event/MomentAnnotation?{range}\"\ncurl -H \
+         \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d \
+         '{{\"start_date\":\"2024-06-03T12:00:00Z\",\"value\":71}}' \
+         \"{url}/ingest/v1/record/HeartRate?dedupe=natural\"\n\nThe whole interface: {url}/docs\n"
     )
 }
 

@@ -4,7 +4,8 @@
 //! backs them by pages of two megabytes, every first touch takes all of that, and the process several times
 //! what it holds. Measured in docs/decisions/0058.
 
-/// Asks the system for ordinary pages from now on, if it knows of others. To be called before there are threads.
+/// Asks the system for ordinary pages from now on, if it knows of others. To be called before there are
+/// threads.
 pub fn decline() {
     // Where the system cannot be asked it takes more memory, and all else is the same.
     #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! `almanac import`: brings back an archive of everything that a person has. Works beside a running service with the
-//! same settings, and makes an installation where there is none.
+//! `almanac import`: brings back an archive of everything that a person has. Works beside a running service
+//! with the same settings, and makes an installation where there is none.
 
 use std::sync::Arc;
 

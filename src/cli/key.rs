@@ -1,5 +1,5 @@
-//! `almanac key`: the keys that tokens are signed and checked with, and what the keys of people are wrapped by.
-//! Works beside a running service, which follows.
+//! `almanac key`: the keys that tokens are signed and checked with, and what the keys of people are wrapped
+//! by. Works beside a running service, which follows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -87,7 +87,8 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
                 print(&format!("{person}: {error}\n"))?;
             }
         }
-        // An erasure is noted before the key is destroyed: one that was destroyed while it was wrapped is found here.
+        // An erasure is noted before the key is destroyed: one that was destroyed while it was wrapped is
+        // found here.
         if catalog
             .erasure_of(*person)
             .await

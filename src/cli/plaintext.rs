@@ -8,15 +8,15 @@ use super::settings::Settings;
 /// Modes in which PostgreSQL's client does not go on without TLS.
 const SAFE_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
 
-/// Refuses to speak to a database whose answers others could read or change on the way. For every command that
-/// opens the catalogue: a backup says more in one go than a service does in a day.
+/// Refuses to speak to a database whose answers others could read or change on the way. For every command
+/// that opens the catalogue: a backup says more in one go than a service does in a day.
 pub fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> {
     if settings.allow_plaintext || is_safe_database(&settings.database_url) {
         return Ok(());
     }
     Err(Failed::because(
-        "the database is on another machine and may be spoken to without TLS: add sslmode=verify-full (or require) \
-         to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
+        "the database is on another machine and may be spoken to without TLS: add sslmode=verify-full (or \
+         require) to ALMANAC_DATABASE_URL, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
     ))
 }
 

@@ -1,8 +1,8 @@
-//! `almanac query`: one query in SQL about one person, on standard output. Works beside a running service with the
-//! same settings.
+//! `almanac query`: one query in SQL about one person, on standard output. Works beside a running service
+//! with the same settings.
 //!
-//! It goes the way of every request, with a token of its own that ends with it, so it may read what the person may
-//! and nothing else.
+//! It goes the way of every request, with a token of its own that ends with it, so it may read what the
+//! person may and nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,8 @@ pub struct QueryOrder {
 pub fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed> {
     if matches!(settings.identity.provider, Provider::Outside(_)) {
         return Err(Failed::because(
-            "tokens come from an identity provider here: send the query to /data/v1/sql with one of its tokens",
+            "tokens come from an identity provider here: send the query to /data/v1/sql with one of its \
+             tokens",
         ));
     }
     if SigningKey::open(&settings.data_dir)

@@ -106,7 +106,8 @@ async fn serve_until_told(mut settings: Settings, demo: bool) -> Result<(), Fail
             &demo_token(&assembly.app).await?,
         );
         if let Err(error) = print(&invitation) {
-            tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints a token");
+            tracing::warn!(%error, "nobody was told how to ask for the sample person; `almanac token` prints \
+                                    a token");
         }
     }
     let stop_upkeep = CancellationToken::new();
@@ -315,7 +316,8 @@ pub(super) async fn close(assembly: Assembly, limit: Duration) {
 async fn demo_token(app: &App) -> Result<String, Failed> {
     let Some(minter) = &app.minter else {
         return Err(Failed::because(
-            "`serve --demo` prints a token, so it needs the embedded identity provider: unset ALMANAC_JWKS_URL",
+            "`serve --demo` prints a token, so it needs the embedded identity provider: unset \
+             ALMANAC_JWKS_URL",
         ));
     };
     let order = TokenOrder {
@@ -373,7 +375,8 @@ fn warn_about(settings: &Settings) {
         tracing::warn!("ALMANAC_DIRECT_UPLOADS has no effect: the object store is a directory, or sealed");
     }
     if let Some(endpoint) = &settings.trace_endpoint {
-        tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no effect");
+        tracing::warn!(%endpoint, "trace export is not available yet: OTEL_EXPORTER_OTLP_ENDPOINT has no \
+                                   effect");
     }
     if settings.allow_plaintext {
         tracing::warn!("ALMANAC_ALLOW_PLAINTEXT: whoever is on the way may read and change what is said");
@@ -389,8 +392,8 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
         ] {
             if value.is_none() {
                 return Err(Failed::because(format!(
-                    "{name} is not set: tokens that the provider made for other services would be accepted here; \
-                     say what tokens for this one carry"
+                    "{name} is not set: tokens that the provider made for other services would be accepted \
+                     here; say what tokens for this one carry"
                 )));
             }
         }
@@ -398,8 +401,8 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
             let host = plaintext::host_of(&provider.jwks_url);
             if !host.as_deref().is_some_and(plaintext::is_this_machine) {
                 return Err(Failed::because(
-                    "ALMANAC_JWKS_URL is on another machine and has no TLS: whoever is on the way could sign tokens; \
-                     use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
+                    "ALMANAC_JWKS_URL is on another machine and has no TLS: whoever is on the way could sign \
+                     tokens; use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",
                 ));
             }
         }

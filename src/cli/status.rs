@@ -1,5 +1,5 @@
-//! `almanac users` and `almanac status`: who is stored here, and how the store is. Both only look, beside a running
-//! service or without one.
+//! `almanac users` and `almanac status`: who is stored here, and how the store is. Both only look, beside a
+//! running service or without one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `almanac token`: an access token on standard output and nothing else. Works beside a running service with
-//! the same settings, and only where there is an installation: a token of a new one, made by mistake somewhere
-//! else, would open nothing.
+//! the same settings, and only where there is an installation: a token of a new one, made by mistake
+//! somewhere else, would open nothing.
 
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
     };
     let Some(key) = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)? else {
         return Err(Failed::because(format!(
-            "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and --data-dir or \
-             ALMANAC_DATA_DIR names another place",
+            "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and \
+             --data-dir or ALMANAC_DATA_DIR names another place",
             data_directory::shown(&settings.data_dir)
         )));
     };

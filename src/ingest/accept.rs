@@ -30,7 +30,8 @@ use super::upload::{PartitionChanges, Work};
 const FAULTS: usize = 100;
 /// Bytes of JSON that may wait as rows before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
-/// A chunk of JSON takes so many times its size: as columns, as the batch made of them, and as what is written.
+/// A chunk of JSON takes so many times its size: as columns, as the batch made of them, and as what is
+/// written.
 const FACTOR: usize = 4;
 /// Files that one body may name.
 const MOST_FILES: usize = 1000;

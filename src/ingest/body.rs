@@ -138,8 +138,8 @@ impl BodyReader {
         }
     }
 
-    /// Values of the record that waits to be whole, as far as it matters how many they are. Lines are decoded one by
-    /// one, as they come.
+    /// Values of the record that waits to be whole, as far as it matters how many they are. Lines are decoded
+    /// one by one, as they come.
     #[must_use]
     pub fn waiting_values(&self) -> usize {
         match &self.content {

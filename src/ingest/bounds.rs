@@ -1,8 +1,8 @@
 //! What one record may come to, counted on its text before anything is made of it.
 //!
-//! A few kilobytes of gzip are megabytes of `[0,0,…]`, which are gigabytes once each number is a value of its own.
-//! So values are counted first, and what a person's own schema would check of them is multiplied out. Knows
-//! JSON text; knows nothing of records.
+//! A few kilobytes of gzip are megabytes of `[0,0,…]`, which are gigabytes once each number is a value of its
+//! own. So values are counted first, and what a person's own schema would check of them is multiplied out.
+//! Knows JSON text; knows nothing of records.
 
 /// Values of one record: a day of heart beats with three numbers each has half as many.
 pub const MOST_VALUES: usize = 1 << 19;
@@ -35,7 +35,8 @@ pub(super) fn admit(json: &[u8], checks: u64) -> Result<(), TooMuch> {
     }
 }
 
-/// How many values `json` has, counting no further than one beyond `most`. What is no JSON counts as if it were.
+/// How many values `json` has, counting no further than one beyond `most`. What is no JSON counts as if it
+/// were.
 pub(super) fn values(json: &[u8], most: usize) -> usize {
     let mut values = 1;
     let mut rest = json.iter();

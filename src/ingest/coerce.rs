@@ -1,8 +1,8 @@
-//! Numbers that were sent as texts, and times that were sent as numbers: put into the form that records have, where
-//! the sender says that they may come so. Nothing is coerced unasked.
+//! Numbers that were sent as texts, and times that were sent as numbers: put into the form that records have,
+//! where the sender says that they may come so. Nothing is coerced unasked.
 //!
-//! Works on the text, so that what follows sees nothing unusual. Knows plans and JSON; what cannot be coerced stays as
-//! it is, and the decoder says what is wrong with it.
+//! Works on the text, so that what follows sees nothing unusual. Knows plans and JSON; what cannot be coerced
+//! stays as it is, and the decoder says what is wrong with it.
 
 use std::borrow::Cow;
 use std::str::FromStr;

@@ -18,8 +18,8 @@ use crate::model::sources::SourceRules;
 use crate::model::time::parse_instant;
 use crate::model::units::Units;
 
-/// Bytes of compiled types that are kept, about: enough for every built-in type and the own types of the people who
-/// are writing just now.
+/// Bytes of compiled types that are kept, about: enough for every built-in type and the own types of the
+/// people who are writing just now.
 const KEPT: u64 = 64 << 20;
 /// A compiled type takes so many times the text of its schema, and more for each pattern.
 const SCHEMA_FACTOR: usize = 8;

@@ -424,8 +424,8 @@ impl RecordDecoder {
         self.memo.spare = fast::empty(row.cells);
     }
 
-    /// Takes away what a record brings of its definition: answers show the definition as it is then, and what was
-    /// read can be written back.
+    /// Takes away what a record brings of its definition: answers show the definition as it is then, and what
+    /// was read can be written back.
     fn leave_to_definition(&self, cells: &mut Vec<(usize, Cell<'_>)>) {
         let of_definition = self.compiled.plan.of_definition;
         if !cells

@@ -1,10 +1,10 @@
 //! What happened to a partition while a large body was read.
 //!
 //! A body's rows are written long before they are committed, against a state that others go on to change:
-//! rows that it replaces may be gone by then, ids that were new may have been taken, and rows that it left out
-//! because they were stored already may have been deleted. Here that state is exchanged for a later one, so
-//! that the body has the effect that it would have if all of it had come at once. Knows snapshots and objects;
-//! knows nothing of requests.
+//! rows that it replaces may be gone by then, ids that were new may have been taken, and rows that it left
+//! out because they were stored already may have been deleted. Here that state is exchanged for a later one,
+//! so that the body has the effect that it would have if all of it had come at once. Knows snapshots and
+//! objects; knows nothing of requests.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -347,7 +347,8 @@ impl<'c, 'a> Reading<'c, 'a> {
             self.extras.add("not_present", "true");
         }
         if !self.extras.add_original(given.raw, &sent) {
-            let message = "original_value and original_unit are set when a unit is converted; leave them out, or send the catalogue's unit"
+            let message = "original_value and original_unit are set when a unit is converted; leave them \
+                           out, or send the catalogue's unit"
                 .to_owned();
             self.fault([super::plan::EXTRAS], "duplicate", message);
         }
@@ -474,7 +475,8 @@ impl<'c, 'a> Reading<'c, 'a> {
         }
     }
 
-    /// What names a source is kept beside the rows, for as long as the person is: it is held to a length of its own.
+    /// What names a source is kept beside the rows, for as long as the person is: it is held to a length of
+    /// its own.
     fn hold_sources_to_length(&mut self) {
         let is_too_long = |text: Option<&Value>| {
             let text = text.and_then(Value::as_str);

@@ -1,4 +1,5 @@
-//! What is said of a text that stands where a record should and is none: what was found, where, and what to send.
+//! What is said of a text that stands where a record should and is none: what was found, where, and what to
+//! send.
 //!
 //! Pure. Knows JSON and places; knows no type.
 
@@ -33,19 +34,19 @@ pub(super) fn fault(place: Place, json: &[u8], mistake: Mistake) -> Fault {
 fn of_object(place: Place, mistake: Mistake) -> String {
     match (mistake.kind, place) {
         (MistakeKind::MoreFollows { at }, Place::Whole) => format!(
-            "the record ends before byte {at}, where something else begins; several records are sent one a line, as \
-             application/x-jsonl"
+            "the record ends before byte {at}, where something else begins; several records are sent one a \
+             line, as application/x-jsonl"
         ),
         (MistakeKind::MoreFollows { at }, Place::Line(_)) => format!(
-            "the record ends before byte {at} of the line, where something else begins; send each record on a line of \
-             its own"
+            "the record ends before byte {at} of the line, where something else begins; send each record on \
+             a line of its own"
         ),
         (MistakeKind::BreaksOff { at }, Place::Whole) => {
             format!("malformed JSON: the text breaks off at byte {at}, within the record; send all of it")
         }
         (MistakeKind::BreaksOff { at }, Place::Line(_)) => format!(
-            "malformed JSON: the line breaks off at byte {at}, within its record; a record stands on one line, and one \
-             over several lines is sent as application/json"
+            "malformed JSON: the line breaks off at byte {at}, within its record; a record stands on one \
+             line, and one over several lines is sent as application/json"
         ),
         (MistakeKind::Malformed, _) => mistake.message,
     }

@@ -1,5 +1,5 @@
-//! Sources that a record does not name where its type has them: the definition to whose address it was sent, and the
-//! name that its writer gives itself as `source` or `source_name`. Each is put where the type has it.
+//! Sources that a record does not name where its type has them: the definition to whose address it was sent,
+//! and the name that its writer gives itself as `source` or `source_name`. Each is put where the type has it.
 //!
 //! Works on the text, so that what follows sees nothing unusual. Knows JSON and plans.
 
@@ -17,8 +17,8 @@ const NAMES: [&str; 2] = ["source", "source_name"];
 /// How both begin, where they are members.
 const BEGINNING: &str = "\"source";
 
-/// The record with `source` before its other sources. What cannot be read stays as it is: the decoder says better
-/// what is wrong with it.
+/// The record with `source` before its other sources. What cannot be read stays as it is: the decoder says
+/// better what is wrong with it.
 pub(super) fn with_source<'a>(record: &'a [u8], source: &str) -> Cow<'a, [u8]> {
     named(record, source).map_or(Cow::Borrowed(record), Cow::Owned)
 }
@@ -43,8 +43,9 @@ fn named(record: &[u8], source: &str) -> Option<Vec<u8>> {
     Some(json::object(others.chain([(SOURCES, sources.as_str())])))
 }
 
-/// The record with the name that its writer gives itself where the type has it: in `source_properties`, or among
-/// `sources`. `None`: it gives none, the type has a field of that name, or the record says otherwise where it is from.
+/// The record with the name that its writer gives itself where the type has it: in `source_properties`, or
+/// among `sources`. `None`: it gives none, the type has a field of that name, or the record says otherwise
+/// where it is from.
 pub(super) fn with_named_source(record: &[u8], plan: &Plan) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(record).ok()?;
     let is_mentioned = |(at, _): (usize, &str)| {

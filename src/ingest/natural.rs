@@ -1,9 +1,9 @@
-//! Ids of records that come without one, where the sender asks for it: made from what identifies a record, so that
-//! the same record has the same id however often it is sent.
+//! Ids of records that come without one, where the sender asks for it: made from what identifies a record, so
+//! that the same record has the same id however often it is sent.
 //!
 //! A sample of a metric is known by its type, its source, its start and its end; another value for them is a
-//! correction. Of what is logged, of stages and codes, and of everything that is no metric, there may be several at one
-//! moment: they are known by all that they say. Pure; knows plans and JSON.
+//! correction. Of what is logged, of stages and codes, and of everything that is no metric, there may be
+//! several at one moment: they are known by all that they say. Pure; knows plans and JSON.
 
 use std::collections::BTreeMap;
 

@@ -19,8 +19,8 @@ use super::decode::{DecodeContext, DecodeError, RecordDecoder};
 use super::merge::Change;
 use super::upload::PartitionChanges;
 
-/// So often one body may delete what it itself recorded before, or name another definition of one type; each time
-/// takes memory of its own.
+/// So often one body may delete what it itself recorded before, or name another definition of one type; each
+/// time takes memory of its own.
 const MOST_TURNS: usize = 4096;
 
 /// Why a record is not taken.

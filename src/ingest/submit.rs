@@ -1,5 +1,5 @@
-//! The end of a request that records: its upload is committed, and the objects of one that was refused are taken
-//! back.
+//! The end of a request that records: its upload is committed, and the objects of one that was refused are
+//! taken back.
 
 use crate::catalog::Catalog;
 use crate::store::objects::ObjectStorage;
@@ -33,7 +33,8 @@ pub async fn submit(
             let (catalog, objects) = (catalog.clone(), objects.clone());
             tokio::spawn(async move {
                 if let Err(error) = take_back(&catalog, &objects, &written).await {
-                    tracing::warn!(%error, "objects of a body that was not committed stay until they are collected");
+                    tracing::warn!(%error, "objects of a body that was not committed stay until they are \
+                                            collected");
                 }
             });
         }

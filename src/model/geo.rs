@@ -249,7 +249,8 @@ mod tests {
             for end in [Position::new(to.0, to.1), beside] {
                 if let Some(geodesic) = vincenty(start, end) {
                     let ours = start.distance_to(end);
-                    prop_assert!((ours - geodesic).abs() <= 0.006 * geodesic + 1e-6, "{start:?} {end:?}: {ours} and {geodesic}");
+                    prop_assert!((ours - geodesic).abs() <= 0.006 * geodesic + 1e-6, "{start:?} {end:?}: \
+                                                                                      {ours} and {geodesic}");
                 }
             }
         }

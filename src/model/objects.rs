@@ -1,5 +1,5 @@
-//! Reading JSON objects as what they are. A struct that is read in the usual way takes a list of its members' values
-//! as well, which nobody means who writes one.
+//! Reading JSON objects as what they are. A struct that is read in the usual way takes a list of its members'
+//! values as well, which nobody means who writes one.
 
 use std::fmt;
 use std::marker::PhantomData;

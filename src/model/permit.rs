@@ -170,8 +170,9 @@ impl<Authority> ReadPermit<Authority> {
         &self.data_type
     }
 
-    /// Whether rows that `owner` stored under `partition` are among those that it is for: the partition of its
-    /// type, those of what is defined upon its type, or the one in which records of its definition are kept.
+    /// Whether rows that `owner` stored under `partition` are among those that it is for: the partition of
+    /// its type, those of what is defined upon its type, or the one in which records of its definition are
+    /// kept.
     #[must_use]
     pub fn is_for(&self, owner: PersonId, partition: &TypeId) -> bool {
         self.owner == owner

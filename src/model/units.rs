@@ -20,7 +20,8 @@ const UNITS: &str = include_str!("../../schemas/units.json");
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     #[error(
-        "unknown unit {unit:?}; {metric} is stored in {expected}, send that or another unit of the same dimension"
+        "unknown unit {unit:?}; {metric} is stored in {expected}, send that or another unit of the same \
+         dimension"
     )]
     Unknown {
         unit: String,
@@ -28,7 +29,8 @@ pub enum UnitError {
         expected: String,
     },
     #[error(
-        "{unit:?} does not measure {metric}, which is stored in {expected}; send that or another unit of the same dimension"
+        "{unit:?} does not measure {metric}, which is stored in {expected}; send that or another unit of the \
+         same dimension"
     )]
     OtherDimension {
         unit: String,

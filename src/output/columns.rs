@@ -1,9 +1,9 @@
 //! A frame as one JSON object, column name to array of values (`jscolumns`).
 //!
 //! The form is column by column while rows arrive row by row, so the text of all columns but the first has to
-//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond, the waiting text goes to a temporary file among
-//! those of running questions, and the end of the answer reads it back column by column. Memory stays flat, and the first byte of this
-//! form comes after the last row: who reads long answers takes another form.
+//! wait for the end. Up to [`KEEP`] bytes wait in memory; beyond, the waiting text goes to a temporary file
+//! among those of running questions, and the end of the answer reads it back column by column. Memory stays
+//! flat, and the first byte of this form comes after the last row: who reads long answers takes another form.
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;

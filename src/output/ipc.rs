@@ -1,9 +1,10 @@
 //! Arrow IPC: the file (Feather v2, `arrow`) and the stream (`arrowraw`).
 //!
-//! Bodies are compressed only for whoever asks for it: on one machine and in one data centre copying is cheaper
-//! than compressing, and readers can map a file as it is. The buffers of a batch go out as they are, without being copied. The form
-//! of a file around them, and its footer, come from Arrow's own writer, which sees the same batches but whose
-//! bytes are only counted. What is compressed is new bytes anyhow, and comes from that writer as a whole.
+//! Bodies are compressed only for whoever asks for it: on one machine and in one data centre copying is
+//! cheaper than compressing, and readers can map a file as it is. The buffers of a batch go out as they are,
+//! without being copied. The form of a file around them, and its footer, come from Arrow's own writer, which
+//! sees the same batches but whose bytes are only counted. What is compressed is new bytes anyhow, and comes
+//! from that writer as a whole.
 
 use std::io::{self, Write};
 

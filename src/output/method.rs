@@ -26,7 +26,8 @@ pub enum OutputMethod {
     Csv,
     /// RFC 4180 with a header, every field quoted.
     Quotecsv,
-    /// `csv` without what a spreadsheet would run. Asked for by another parameter, so it has no name of its own.
+    /// `csv` without what a spreadsheet would run. Asked for by another parameter, so it has no name of its
+    /// own.
     #[serde(skip)]
     DefusedCsv,
     /// `quotecsv` likewise.
@@ -81,8 +82,8 @@ impl OutputMethod {
         }
     }
 
-    /// The form whose text nothing runs: what a spreadsheet would take for a formula becomes text there. Other forms
-    /// are no spreadsheet's.
+    /// The form whose text nothing runs: what a spreadsheet would take for a formula becomes text there.
+    /// Other forms are no spreadsheet's.
     #[must_use]
     pub const fn defused(self) -> Self {
         match self {
@@ -264,7 +265,8 @@ mod tests {
         let error = "xml".parse::<OutputMethod>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown output 'xml'; use one of ndjson, jstable, jscolumns, arrow, arrowraw, parquet, csv, quotecsv"
+            "unknown output 'xml'; use one of ndjson, jstable, jscolumns, arrow, arrowraw, parquet, csv, \
+             quotecsv"
         );
         assert_eq!(
             "xml".parse::<RowFormat>().unwrap_err().to_string(),

@@ -1,7 +1,7 @@
 //! Text of several columns in one temporary file, appended in turns and read back column by column.
 //!
-//! The file is made when first needed, where running questions have theirs and within the limit of them all, and is
-//! gone with the answer.
+//! The file is made when first needed, where running questions have theirs and within the limit of them all,
+//! and is gone with the answer.
 
 use std::collections::VecDeque;
 use std::io::Error;

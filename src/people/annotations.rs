@@ -1,5 +1,5 @@
-//! Annotations: what a person decided to keep note of, how it is measured and how it is shown. Each is a definition;
-//! records name theirs in their sources, as `<prefix>.annotation.<uuid>`.
+//! Annotations: what a person decided to keep note of, how it is measured and how it is shown. Each is a
+//! definition; records name theirs in their sources, as `<prefix>.annotation.<uuid>`.
 //!
 //! A deleted annotation is kept and can be had back. Knows the catalogue; knows nothing of stored rows.
 
@@ -192,8 +192,8 @@ impl Annotations {
         }
     }
 
-    /// Puts what `body` describes in the place of an annotation. Its records stay records of it, so it stays of its
-    /// type; and it stays deleted, if it is.
+    /// Puts what `body` describes in the place of an annotation. Its records stay records of it, so it stays
+    /// of its type; and it stays deleted, if it is.
     pub async fn replace(
         &self,
         person: PersonId,

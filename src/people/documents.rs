@@ -1,5 +1,5 @@
-//! Writing documents: the ids, times and versions of what a person keeps, and what may go wrong with it, the same
-//! for every kind. Knows the catalogue; knows nothing of what a document says.
+//! Writing documents: the ids, times and versions of what a person keeps, and what may go wrong with it, the
+//! same for every kind. Knows the catalogue; knows nothing of what a document says.
 
 use std::sync::Arc;
 
@@ -106,8 +106,8 @@ impl Documents {
             .ok_or_else(|| DocumentError::Unknown(format!("the {} {id}", kind.as_str())))
     }
 
-    /// Another state of `person`'s document, as `changed` makes it of the present one; `None` leaves it as it is.
-    /// Whoever else changes it at the same time, `changed` sees the state that it replaces.
+    /// Another state of `person`'s document, as `changed` makes it of the present one; `None` leaves it as it
+    /// is. Whoever else changes it at the same time, `changed` sees the state that it replaces.
     pub async fn change(
         &self,
         kind: DocumentKind,
@@ -189,8 +189,8 @@ pub enum BroughtBack {
     Outdated,
 }
 
-/// The change that brings `document`, as it was elsewhere, to where `here` is now. Of two states the later one
-/// counts; their versions are those of two places and are not compared.
+/// The change that brings `document`, as it was elsewhere, to where `here` is now. Of two states the later
+/// one counts; their versions are those of two places and are not compared.
 #[must_use]
 pub fn brought_back(
     document: Document,

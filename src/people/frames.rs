@@ -39,8 +39,8 @@ pub enum FrameError {
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
     #[error(
-        "the answer has more than {0} bytes; ask for less, or for fewer columns (this is the operator's setting \
-         ALMANAC_LIMIT_FRAME_BYTES)"
+        "the answer has more than {0} bytes; ask for less, or for fewer columns (this is the operator's \
+         setting ALMANAC_LIMIT_FRAME_BYTES)"
     )]
     TooLarge(u64),
     #[error("the stored frame {id} cannot be read: {reason}")]

@@ -1,8 +1,8 @@
 //! How many idempotency keys one person may have in use.
 //!
-//! A key is kept for a week, so that a request that is sent again is known. Counts grow with each request until they
-//! are made again, whether its key was new or not; so near the limit a key may be refused some seconds too early, and
-//! none is taken too much on one node. Knows keys; knows nothing of HTTP.
+//! A key is kept for a week, so that a request that is sent again is known. Counts grow with each request
+//! until they are made again, whether its key was new or not; so near the limit a key may be refused some
+//! seconds too early, and none is taken too much on one node. Knows keys; knows nothing of HTTP.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,5 @@
-//! How much of each kind of thing one person may keep. The operator says it; plain data, resolved once at start.
+//! How much of each kind of thing one person may keep. The operator says it; plain data, resolved once at
+//! start.
 
 use crate::catalog::documents::DocumentKind;
 

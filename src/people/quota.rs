@@ -1,5 +1,6 @@
-//! How much of something one person may have: a limit, and counts that are remembered for a moment, so that a request
-//! asks the catalogue for them seldom. What is counted, and when somebody may go on at the limit, each quota decides.
+//! How much of something one person may have: a limit, and counts that are remembered for a moment, so that a
+//! request asks the catalogue for them seldom. What is counted, and when somebody may go on at the limit,
+//! each quota decides.
 //!
 //! Knows people and counts; knows nothing of HTTP.
 

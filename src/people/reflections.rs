@@ -1,7 +1,7 @@
 //! Reflections: questions that a person wants to be asked from time to time about what they keep note of.
 //!
-//! A reflection names annotations and data types and when it is due. It is kept when it is deleted. Nothing here
-//! acts on the schedule; who asks reads it.
+//! A reflection names annotations and data types and when it is due. It is kept when it is deleted. Nothing
+//! here acts on the schedule; who asks reads it.
 
 mod schedule;
 

@@ -1,7 +1,7 @@
 //! What people let others read: shares, the groups they are given to, and the log of what was read.
 //!
-//! A share names types and files, a window of time, and people and groups. It gives nothing but reading, and nothing
-//! beyond what it names. Knows documents and types; knows nothing of HTTP, and makes no permits.
+//! A share names types and files, a window of time, and people and groups. It gives nothing but reading, and
+//! nothing beyond what it names. Knows documents and types; knows nothing of HTTP, and makes no permits.
 
 pub mod access_log;
 pub mod groups;
@@ -85,8 +85,8 @@ impl Sharing {
     }
 }
 
-/// The id under which a receiver knows a share. It follows from share and grantee, so giving again what was revoked
-/// gives the same.
+/// The id under which a receiver knows a share. It follows from share and grantee, so giving again what was
+/// revoked gives the same.
 #[must_use]
 pub fn grant_id(share: Uuid, grantee: Grantee) -> Uuid {
     let (kind, target) = match grantee {

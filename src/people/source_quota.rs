@@ -1,7 +1,7 @@
 //! How many sources one person's records may name.
 //!
-//! A source is known for as long as its person is, and every question about amounts ranks them all. What comes before
-//! counts are made again may exceed the limit by as many. Knows sources; knows nothing of HTTP.
+//! A source is known for as long as its person is, and every question about amounts ranks them all. What
+//! comes before counts are made again may exceed the limit by as many. Knows sources; knows nothing of HTTP.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! Tags: names that a person gives to what they record. A name is a person's only once. Records carry whatever text
-//! they were given as a tag, so a tag can go without taking anything from them.
+//! Tags: names that a person gives to what they record. A name is a person's only once. Records carry
+//! whatever text they were given as a tag, so a tag can go without taking anything from them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

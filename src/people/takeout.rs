@@ -1,9 +1,9 @@
 //! Takeout: an archive of everything that a person has, and the way back.
 //!
-//! An export is asked for and made in the background, by one node at a time, part by part into the object store;
-//! then its owner can fetch it until it expires. An import reads an archive into an installation, by the same way
-//! as everything else that is written. Whatever a crash interrupts begins anew. Knows stored rows, documents and
-//! contents; knows nothing of HTTP or of who may ask.
+//! An export is asked for and made in the background, by one node at a time, part by part into the object
+//! store; then its owner can fetch it until it expires. An import reads an archive into an installation, by
+//! the same way as everything else that is written. Whatever a crash interrupts begins anew. Knows stored
+//! rows, documents and contents; knows nothing of HTTP or of who may ask.
 
 pub mod archive;
 mod building;
@@ -221,7 +221,8 @@ impl Exports {
         self.all(OPEN_LINK).await
     }
 
-    /// Whether the change happened. If not, another one came first. `objects`: what it names for the first time.
+    /// Whether the change happened. If not, another one came first. `objects`: what it names for the first
+    /// time.
     async fn attempt(&self, change: Change, objects: &[String]) -> Result<bool, ExportError> {
         let changed = self.stores.catalog.change_documents_naming(vec![change], objects);
         Ok(changed.await? == Changed::Done)

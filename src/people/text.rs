@@ -1,5 +1,5 @@
-//! Texts that people write, held to what can be kept of them: how long they may be and which characters they may
-//! hold. Names are kept in Unicode's composed form (NFC), so that what looks the same is the same.
+//! Texts that people write, held to what can be kept of them: how long they may be and which characters they
+//! may hold. Names are kept in Unicode's composed form (NFC), so that what looks the same is the same.
 //!
 //! Each type refuses what it cannot be when it is read, and its schema says the same.
 

@@ -43,8 +43,8 @@ pub enum TypesError {
     #[error("another change came first; look at the type and try again")]
     Overtaken,
     #[error(
-        "a person may have {0} data types of their own, archived ones included; this is the operator's setting \
-         ALMANAC_LIMIT_DEFINITIONS"
+        "a person may have {0} data types of their own, archived ones included; this is the operator's \
+         setting ALMANAC_LIMIT_DEFINITIONS"
     )]
     LimitReached(u64),
     #[error("the definition is not valid")]

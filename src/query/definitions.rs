@@ -1,8 +1,9 @@
-//! What records show of the definition they belong to: its name, and the definition itself, both as they are now.
+//! What records show of the definition they belong to: its name, and the definition itself, both as they are
+//! now.
 //!
-//! Records store only which definition is theirs. The definitions of a person are looked up once for a question and
-//! laid over the stored columns, before conditions are held against them. Knows plans and columns; knows nothing of
-//! what a definition says.
+//! Records store only which definition is theirs. The definitions of a person are looked up once for a
+//! question and laid over the stored columns, before conditions are held against them. Knows plans and
+//! columns; knows nothing of what a definition says.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -122,7 +123,8 @@ pub(super) fn laid_over(plan: Arc<dyn ExecutionPlan>, source: &Source) -> Result
     Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
 }
 
-/// `of_definition(column, source_id)`: what the record's definition says, or the column where a record has none.
+/// `of_definition(column, source_id)`: what the record's definition says, or the column where a record has
+/// none.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfDefinition {
     column: FieldRef,

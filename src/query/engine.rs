@@ -38,16 +38,16 @@ pub struct EngineSettings {
     pub spill: PathBuf,
     /// How many bytes they may spill.
     pub spill_limit: u64,
-    /// A question that has no first row for so long is stopped, and so is an answer of which nothing new comes
-    /// for so long.
+    /// A question that has no first row for so long is stopped, and so is an answer of which nothing new
+    /// comes for so long.
     pub deadline: Duration,
     /// An answer that takes longer is stopped, however it goes on: what it reads is not kept for ever.
     pub longest: Duration,
 }
 
 const SPILL_RESERVATION: usize = 1 << 20;
-/// Bytes that are set aside for the stack of a thread that plans, and used as far as it goes down. Four hundred steps
-/// of an expression take some ten thousand bytes each in a build that is not optimised.
+/// Bytes that are set aside for the stack of a thread that plans, and used as far as it goes down. Four
+/// hundred steps of an expression take some ten thousand bytes each in a build that is not optimised.
 const PLANNER_STACK: usize = 128 << 20;
 
 /// The deadline of a question passed.
@@ -141,8 +141,9 @@ impl Engine {
         self.pool.reserved()
     }
 
-    /// What `work` gives, done on a thread of its own: what walks down into a text that somebody sent needs a stack
-    /// that others do without, and may fail in ways that concern nobody else. It is given up when the deadline passes.
+    /// What `work` gives, done on a thread of its own: what walks down into a text that somebody sent needs a
+    /// stack that others do without, and may fail in ways that concern nobody else. It is given up when the
+    /// deadline passes.
     pub async fn apart<T, F>(&self, work: impl FnOnce() -> F + Send + 'static) -> Result<T>
     where
         T: Send + 'static,

@@ -1,9 +1,9 @@
 //! A plan as text: how a question is answered, and what it took.
 //!
-//! A plan may hold what is stored: ids of dead rows, paths of files, definitions. Of the operators that read and
-//! compute, the text says names, columns and counts, and no value. Counts are their owner's: whoever reads what others
-//! share would learn from them how much there is besides. Only what the author of an SQL query wrote into it is shown
-//! again. Knows plans only.
+//! A plan may hold what is stored: ids of dead rows, paths of files, definitions. Of the operators that read
+//! and compute, the text says names, columns and counts, and no value. Counts are their owner's: whoever
+//! reads what others share would learn from them how much there is besides. Only what the author of an SQL
+//! query wrote into it is shown again. Knows plans only.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

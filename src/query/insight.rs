@@ -1,9 +1,9 @@
 //! Insights: what the last days show beside those before, and nothing that the records do not show.
 //!
-//! A report is worked out of daily values, nights and stays, which are read by the same questions that the routes
-//! ask, through permits, so that every number can be had from the routes that the finding names. Where there is
-//! too little, something is said to be skipped, and nothing is filled in. Texts are put together from fixed
-//! words; equal data gives an equal report. Knows series, sleep and places; knows nothing of HTTP.
+//! A report is worked out of daily values, nights and stays, which are read by the same questions that the
+//! routes ask, through permits, so that every number can be had from the routes that the finding names. Where
+//! there is too little, something is said to be skipped, and nothing is filled in. Texts are put together
+//! from fixed words; equal data gives an equal report. Knows series, sleep and places; knows nothing of HTTP.
 
 mod changes;
 mod days;
@@ -39,7 +39,8 @@ pub const SLEEP: &str = "SleepStage";
 /// Whose weeks are compared.
 const ACTIVITY: [&str; 3] = [STEPS, "ActiveCaloriesBurned", "WatchExerciseTime"];
 
-/// The metrics that are looked at: those that devices keep daily. Few, because of many some are always unusual.
+/// The metrics that are looked at: those that devices keep daily. Few, because of many some are always
+/// unusual.
 pub const METRICS: [&str; 20] = [
     STEPS,
     "ActiveCaloriesBurned",

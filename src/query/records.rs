@@ -107,7 +107,8 @@ pub struct RecordsSpec {
     pub limit: Option<usize>,
     /// Only rows that come after this place.
     pub after: Option<RowPlace>,
-    /// The columns that are wanted: what is not among them need not be read. All of them if none are named. [`Prepared::only`] brings the answer into their order.
+    /// The columns that are wanted: what is not among them need not be read. All of them if none are named.
+    /// [`Prepared::only`] brings the answer into their order.
     pub columns: Option<ShownColumns>,
 }
 
@@ -136,8 +137,8 @@ pub struct Prepared {
     pub scope: Scope,
 }
 
-/// Who else than the owner reads, and what they may see: nothing where the owner reads. Answers of equal scope
-/// are answers to the same reader through the same windows.
+/// Who else than the owner reads, and what they may see: nothing where the owner reads. Answers of equal
+/// scope are answers to the same reader through the same windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope(Vec<(TypeId, SharedWith, Windows)>);
 

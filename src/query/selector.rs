@@ -21,11 +21,13 @@ pub const MAX_SELECTOR_BYTES: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     #[error(
-        "`{token}` is not supported; ask for records with a selector such as HeartRate[1h] @ 1717200000, and compute from what is answered"
+        "`{token}` is not supported; ask for records with a selector such as HeartRate[1h] @ 1717200000, and \
+         compute from what is answered"
     )]
     Unsupported { token: String },
     #[error(
-        "{reason}; expected a selector such as HeartRate, HeartRate[3600s] @ 1717200000 or {{__name__=\"Event/<uuid>\"}}[1d]"
+        "{reason}; expected a selector such as HeartRate, HeartRate[3600s] @ 1717200000 or \
+         {{__name__=\"Event/<uuid>\"}}[1d]"
     )]
     Malformed { reason: String },
     #[error("the selector is longer than {MAX_SELECTOR_BYTES} bytes")]
@@ -35,11 +37,13 @@ pub enum SelectorError {
     #[error("{0} labels are compared, at most {max} can be", max = super::filter::MAX_FILTERS)]
     TooManyLabels(usize),
     #[error(
-        "`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and moments in seconds since 1970"
+        "`{0}` is neither a number nor a length of time here; write lengths like 90s, 1h30m or 7d, and \
+         moments in seconds since 1970"
     )]
     NoNumber(String),
     #[error(
-        "`{0}` is too much; seconds go up to 1000000000000, and the numbers in lengths like 90s or 1h30m have at most 15 digits"
+        "`{0}` is too much; seconds go up to 1000000000000, and the numbers in lengths like 90s or 1h30m \
+         have at most 15 digits"
     )]
     TooFar(String),
 }

@@ -91,8 +91,8 @@ impl<Authority> Archive<Authority> {
     }
 }
 
-/// Refuses to read anything but what the permit was given for. Nobody asks for that; a mistake in how a question is
-/// put together must not become an answer.
+/// Refuses to read anything but what the permit was given for. Nobody asks for that; a mistake in how a
+/// question is put together must not become an answer.
 pub(super) fn permitted<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Result<()> {
     if permit.is_for(snapshot.person, &snapshot.data_type) {
         return Ok(());
@@ -104,8 +104,8 @@ pub(super) fn permitted<Authority>(permit: &ReadPermit<Authority>, snapshot: &Sn
     )
 }
 
-/// Windows to scan: a condition of each row for each window would be slow where there are many. Of hundreds of
-/// grants some neighbours are scanned as one, and what lies between them is cut away with the rest.
+/// Windows to scan: a condition of each row for each window would be slow where there are many. Of hundreds
+/// of grants some neighbours are scanned as one, and what lies between them is cut away with the rest.
 pub(super) fn few(windows: &[TimeRange]) -> Vec<TimeRange> {
     let neighbours = windows.len().div_ceil(MOST_SCANNED).max(1);
     let together = |some: &[TimeRange]| Some(TimeRange::between(some.first()?.start(), some.last()?.end()));
@@ -131,8 +131,8 @@ pub(super) fn cut_keys(
     Ok(Arc::new(CutExec::try_new(rows, rule)?))
 }
 
-/// Rows that were cut already cut to `edges` as well; those that have no hours of their own stay where they lie
-/// inside `whole_within`.
+/// Rows that were cut already cut to `edges` as well; those that have no hours of their own stay where they
+/// lie inside `whole_within`.
 pub(super) fn cut_again(
     rows: Arc<dyn ExecutionPlan>,
     data_type: &DataType,

@@ -1,4 +1,5 @@
-//! Files for what has no room in memory, where running questions have theirs and within the limit of them all.
+//! Files for what has no room in memory, where running questions have theirs and within the limit of them
+//! all.
 //!
 //! Each is gone with whoever holds it, or with the process. Knows bytes; knows nothing of what they are.
 
@@ -14,7 +15,8 @@ use datafusion::execution::{SpillFile, SpillWriter};
 /// Makes such files. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct SpillFiles {
-    /// Without one, files are made in the directory that the system has for them: tools and tests have no engine.
+    /// Without one, files are made in the directory that the system has for them: tools and tests have no
+    /// engine.
     disk: Option<Arc<DiskManager>>,
 }
 

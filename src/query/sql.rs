@@ -1,9 +1,9 @@
 //! Queries in SQL: of a text and of what its author may read, a plan.
 //!
-//! Tables are made from permits and from nothing else, functions are the questions of this room, and what neither
-//! reads nor computes is refused by name. Texts are bounded before they are looked into, and planned apart from
-//! everything else. Knows grammar, types and plans; who may read what is decided by the [`Holdings`] that come
-//! from above.
+//! Tables are made from permits and from nothing else, functions are the questions of this room, and what
+//! neither reads nor computes is refused by name. Texts are bounded before they are looked into, and planned
+//! apart from everything else. Knows grammar, types and plans; who may read what is decided by the
+//! [`Holdings`] that come from above.
 
 mod about;
 mod allowed;
@@ -57,8 +57,8 @@ pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
     /// Where rows come from.
     fn archive(&self) -> &Archive<Authority>;
 
-    /// What stands under a name among what is `of` a person, or of whoever asks where none is named. `None` is the
-    /// answer both for what there is not and for what may not be seen.
+    /// What stands under a name among what is `of` a person, or of whoever asks where none is named. `None`
+    /// is the answer both for what there is not and for what may not be seen.
     async fn find(
         &self,
         of: Option<PersonId>,
@@ -367,8 +367,8 @@ async fn planned<Authority: 'static>(
             SqlError::of(&error, &text, &holdings.usual_names()).into()
         }
     };
-    // A function's columns are known when its question is prepared, which takes asking; so a plan that meets one is
-    // made again with the answer at hand.
+    // A function's columns are known when its question is prepared, which takes asking; so a plan that meets
+    // one is made again with the answer at hand.
     let logical = loop {
         match state.statement_to_plan(asked.statement.clone()).await {
             Ok(plan) => break plan,
@@ -429,7 +429,8 @@ fn session<Authority: 'static>(
     state
 }
 
-/// Whether not the query is at fault but what it reads, or the machine. Nothing of the library is external to it.
+/// Whether not the query is at fault but what it reads, or the machine. Nothing of the library is external to
+/// it.
 fn is_ours(error: &DataFusionError) -> bool {
     matches!(
         error.find_root(),

@@ -1,4 +1,5 @@
-//! How much there is of a person's records, and over which time, from what the catalogue knows of whole pieces.
+//! How much there is of a person's records, and over which time, from what the catalogue knows of whole
+//! pieces.
 //!
 //! Rows are read only where a piece cannot tell: because some of its rows are dead, or because it reaches out
 //! of the time that counts; and of those pieces only such that could hold the first or the last row.

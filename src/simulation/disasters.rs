@@ -133,7 +133,8 @@ impl World {
 
     async fn flip_blob(&mut self) -> Option<Damage> {
         let mut connection = self.connection().await;
-        let sql = "SELECT blobs.piece, person, blob FROM blobs JOIN pieces ON pieces.piece = blobs.piece ORDER BY 1";
+        let sql = "SELECT blobs.piece, person, blob FROM blobs JOIN pieces ON pieces.piece = blobs.piece \
+                   ORDER BY 1";
         let rows = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
         if rows.is_empty() {
             return None;

@@ -1,6 +1,6 @@
-//! Where everything waits: each operation of a node on the database or the object store stands before a gate until
-//! the simulation opens it, and learns there what befalls it. One gate is opened at a time, and the next only when
-//! nothing moves any more, so that the order of events is the simulation's alone.
+//! Where everything waits: each operation of a node on the database or the object store stands before a gate
+//! until the simulation opens it, and learns there what befalls it. One gate is opened at a time, and the
+//! next only when nothing moves any more, so that the order of events is the simulation's alone.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -101,8 +101,8 @@ impl Gates {
         opened.await.unwrap_or(Opened::Fails)
     }
 
-    /// What waits now. Two that are on their way at the same time, on threads of their own, may arrive in either
-    /// order: so the order is that of the tasks they belong to.
+    /// What waits now. Two that are on their way at the same time, on threads of their own, may arrive in
+    /// either order: so the order is that of the tasks they belong to.
     pub fn waiting<T>(&self, each: impl Fn(usize, &Gate) -> Option<T>) -> Vec<T> {
         let mut waiting = lock(&self.waiting);
         waiting.retain(|gate| !gate.opens.is_closed());
@@ -229,8 +229,8 @@ impl Fate for Weather {
     }
 }
 
-/// Whether anything moves. Told by the runtime each time its only thread has nothing to do, and by the database
-/// while it works on threads of its own.
+/// Whether anything moves. Told by the runtime each time its only thread has nothing to do, and by the
+/// database while it works on threads of its own.
 #[derive(Default)]
 pub struct Stillness {
     at_work: AtomicUsize,

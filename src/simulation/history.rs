@@ -1,10 +1,11 @@
-//! The checker: is there one order of the acknowledged writes that agrees with time and explains every answer?
+//! The checker: is there one order of the acknowledged writes that agrees with time and explains every
+//! answer?
 //!
 //! For each person it keeps all states that could be the true one, each with the writes that it takes to have
-//! happened already although nobody has heard of them yet. A write may happen at any moment between its beginning and
-//! its answer, all of it at once; one that was refused never; one whose outcome nobody knows at any moment from its
-//! beginning on, or never. A read may be of any moment between its beginning and its answer. An answer that none of
-//! the states explains is a defect.
+//! happened already although nobody has heard of them yet. A write may happen at any moment between its
+//! beginning and its answer, all of it at once; one that was refused never; one whose outcome nobody knows at
+//! any moment from its beginning on, or never. A read may be of any moment between its beginning and its
+//! answer. An answer that none of the states explains is a defect.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +15,15 @@ use std::sync::Arc;
 
 use crate::catalog::records::Effect as Counted;
 
-/// Above so many possibilities, ways to the same state are taken for one, and a read may be of a moment of either.
+/// Above so many possibilities, ways to the same state are taken for one, and a read may be of a moment of
+/// either.
 const MANY: usize = 200;
 
 /// What a record holds; each is sent by one write first.
 pub type Token = u32;
 
-/// A record by what its writer knows of it: its type and its number, or its content where it came without an id.
+/// A record by what its writer knows of it: its type and its number, or its content where it came without an
+/// id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     Given(usize, u8),
@@ -41,8 +44,8 @@ pub enum Line {
 pub struct Effect {
     pub lines: Vec<Line>,
     pub key: Option<(u32, u32)>,
-    /// It goes past the tail, in chunks: whether a row that came again within it was written again is not told from
-    /// here.
+    /// It goes past the tail, in chunks: whether a row that came again within it was written again is not
+    /// told from here.
     pub is_large: bool,
 }
 
@@ -60,7 +63,8 @@ impl Effect {
     }
 }
 
-/// What a write does to one record: whether it was there before, and whether its version is another one afterwards.
+/// What a write does to one record: whether it was there before, and whether its version is another one
+/// afterwards.
 #[derive(Clone, Copy)]
 struct Touched {
     was_there: bool,
@@ -487,7 +491,8 @@ impl History {
         };
         let nearest = self.possible.iter().map(differing).min_by_key(Vec::len);
         let mut told = format!(
-            "no order of the acknowledged writes explains what was read ({} possibilities, {} writes under way); at the least",
+            "no order of the acknowledged writes explains what was read ({} possibilities, {} writes under \
+             way); at the least",
             self.possible.len(),
             self.open.len()
         );

@@ -1,5 +1,5 @@
-//! How rough a world is. Each kind of trouble has worlds of its own, in which nothing else can be to blame, and there
-//! are worlds with all of them.
+//! How rough a world is. Each kind of trouble has worlds of its own, in which nothing else can be to blame,
+//! and there are worlds with all of them.
 
 use super::chance::Chance;
 

@@ -239,7 +239,8 @@ pub async fn share(node: Arc<Node>, owner: usize, sharing: Sharing) -> Answer {
     }
 }
 
-/// Reads what somebody shares: the decision, its entry in the owner's log, the rows, and the decision once more.
+/// Reads what somebody shares: the decision, its entry in the owner's log, the rows, and the decision once
+/// more.
 pub async fn look_at(node: Arc<Node>, owner: usize, reader: usize) -> Answer {
     match Box::pin(shown(&node, owner, reader)).await {
         Ok(answer) => answer,

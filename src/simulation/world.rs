@@ -1,8 +1,8 @@
-//! One world: a few nodes over one catalogue and one store, what they are asked, and what befalls them, step by
-//! step as its seed has it.
+//! One world: a few nodes over one catalogue and one store, what they are asked, and what befalls them, step
+//! by step as its seed has it.
 //!
-//! A step is one of: a request or a job begins; one of those that wait goes on to where it waits again, or suffers a
-//! fault there; time passes; a node dies or starts; something worse happens.
+//! A step is one of: a request or a job begins; one of those that wait goes on to where it waits again, or
+//! suffers a fault there; time passes; a node dies or starts; something worse happens.
 
 mod answers;
 mod asking;
@@ -56,7 +56,8 @@ struct Running {
     owner: usize,
     began: u64,
     began_at: Instant,
-    /// How often its node began or ended a change of the catalogue since it had everything it needed from its client.
+    /// How often its node began or ended a change of the catalogue since it had everything it needed from its
+    /// client.
     waited: u64,
     /// A fault befell its node, or damage its owner: it may fail.
     may_fail: bool,
@@ -332,8 +333,8 @@ impl World {
         self.say(&told.unwrap_or_default());
     }
 
-    /// Opens one of the gates; `false` if none is closed that should be opened. `faults`: one in so many leads to a
-    /// fault.
+    /// Opens one of the gates; `false` if none is closed that should be opened. `faults`: one in so many
+    /// leads to a fault.
     fn open_one(&mut self, faults: usize) -> bool {
         let gates = self
             .shared

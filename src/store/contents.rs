@@ -46,8 +46,8 @@ pub const MOST_PARTS: usize = 4096;
 const OPEN_LINK: &str = "open_content";
 const OPEN: Uuid = Uuid::nil();
 
-/// What a content is of. Each has a folder of its own in the object store, and documents of its own that name its
-/// parts.
+/// What a content is of. Each has a folder of its own in the object store, and documents of its own that name
+/// its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentOf {
     File,
@@ -448,7 +448,8 @@ impl Contents {
         Ok(forgotten)
     }
 
-    /// Those of `paths` that are parts, and of no content. Those of a content that is damaged count as its own.
+    /// Those of `paths` that are parts, and of no content. Those of a content that is damaged count as its
+    /// own.
     pub async fn unreferenced(&self, paths: &[String]) -> Result<Vec<String>, StoreError> {
         let mut known: Option<Content> = None;
         let mut missing: Option<Uuid> = None;

@@ -125,8 +125,8 @@ impl DurableDirectory {
 
 impl Names {
     fn stage(&self) -> io::Result<(File, PathBuf)> {
-        // Processes that share the directory may have the same number, in two containers for one. What is there
-        // belongs to somebody, and nothing but its age removes it.
+        // Processes that share the directory may have the same number, in two containers for one. What is
+        // there belongs to somebody, and nothing but its age removes it.
         let path = self.root.join(STAGING).join(Uuid::new_v4().to_string());
         Ok((new_file(&path)?, path))
     }
@@ -364,8 +364,8 @@ fn failure(location: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Makes a directory with its parents, for its owner only, and sees to it that all that were made survive a power
-/// cut.
+/// Makes a directory with its parents, for its owner only, and sees to it that all that were made survive a
+/// power cut.
 pub fn make_lasting(directory: &FilePath, disk: &dyn Disk) -> io::Result<()> {
     let missing: Vec<&FilePath> = directory
         .ancestors()

@@ -96,8 +96,8 @@ impl ObjectStorage {
         }
     }
 
-    /// The same with another store above it, such as one that seals. Whoever reached the store past this process would
-    /// go round that one, so nobody is given an address any more.
+    /// The same with another store above it, such as one that seals. Whoever reached the store past this
+    /// process would go round that one, so nobody is given an address any more.
     #[must_use]
     pub fn beneath(self, above: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         Self {

@@ -1,10 +1,11 @@
 //! Encryption at rest: what is stored of a person stands under a key of theirs, and without it is nothing.
 //!
-//! Every person has a key, made when the first of their bytes is stored. It is kept wrapped by a master key, which
-//! the operator holds in a file or a key service keeps to itself, in a place of its own: neither in the catalogue nor in the object store, so that
-//! no copy of these holds it. Where the key is destroyed, every copy of what it sealed is destroyed with it,
-//! backups included. Sealing lies beneath the checksums of objects and of the tail's blobs: these hold what was
-//! written, whether it is sealed or not. Knows bytes and paths; knows nothing of rows.
+//! Every person has a key, made when the first of their bytes is stored. It is kept wrapped by a master key,
+//! which the operator holds in a file or a key service keeps to itself, in a place of its own: neither in the
+//! catalogue nor in the object store, so that no copy of these holds it. Where the key is destroyed, every
+//! copy of what it sealed is destroyed with it, backups included. Sealing lies beneath the checksums of
+//! objects and of the tail's blobs: these hold what was written, whether it is sealed or not. Knows bytes and
+//! paths; knows nothing of rows.
 
 mod keys;
 mod master;

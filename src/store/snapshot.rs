@@ -289,8 +289,8 @@ impl Snapshots {
         for partition in changed.into_iter().flatten() {
             let snapshot = Arc::new(decoded(partition, &held, key.as_ref())?);
             let key = (person, snapshot.data_type.clone());
-            // Somebody else may have seen a later moment by now. Then this one is found out of date when it is
-            // asked for, as it would be if a lower version were the later one.
+            // Somebody else may have seen a later moment by now. Then this one is found out of date when it
+            // is asked for, as it would be if a lower version were the later one.
             self.known.insert(key, Arc::clone(&snapshot));
             current.insert(snapshot.data_type.clone(), snapshot);
         }

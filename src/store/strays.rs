@@ -1,4 +1,5 @@
-//! Objects that nothing names: which those are, and how the objects of a write that was refused are taken back.
+//! Objects that nothing names: which those are, and how the objects of a write that was refused are taken
+//! back.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,8 +11,8 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 
-/// Those of `paths` that no piece points to. What cannot be told, because the catalogue is damaged there, counts
-/// as pointed to, and so does what is no object of a piece.
+/// Those of `paths` that no piece points to. What cannot be told, because the catalogue is damaged there,
+/// counts as pointed to, and so does what is no object of a piece.
 pub async fn unnamed_pieces(catalog: &Catalog, paths: &[String]) -> Result<Vec<String>, StoreError> {
     let mut by_partition: BTreeMap<(PersonId, TypeId), Vec<(PieceId, &String)>> = BTreeMap::new();
     for path in paths {

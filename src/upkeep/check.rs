@@ -46,7 +46,8 @@ pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Resul
     }
     if let Some(since) = stores.catalog.unfinished_repair().await? {
         check.wrong(format!(
-            "the catalogue is being made anew since {since}, and that is not finished: run `almanac check --repair` again"
+            "the catalogue is being made anew since {since}, and that is not finished: run `almanac check \
+             --repair` again"
         ));
     }
     for complaint in stores.catalog.damaged_tables().await? {
@@ -76,7 +77,8 @@ pub async fn check(stores: &UpkeepStores, tell: &(dyn Fn(Told) + Sync)) -> Resul
     Ok(check.checked)
 }
 
-/// What is wrong with a catalogue by itself: rows that differ from what was written, and rows that are missing.
+/// What is wrong with a catalogue by itself: rows that differ from what was written, and rows that are
+/// missing.
 pub async fn catalogue_complaints(catalog: &Catalog) -> Result<Vec<String>, StoreError> {
     let mut complaints = catalog.complaints().await?;
     complaints.extend(catalog.damaged_roster().await?);

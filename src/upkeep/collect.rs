@@ -36,8 +36,8 @@ const PATHS_AT_ONCE: usize = 1_000;
 /// More strays than these, if they are more than half of all objects, are not garbage but a mistake.
 const PROBABLE_STRAYS: usize = 100;
 
-/// The kinds of objects that can become strays. Whoever keeps another kind of object adds it here: the folder it
-/// is in, and how to tell which of its objects are named.
+/// The kinds of objects that can become strays. Whoever keeps another kind of object adds it here: the folder
+/// it is in, and how to tell which of its objects are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Pieces,
@@ -106,8 +106,8 @@ pub async fn forbidden(stores: &UpkeepStores) -> Result<Option<&'static str>, St
     Ok(is_unfinished.then_some("a repair of the catalogue was not finished"))
 }
 
-/// Removes objects that were retired at least `grace` ago; returns how many. Before that the manifests of their
-/// people are brought up to date, which otherwise would name what is gone; where that fails, they stay.
+/// Removes objects that were retired at least `grace` ago; returns how many. Before that the manifests of
+/// their people are brought up to date, which otherwise would name what is gone; where that fails, they stay.
 pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<usize, StoreError> {
     let mut removed = 0;
     if forbidden(stores).await?.is_some() {
@@ -126,7 +126,8 @@ pub async fn remove_retired(stores: &UpkeepStores, grace: Duration) -> Result<us
             if let Some(person) = person
                 && let Err(error) = write_manifest(stores, person).await
             {
-                tracing::warn!(%person, %error, "replaced objects stay until it can be written down what is known of a person");
+                tracing::warn!(%person, %error, "replaced objects stay until it can be written down what is \
+                                                 known of a person");
                 continue;
             }
             for path in unnamed(stores, &paths).await? {

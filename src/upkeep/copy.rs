@@ -40,13 +40,13 @@ pub enum Told {
 pub struct Copied {
     pub objects: u64,
     pub bytes: u64,
-    /// What is not as it was written, in words. Objects among it were not copied; rows that are missing in the
-    /// catalogue are missing in the copy.
+    /// What is not as it was written, in words. Objects among it were not copied; rows that are missing in
+    /// the catalogue are missing in the copy.
     pub wrong: Vec<String>,
 }
 
-/// Copies everything into `directory`, which holds nothing yet. When this returns `Ok` and nothing is wrong, the
-/// copy is whole, verified, and survives a power cut.
+/// Copies everything into `directory`, which holds nothing yet. When this returns `Ok` and nothing is wrong,
+/// the copy is whole, verified, and survives a power cut.
 pub async fn copy(
     catalog: &Catalog,
     objects: &ObjectStorage,

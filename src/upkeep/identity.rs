@@ -1,7 +1,8 @@
 //! Whose store is it? A catalogue and an object store are a pair, made together, and both say so.
 //!
-//! Whoever finds them apart stops, because to a catalogue that is empty or another one every object looks like
-//! something that nobody needs. Knows the store and the catalogue; knows nothing of settings or commands.
+//! Whoever finds them apart stops, because to a catalogue that is empty or another one every object looks
+//! like something that nobody needs. Knows the store and the catalogue; knows nothing of settings or
+//! commands.
 
 use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
@@ -24,29 +25,32 @@ const SAMPLES: usize = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum ApartError {
     #[error(
-        "the catalogue belongs to the object store {expected}, but this one is {found}: correct ALMANAC_DATABASE_URL or \
-         ALMANAC_OBJECT_STORE; if they do belong together, start once with ALMANAC_ADOPT_STORE=true"
+        "the catalogue belongs to the object store {expected}, but this one is {found}: correct \
+         ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if they do belong together, start once with \
+         ALMANAC_ADOPT_STORE=true"
     )]
     Different { expected: Uuid, found: Uuid },
     #[error(
-        "the catalogue names no objects, but the object store holds data: correct ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if the \
-         catalogue is lost, run `almanac check --repair`, which makes it anew from the store; to begin without what is in the \
-         store, start once with ALMANAC_ADOPT_STORE=true"
+        "the catalogue names no objects, but the object store holds data: correct ALMANAC_DATABASE_URL or \
+         ALMANAC_OBJECT_STORE; if the catalogue is lost, run `almanac check --repair`, which makes it anew \
+         from the store; to begin without what is in the store, start once with ALMANAC_ADOPT_STORE=true"
     )]
     Empty,
     #[error(
-        "the object store does not hold what the catalogue names: correct ALMANAC_DATABASE_URL or ALMANAC_OBJECT_STORE; if \
-         objects were lost, start once with ALMANAC_ADOPT_STORE=true, and `almanac check` tells which"
+        "the object store does not hold what the catalogue names: correct ALMANAC_DATABASE_URL or \
+         ALMANAC_OBJECT_STORE; if objects were lost, start once with ALMANAC_ADOPT_STORE=true, and `almanac \
+         check` tells which"
     )]
     Foreign,
     #[error(
-        "the object store does not say whose it is (there is no store.json), but the catalogue belongs to the store {expected}: \
-         correct ALMANAC_OBJECT_STORE; if store.json was lost, start once with ALMANAC_ADOPT_STORE=true"
+        "the object store does not say whose it is (there is no store.json), but the catalogue belongs to \
+         the store {expected}: correct ALMANAC_OBJECT_STORE; if store.json was lost, start once with \
+         ALMANAC_ADOPT_STORE=true"
     )]
     Nameless { expected: Uuid },
     #[error(
-        "the catalogue is being made anew since {since}, and that was not finished: run `almanac check --repair` again; to go on \
-         without what is missing, start with ALMANAC_ADOPT_STORE=true"
+        "the catalogue is being made anew since {since}, and that was not finished: run `almanac check \
+         --repair` again; to go on without what is missing, start with ALMANAC_ADOPT_STORE=true"
     )]
     Unfinished { since: String },
     #[error("store.json in the object store cannot be read: {reason}")]

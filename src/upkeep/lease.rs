@@ -45,8 +45,8 @@ impl Leases {
     }
 
     /// Does `work` if nobody else holds the lease called `name`. The work is dropped midway when `stop` is
-    /// called, the lease is lost, or it takes longer than any work; `None` says that it was not done, or not to
-    /// its end.
+    /// called, the lease is lost, or it takes longer than any work; `None` says that it was not done, or not
+    /// to its end.
     pub async fn alone<T>(
         &self,
         name: &str,

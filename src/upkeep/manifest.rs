@@ -1,5 +1,5 @@
-//! Manifests: what the catalogue knows of a person, as one object beside their data, so that the store alone is
-//! enough.
+//! Manifests: what the catalogue knows of a person, as one object beside their data, so that the store alone
+//! is enough.
 //!
 //! One is written after each flush, before objects that were replaced are deleted, and now and then where
 //! anything else changed. Its lines are JSON: first what it is, then rows of the catalogue with the names of

@@ -144,8 +144,8 @@ impl Merge {
         Ok(merge)
     }
 
-    /// All rows of a partition. Pieces are opened when their time comes and closed when it is over, so that what is
-    /// held is what overlaps.
+    /// All rows of a partition. Pieces are opened when their time comes and closed when it is over, so that
+    /// what is held is what overlaps.
     pub async fn of_snapshot(files: &PieceFiles, snapshot: &Snapshot) -> Result<Self, StoreError> {
         let mut schemas = Vec::with_capacity(snapshot.pieces.len());
         for piece in &snapshot.pieces {

@@ -1,14 +1,14 @@
 //! Rebuild: an empty catalogue learns from the store what there is.
 //!
-//! For the day on which the catalogue is lost and no copy of it exists. Each person comes back from the newest of
-//! their manifests that is whole, as they were when it was written; objects that it does not name were written
-//! later, or for a write that was never accepted, and are left out and kept. A person of whom there is no
-//! manifest is made from the objects alone: an object says whose rows it holds, and its id says when it was
-//! written; where two hold the same record, the one written later counts, and what was in the catalogue alone is
-//! lost.
+//! For the day on which the catalogue is lost and no copy of it exists. Each person comes back from the
+//! newest of their manifests that is whole, as they were when it was written; objects that it does not name
+//! were written later, or for a write that was never accepted, and are left out and kept. A person of whom
+//! there is no manifest is made from the objects alone: an object says whose rows it holds, and its id says
+//! when it was written; where two hold the same record, the one written later counts, and what was in the
+//! catalogue alone is lost.
 //!
-//! It can be interrupted anywhere: a person is put back in one transaction, and until all are the catalogue says
-//! that its repair is unfinished.
+//! It can be interrupted anywhere: a person is put back in one transaction, and until all are the catalogue
+//! says that its repair is unfinished.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -40,8 +40,8 @@ pub struct Rebuilt {
     pub failed: Vec<String>,
 }
 
-/// Makes a catalogue that knows nothing, or whose repair was interrupted, from what is in the store. Any other is
-/// left as it is.
+/// Makes a catalogue that knows nothing, or whose repair was interrupted, from what is in the store. Any
+/// other is left as it is.
 pub async fn rebuild(stores: &UpkeepStores) -> Result<Rebuilt, ApartError> {
     let mut rebuilt = Rebuilt::default();
     let is_continued = stores.catalog.unfinished_repair().await?.is_some();
@@ -239,7 +239,8 @@ async fn keep_unnamed(
     if !unnamed.is_empty() {
         stores.catalog.keep_objects(&unnamed).await?;
         rebuilt.done.push(format!(
-            "person {person}: {} objects that their manifest does not name were left out; they are kept, the first is {}",
+            "person {person}: {} objects that their manifest does not name were left out; they are kept, the \
+             first is {}",
             unnamed.len(),
             unnamed.first().map_or("", String::as_str)
         ));
@@ -264,8 +265,8 @@ async fn from_objects(
     };
     if stores.catalog.commit(commit).await? == CommitOutcome::Done {
         rebuilt.done.push(format!(
-            "person {}, {}: {records} records found in {objects} objects; there is no manifest, so older values and deleted \
-             records may be among them",
+            "person {}, {}: {records} records found in {objects} objects; there is no manifest, so older \
+             values and deleted records may be among them",
             key.person, key.data_type
         ));
     }

@@ -361,8 +361,8 @@ impl Upkeep {
             tracing::error!(
                 strays,
                 all,
-                "nothing names these of all objects, which is not believed: they stay. Is this the right catalogue, and is it \
-                 whole? If it is, ALMANAC_COLLECT_ANYWAY=true removes them"
+                "nothing names these of all objects, which is not believed: they stay. Is this the right \
+                 catalogue, and is it whole? If it is, ALMANAC_COLLECT_ANYWAY=true removes them"
             );
         }
         Ok(())

@@ -159,7 +159,8 @@ async fn golden_a04_hours_of_kathmandu() {
 async fn golden_f01_filters_choose_what_is_counted() {
     let person = person();
     let rows = [
-        json!({"id": id(1), "recorded_at": at("10:00"), "source_id": "com.x.annotation.a", "value": 3, "note": "tea: green", "tags": ["t1"]}),
+        json!({"id": id(1), "recorded_at": at("10:00"), "source_id": "com.x.annotation.a", "value": 3, "note": "tea: \
+                                                                                                                green", "tags": ["t1"]}),
         json!({"id": id(2), "recorded_at": at("10:01"), "source_id": "com.x.annotation.b", "value": 5, "note": null, "tags": ["t1", "t2"]}),
         json!({"id": id(3), "recorded_at": at("10:02"), "source_id": "o'brien", "value": 4, "note": "50% off", "tags": []}),
     ];

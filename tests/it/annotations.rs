@@ -1,4 +1,5 @@
-//! `/user/v1alpha1/annotation`: what people decided to keep note of, its entries in the catalogue, and its records.
+//! `/user/v1alpha1/annotation`: what people decided to keep note of, its entries in the catalogue, and its
+//! records.
 
 mod catalogue;
 mod definitions;

@@ -198,7 +198,10 @@ async fn cells(catalogue: &Path) -> Vec<(String, String)> {
         .await
         .unwrap();
     let tables = connection
-        .fetch_all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_sqlx%'")
+        .fetch_all(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND \
+                    name NOT LIKE '_sqlx%'",
+        )
         .await
         .unwrap();
     let mut found = Vec::new();
@@ -347,7 +350,8 @@ async fn damage(catalogue: &Path, table: &str, column: &str) -> bool {
         _ => return false,
     };
     let statement = format!(
-        "PRAGMA foreign_keys = OFF; UPDATE {table} SET {column} = {changed} WHERE {column} IS (SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"
+        "PRAGMA foreign_keys = OFF; UPDATE {table} SET {column} = {changed} WHERE {column} IS (SELECT \
+         {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"
     );
     let done = connection.execute(sqlx::AssertSqlSafe(statement)).await.is_ok();
     connection.close().await.unwrap();

@@ -207,7 +207,8 @@ fn difference(found: &Known, known: &Known, perhaps: &Known) -> String {
             .collect()
     };
     format!(
-        "{} found, {} acknowledged, {} with the last request; (id, found, acknowledged): {:?}; (id, found, with the last): {:?}",
+        "{} found, {} acknowledged, {} with the last request; (id, found, acknowledged): {:?}; (id, found, \
+         with the last): {:?}",
         found.len(),
         known.len(),
         perhaps.len(),

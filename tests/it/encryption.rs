@@ -1,4 +1,5 @@
-//! `ALMANAC_MASTER_KEY_FILE`: what is stored of people says nothing to whoever has the disks, the bucket or a backup.
+//! `ALMANAC_MASTER_KEY_FILE`: what is stored of people says nothing to whoever has the disks, the bucket or a
+//! backup.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -30,8 +31,8 @@ fn encrypting(folder: &Path) -> Setup {
         .with("ALMANAC_PERSON_KEYS", &folder.join("keys").display().to_string())
 }
 
-/// The files below `folder` in which the word stands as it is: that of the parts of files, where nothing seals them.
-/// Rows are compressed besides; what is beneath them is looked at in the tests of the store.
+/// The files below `folder` in which the word stands as it is: that of the parts of files, where nothing
+/// seals them. Rows are compressed besides; what is beneath them is looked at in the tests of the store.
 fn files_with_the_word(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,4 +1,5 @@
-//! The ground: what was acknowledged stays, whatever happens to clocks, catalogues, stores, neighbours and disks.
+//! The ground: what was acknowledged stays, whatever happens to clocks, catalogues, stores, neighbours and
+//! disks.
 
 mod backup;
 mod bounds;

@@ -143,7 +143,8 @@ async fn the_schema_may_come_as_json_text() {
     let own = person
         .define(
             "Event",
-            &json!({"name": "Tea", "record_spec": {"schema": "{\"properties\": {\"cups\": {\"type\": \"integer\"}}}"}}),
+            &json!({"name": "Tea", "record_spec": {"schema": "{\"properties\": {\"cups\": {\"type\": \
+                                                              \"integer\"}}}"}}),
         )
         .await;
     person
@@ -285,7 +286,8 @@ async fn rule_8_4_what_was_sent_before_its_field_was_declared_is_in_its_column()
     let person = person();
     let own = person.define("Event", &tea()).await;
     let early = json!({
-        "id": id(1), "start_time": at("10:00"), "kind": "green", "mood": "happy", "steeps": 3, "n": "not a number", "left": [1], "water": {"litres": 1.5, "hot": true},
+        "id": id(1), "start_time": at("10:00"), "kind": "green", "mood": "happy", "steeps": 3, "n": "not a \
+                                                                                                     number", "left": [1], "water": {"litres": 1.5, "hot": true},
         "pot": "A1824C5F-E2FA-4B0D-9C1E-0123456789AB",
     });
     person.record(&own, &early).await.upload();

@@ -1,4 +1,5 @@
-//! `/user/v1alpha1/info` and `/user/v1alpha1/totals`: who the caller is to the service, and how much they have.
+//! `/user/v1alpha1/info` and `/user/v1alpha1/totals`: who the caller is to the service, and how much they
+//! have.
 
 use serde_json::{Value, json};
 

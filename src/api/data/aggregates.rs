@@ -35,7 +35,8 @@ use super::names::meant;
 use super::records::{Selection, readable, sources_of};
 use super::units::{UNIT, VALUE, Wanted, compares_values};
 
-/// Periods that an answer over all participants of a group does not tell, because too few have records in them.
+/// Periods that an answer over all participants of a group does not tell, because too few have records in
+/// them.
 pub const PERIODS_LEFT_OUT: HeaderName = HeaderName::from_static("x-svc-periods-left-out");
 /// The column in which periods begin.
 const TIME: &str = "time";

@@ -67,8 +67,8 @@ impl Reads {
 /// A question whose answer is to be kept.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct NewFrame {
-    /// The address of a read that answers rows, with its query, as it would be asked with GET. What it says of
-    /// `output` and `format` does not count.
+    /// The address of a read that answers rows, with its query, as it would be asked with GET. What it says
+    /// of `output` and `format` does not count.
     #[schema(
         example = "/data/v1alpha1/metric/HeartRate?start_time=2024-06-03&end_time=2024-06-10&columns=start_date,value"
     )]

@@ -195,8 +195,8 @@ pub struct SkippedEntry {
     pub need: usize,
 }
 
-/// What the caller's last days show beside those before. Every number can be had from the evidence; what has too
-/// little data is skipped.
+/// What the caller's last days show beside those before. Every number can be had from the evidence; what has
+/// too little data is skipped.
 #[utoipa::path(get, path = "/data/v1alpha1/insight", tag = "data v1alpha1",
     params(Checked<InsightQuery>),
     responses((status = 200, description = "The report", body = InsightReport), (status = 422),

@@ -126,8 +126,8 @@ const STORED: [ListedColumn; 4] = [
     ListedColumn::new("count", Holds::Whole),
 ];
 
-/// Which types have records in the range, and from when to when: one object for each, keyed by the type, or with
-/// `output` a row for each.
+/// Which types have records in the range, and from when to when: one object for each, keyed by the type, or
+/// with `output` a row for each.
 #[utoipa::path(get, path = "/data/v1alpha1/data_available", tag = "listings",
     params(Checked<AvailableQuery>),
     responses((status = 200, description = "One object for each type, keyed by the type",

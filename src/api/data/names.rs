@@ -6,8 +6,8 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::people::types::TypesError;
 
-/// The id that `name` stands for in a question about `owner`. Which names others have given is theirs to know:
-/// about them only ids are understood, and any other text stays what it is.
+/// The id that `name` stands for in a question about `owner`. Which names others have given is theirs to
+/// know: about them only ids are understood, and any other text stays what it is.
 pub async fn meant(app: &App, reader: &Reader, owner: PersonId, name: &str) -> Result<String, ApiError> {
     if reader.owns(owner) {
         Ok(app.types.meant(owner, name).await?)

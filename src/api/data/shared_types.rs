@@ -14,8 +14,8 @@ use super::catalog::live_annotations;
 /// The category of what another person shares.
 pub(super) const SHARED_TYPE: &str = "shared_type";
 
-/// What others share with the person who lists their own types, with its owner; of these types only, if any is named.
-/// Nothing where the types of another person are listed.
+/// What others share with the person who lists their own types, with its owner; of these types only, if any
+/// is named. Nothing where the types of another person are listed.
 pub(super) async fn shared_with(
     app: &App,
     permit: &ReadableTypes,

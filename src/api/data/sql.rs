@@ -40,7 +40,8 @@ pub struct SqlRequest {
                         WHERE start_date >= $1 GROUP BY day ORDER BY day"
     )]
     pub query: String,
-    /// A list for `$1`, `$2`, or an object for `$name`: texts, numbers, truth values, null and lists of these.
+    /// A list for `$1`, `$2`, or an object for `$name`: texts, numbers, truth values, null and lists of
+    /// these.
     #[schema(value_type = Option<Object>, example = json!(["2026-01-01"]))]
     pub parameters: Option<Value>,
     /// The form of the answer; `jstable` where nothing is said.

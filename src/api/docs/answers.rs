@@ -89,8 +89,8 @@ fn answer(description: &str, methods: &[OutputMethod]) -> ResponseBuilder {
     response
 }
 
-/// A listing that takes `output` is also answered with rows in each form. Without it, it is the JSON that it is
-/// described with.
+/// A listing that takes `output` is also answered with rows in each form. Without it, it is the JSON that it
+/// is described with.
 pub fn also_in_every_form(operation: &mut Operation) {
     let is_output =
         |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(known) if known.name == OUTPUT);

@@ -1,5 +1,5 @@
-//! Answers that tell one person of another: they say which time they are about, the owner's log knows of them before
-//! their first byte is sent, and they end when what was given is taken back.
+//! Answers that tell one person of another: they say which time they are about, the owner's log knows of them
+//! before their first byte is sent, and they end when what was given is taken back.
 //!
 //! Whatever route answers, the decision left on the request what it gave; a route cannot forget any of this.
 

@@ -49,7 +49,8 @@ pub async fn frame(State(app): State<Shared>, mut request: Request, next: Next) 
         .await;
     let mut response = answered.unwrap_or_else(|_cause| {
         app.metrics.panicked();
-        // What a panic says may quote what somebody sent or stored. Where it happened was logged there and then.
+        // What a panic says may quote what somebody sent or stored. Where it happened was logged there and
+        // then.
         ApiError::internal("a panic").into_response()
     });
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {

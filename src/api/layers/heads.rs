@@ -1,8 +1,8 @@
 //! Heads without bodies: who asks with HEAD learns what a GET would say of itself, and nothing is run for it.
 //!
-//! A handler that has decided, planned and knows its head leaves the rest undone, as a future. This layer, the
-//! innermost one, has it done for a GET and drops it for a HEAD, together with the place that the question
-//! had. A head names a length only where it is known.
+//! A handler that has decided, planned and knows its head leaves the rest undone, as a future. This layer,
+//! the innermost one, has it done for a GET and drops it for a HEAD, together with the place that the
+//! question had. A head names a length only where it is known.
 
 use std::error::Error;
 use std::fmt;

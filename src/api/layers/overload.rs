@@ -1,5 +1,5 @@
-//! One line of the log for all requests that were refused within a second because there was no room: under pressure
-//! there are thousands of them, each says the same, and writing them down would be more pressure.
+//! One line of the log for all requests that were refused within a second because there was no room: under
+//! pressure there are thousands of them, each says the same, and writing them down would be more pressure.
 //!
 //! Lives as long as the service. Knows counts; knows nothing of requests.
 

@@ -1,5 +1,6 @@
-//! Requests about participants: who asks as the owner of a group asks about somebody whom they know by an id of that
-//! group only. This layer finds out who it is before the route sees the request; the route never tells.
+//! Requests about participants: who asks as the owner of a group asks about somebody whom they know by an id
+//! of that group only. This layer finds out who it is before the route sees the request; the route never
+//! tells.
 
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::middleware::Next;
@@ -56,8 +57,8 @@ async fn by_path(parts: &mut axum::http::request::Parts) -> Result<Option<(Uuid,
     Ok(id("group_id")?.zip(id("participant_id")?))
 }
 
-/// Group and participant of a query that names both. A group alone is a question over all of its participants, which
-/// some routes know.
+/// Group and participant of a query that names both. A group alone is a question over all of its
+/// participants, which some routes know.
 fn by_query(query: &str) -> Result<Option<(Uuid, Uuid)>, ApiError> {
     let mut params = Params::parse(query);
     let mut sent = |name: &'static str| params.text(name);

@@ -1,9 +1,9 @@
-//! How much may be asked for: requests that read and requests that write, and bytes of both, of one person; and
-//! requests from one address.
+//! How much may be asked for: requests that read and requests that write, and bytes of both, of one person;
+//! and requests from one address.
 //!
-//! Each is a bucket that fills evenly over a minute and holds what a minute brings. Who has none left hears when to
-//! come back. Buckets live in memory: each node counts for itself. Answers say what is left, as the draft of the
-//! header fields for rate limits has it (`RateLimit`, `RateLimit-Policy`).
+//! Each is a bucket that fills evenly over a minute and holds what a minute brings. Who has none left hears
+//! when to come back. Buckets live in memory: each node counts for itself. Answers say what is left, as the
+//! draft of the header fields for rate limits has it (`RateLimit`, `RateLimit-Policy`).
 
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -90,7 +90,8 @@ impl<K: Hash + Eq + Send + Sync + Clone + 'static> Buckets<K> {
         self.of.get_with(whose, full)
     }
 
-    /// Takes `amount` at `now`, if there is anything left; what is taken beyond is owed. `Err`: how long until there is.
+    /// Takes `amount` at `now`, if there is anything left; what is taken beyond is owed. `Err`: how long
+    /// until there is.
     fn take(&self, whose: K, amount: f64, now: Instant) -> Result<Left, Duration> {
         let bucket = self.bucket(whose, now);
         let mut level = bucket.0.lock().unwrap_or_else(PoisonError::into_inner);

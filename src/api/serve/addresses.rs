@@ -65,8 +65,8 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Who asks, where `peer` is at the other end: the last of those named in `X-Forwarded-For` that is no proxy of
-    /// ours. What stands before it anybody could have written.
+    /// Who asks, where `peer` is at the other end: the last of those named in `X-Forwarded-For` that is no
+    /// proxy of ours. What stands before it anybody could have written.
     #[must_use]
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.include(peer) {

@@ -62,8 +62,8 @@ impl Certificate {
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// Shows what is in the files as they change, for as long as it is polled, and looks at them so often. A pair that
-    /// cannot be used leaves the one before in place.
+    /// Shows what is in the files as they change, for as long as it is polled, and looks at them so often. A
+    /// pair that cannot be used leaves the one before in place.
     pub async fn follow_files(&self, look: Duration) {
         loop {
             tokio::time::sleep(look).await;

@@ -1,8 +1,9 @@
-//! What a connection is used for: requests that are being answered, and answers that their client does not take.
+//! What a connection is used for: requests that are being answered, and answers that their client does not
+//! take.
 //!
-//! A client of HTTP/2 can ask for an answer and leave it no room, and go on answering pings: nothing of TCP tells
-//! that from patience. So every body says here when a part of it was handed over and nobody came for the next, and
-//! whoever drives the connection looks here now and then. Lives as long as its connection.
+//! A client of HTTP/2 can ask for an answer and leave it no room, and go on answering pings: nothing of TCP
+//! tells that from patience. So every body says here when a part of it was handed over and nobody came for
+//! the next, and whoever drives the connection looks here now and then. Lives as long as its connection.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -56,14 +56,14 @@ pub struct AccessEntry {
     pub at: String,
     /// Who did it. The owner of a group reads under the group's name.
     pub actor_svc_userid: Uuid,
-    /// What was read: endpoint, grants, types and files, the ranges asked for and used. Or which share was changed, and
-    /// what it says then.
+    /// What was read: endpoint, grants, types and files, the ranges asked for and used. Or which share was
+    /// changed, and what it says then.
     #[schema(value_type = Object)]
     pub detail: Value,
     /// Rows of the answer, where it has rows.
     pub row_count: Option<i64>,
-    /// `begun` until it is over, then `answered`, `not_modified`, `broken_off`, `revoked`; of shares `done` or
-    /// `refused`.
+    /// `begun` until it is over, then `answered`, `not_modified`, `broken_off`, `revoked`; of shares `done`
+    /// or `refused`.
     pub outcome: String,
 }
 

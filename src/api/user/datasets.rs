@@ -126,7 +126,8 @@ impl FromParams for OpenRangeQuery {
     }
 }
 
-/// The types of another person that the caller may read through the whole of a range. Nothing where nothing is shared.
+/// The types of another person that the caller may read through the whole of a range. Nothing where nothing
+/// is shared.
 #[utoipa::path(get, path = "/user/v1/shared/{svc_userid}/data_types",
     operation_id = "allowed_types", tag = "sharing",
     params(("svc_userid" = Uuid, Path), Checked<OpenRangeQuery>),

@@ -147,8 +147,8 @@ pub async fn one(
     listing(&headers, &OneDatashare::of(&share))
 }
 
-/// Changes what is sent of a data share: null opens an end of the time, an empty list takes it back from all people or
-/// all groups. Nothing changes when any of it is wrong.
+/// Changes what is sent of a data share: null opens an end of the time, an empty list takes it back from all
+/// people or all groups. Nothing changes when any of it is wrong.
 #[utoipa::path(put, path = "/user/v1/datashare/{datashare_id}",
     operation_id = "change_datashare", tag = "sharing",
     params(("datashare_id" = Uuid, Path), Checked<NoParams>), request_body = SentDatashare,
@@ -204,7 +204,8 @@ where
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
-/// The moment that a bound names. A bound without an offset would mean another moment to whoever reads it next.
+/// The moment that a bound names. A bound without an offset would mean another moment to whoever reads it
+/// next.
 #[expect(
     clippy::option_option,
     reason = "absent, null and a value are three things to say"

@@ -51,7 +51,8 @@ pub struct SentGroup {
     pub invited_svc_userids: Option<Vec<Uuid>>,
 }
 
-/// What may be changed of a group. Anything else that is sent must be what it is already, since members agreed to it.
+/// What may be changed of a group. Anything else that is sent must be what it is already, since members
+/// agreed to it.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct SentGroupChange {
     #[serde(default, deserialize_with = "sent")]
@@ -201,7 +202,8 @@ impl SentGroupChange {
         let fixed = |(name, value): (&String, &Value)| {
             let known = before.get(name)?;
             (known != value).then(|| {
-                let message = "members agreed to this; only description, images, view_description and invitations change";
+                let message = "members agreed to this; only description, images, view_description and \
+                               invitations change";
                 Fault::new(["body", name.as_str()], "value_error", message)
             })
         };
@@ -252,8 +254,8 @@ impl FromParams for GroupsQuery {
     }
 }
 
-/// The groups that the caller may see, oldest first: public ones, own ones, those joined, and those that invite the
-/// caller.
+/// The groups that the caller may see, oldest first: public ones, own ones, those joined, and those that
+/// invite the caller.
 #[utoipa::path(get, path = "/user/v1/group", operation_id = "list_groups", tag = "groups",
     params(Checked<GroupsQuery>),
     responses((status = 200, description = "Groups", body = Vec<GroupEntry>), (status = 422)))]

@@ -23,8 +23,8 @@ use crate::people::preferences::Preferences;
 /// Whoever runs the service themselves pays nobody for it, and for as long as they like.
 const FOREVER: Instant = Instant::from_micros(Instant::MAX.micros() - 999_999);
 
-/// Makes support tokens of one service's ids of people. They name a person to somebody who helps, open nothing,
-/// and do not tell the id.
+/// Makes support tokens of one service's ids of people. They name a person to somebody who helps, open
+/// nothing, and do not tell the id.
 const SUPPORT: Uuid = Uuid::from_u128(0x8d0c_4a6e_52b1_4f1f_9a57_6d1e_2f0b_7c35);
 
 /// A client may say what it runs on, which changes nothing here.

@@ -138,7 +138,8 @@ pub async fn create(
         return Err(invalid(
             ["body", "days"],
             format!(
-                "tokens are good for {longest} days at most; this is the operator's setting ALMANAC_TOKEN_LIFETIME_LIMIT"
+                "tokens are good for {longest} days at most; this is the operator's setting \
+                 ALMANAC_TOKEN_LIFETIME_LIMIT"
             ),
         ));
     }

@@ -1,9 +1,10 @@
-//! The keys that tokens of this installation are checked with: the one that signs, and those before it that are not
-//! retired yet.
+//! The keys that tokens of this installation are checked with: the one that signs, and those before it that
+//! are not retired yet.
 //!
-//! The signing key is `signing.key`; when another takes its place it becomes `signing.<id>.key`, where `<id>` is
-//! worked out from it, and goes on checking the tokens that it signed. Tokens name their key by that id (`kid`). The
-//! files are looked at while the service runs, so rotation needs no restart. Lives as long as the service.
+//! The signing key is `signing.key`; when another takes its place it becomes `signing.<id>.key`, where `<id>`
+//! is worked out from it, and goes on checking the tokens that it signed. Tokens name their key by that id
+//! (`kid`). The files are looked at while the service runs, so rotation needs no restart. Lives as long as
+//! the service.
 
 use std::fmt;
 use std::fs;
@@ -101,7 +102,8 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// Puts a new signing key in the place of the one there is, which goes on checking tokens. Returns the new one's id.
+/// Puts a new signing key in the place of the one there is, which goes on checking tokens. Returns the new
+/// one's id.
 pub fn rotate(directory: &Path) -> Result<String, KeyError> {
     let before = SigningKey::open_or_create(directory)?;
     let path = directory.join(FILE_NAME);

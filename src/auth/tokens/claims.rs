@@ -66,8 +66,8 @@ pub(super) fn identity(
 /// The configured claim decides where it is present; a person must not be able to hide it behind a `sub` of
 /// their choice.
 ///
-/// What we signed says the same in both, under whatever name the claim had then. A subject of an outside provider is
-/// whatever its clients are given: it names a person where the operator says so.
+/// What we signed says the same in both, under whatever name the claim had then. A subject of an outside
+/// provider is whatever its clients are given: it names a person where the operator says so.
 fn person(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<PersonId, Refusal> {
     let stands_in = settings.provider == Provider::Embedded || settings.subject_as_person;
     let claim = claims
@@ -88,8 +88,8 @@ fn token(claims: &Map<String, Value>) -> Option<Arc<str>> {
     (is_harmless && id.len() <= LONGEST).then(|| Arc::from(id))
 }
 
-/// The session of a token that was made here. Outside providers have sessions of their own, of which nothing is
-/// known here.
+/// The session of a token that was made here. Outside providers have sessions of their own, of which nothing
+/// is known here.
 fn session(claims: &Map<String, Value>, settings: &IdentitySettings) -> Result<Option<Uuid>, Refusal> {
     match (&settings.provider, claims.get(SESSION_CLAIM)) {
         (Provider::Outside(_), _) | (Provider::Embedded, None) => Ok(None),

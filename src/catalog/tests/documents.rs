@@ -1,4 +1,5 @@
-//! What a person writes: all changes of a transaction or none, names once, limits kept, and a lost row noticed.
+//! What a person writes: all changes of a transaction or none, names once, limits kept, and a lost row
+//! noticed.
 
 use std::collections::BTreeMap;
 

@@ -122,14 +122,16 @@ pub const SETTINGS: &[Entry] = &[
         "master-key-file",
         "ALMANAC_MASTER_KEY_FILE",
         "",
-        "File of master keys, one to a line in hexadecimal digits; with it, what is stored of people is encrypted",
+        "File of master keys, one to a line in hexadecimal digits; with it, what is stored of people is \
+         encrypted",
     ),
     entry(
         "key_service",
         "key-service",
         "ALMANAC_KEY_SERVICE",
         "",
-        "Key of a transit engine (https://HOST/v1/transit/keys/NAME) that wraps the keys of people, instead of a file",
+        "Key of a transit engine (https://HOST/v1/transit/keys/NAME) that wraps the keys of people, instead \
+         of a file",
     ),
     entry(
         "key_service_token_file",
@@ -143,14 +145,16 @@ pub const SETTINGS: &[Entry] = &[
         "person-keys",
         "ALMANAC_PERSON_KEYS",
         "",
-        "Directory or s3://BUCKET/PREFIX of people's keys, wrapped; person-keys in the data directory if not given",
+        "Directory or s3://BUCKET/PREFIX of people's keys, wrapped; person-keys in the data directory if not \
+         given",
     ),
     entry(
         "adopt_store",
         "adopt-store",
         "ALMANAC_ADOPT_STORE",
         "false",
-        "Take catalogue and object store for a pair even if they do not look like one; for one start, by somebody who knows",
+        "Take catalogue and object store for a pair even if they do not look like one; for one start, by \
+         somebody who knows",
     ),
     secret("aws_access_key_id", "AWS_ACCESS_KEY_ID", "Key id for S3"),
     secret(
@@ -192,7 +196,8 @@ pub const SETTINGS: &[Entry] = &[
         "jwks-url",
         "ALMANAC_JWKS_URL",
         "",
-        "Key set of an outside identity provider; without it, tokens are signed with the key in the data directory",
+        "Key set of an outside identity provider; without it, tokens are signed with the key in the data \
+         directory",
     ),
     entry(
         "issuer",
@@ -430,7 +435,8 @@ pub const SETTINGS: &[Entry] = &[
         "geocoder-url",
         "ALMANAC_GEOCODER_URL",
         "",
-        "Address of a Nominatim-compatible service that is sent the positions to name; without it, names come from the places built in",
+        "Address of a Nominatim-compatible service that is sent the positions to name; without it, names \
+         come from the places built in",
     ),
     entry(
         "geocoder_timeout",
@@ -465,7 +471,8 @@ pub const SETTINGS: &[Entry] = &[
         "commit-window",
         "ALMANAC_COMMIT_WINDOW",
         "0ms",
-        "How long a group commit gathers after its first request; what arrives during a commit is gathered anyway",
+        "How long a group commit gathers after its first request; what arrives during a commit is gathered \
+         anyway",
     ),
     entry(
         "commit_size",
@@ -507,7 +514,8 @@ pub const SETTINGS: &[Entry] = &[
         "tail-limit",
         "ALMANAC_TAIL_LIMIT",
         "256MiB",
-        "Size of everything that waits to become an object; from half of it on writes are slowed, then get 503",
+        "Size of everything that waits to become an object; from half of it on writes are slowed, then get \
+         503",
     ),
     entry(
         "grace_period",

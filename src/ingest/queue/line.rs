@@ -84,7 +84,8 @@ impl Line {
         let mut is_open = true;
         while is_open || !self.is_idle() {
             let gathered = self.gathering_ends();
-            // What ended comes before what arrives, so that the same events in the same order have the same effect.
+            // What ended comes before what arrives, so that the same events in the same order have the same
+            // effect.
             tokio::select! {
                 biased;
                 Some(ended) = self.steps.join_next_with_id(), if !self.steps.is_empty() => {

@@ -1,5 +1,5 @@
-//! What a sender may ask for: ids that follow from the record, and numbers in other clothes. And the name that a
-//! writer gives itself.
+//! What a sender may ask for: ids that follow from the record, and numbers in other clothes. And the name
+//! that a writer gives itself.
 
 use super::*;
 use crate::ingest::coerce::Epoch;

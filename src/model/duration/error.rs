@@ -6,7 +6,8 @@ pub enum DurationError {
     #[error("an empty duration; write one like 15m, 1d, 1mo or PT2H")]
     Empty,
     #[error(
-        "{text:?} is no duration; write whole numbers with the units ns, us, ms, s, m, h, d, w, mo, q, y, such as 1h30m, or ISO 8601 such as PT1H30M"
+        "{text:?} is no duration; write whole numbers with the units ns, us, ms, s, m, h, d, w, mo, q, y, \
+         such as 1h30m, or ISO 8601 such as PT1H30M"
     )]
     Malformed { text: String },
     #[error(
@@ -14,7 +15,8 @@ pub enum DurationError {
     )]
     UnknownUnit { text: String, unit: String },
     #[error(
-        "{text:?} has a fraction; only seconds in ISO 8601, such as PT0.5S, and plain numbers of seconds may have one"
+        "{text:?} has a fraction; only seconds in ISO 8601, such as PT0.5S, and plain numbers of seconds may \
+         have one"
     )]
     Fraction { text: String },
     #[error("{text:?} has no length; a duration is longer than zero")]
@@ -24,11 +26,13 @@ pub enum DurationError {
     )]
     Negative { text: String },
     #[error(
-        "{text:?} is no plain number of seconds; write digits with at most one decimal point, such as 60 or 0.5"
+        "{text:?} is no plain number of seconds; write digits with at most one decimal point, such as 60 or \
+         0.5"
     )]
     NotPlain { text: String },
     #[error(
-        "{text:?} mixes units that begin at different places; use one family: months (mo, q, y), weeks (w), days (d), or fixed lengths (ns to h)"
+        "{text:?} mixes units that begin at different places; use one family: months (mo, q, y), weeks (w), \
+         days (d), or fixed lengths (ns to h)"
     )]
     Mixed { text: String },
     #[error("{text:?} has no offset after its separator; leave the separator out, or write one like 1d@12h")]

@@ -39,8 +39,8 @@ impl Truncation {
     }
 }
 
-/// The first moment of a day in a zone. `midnight` is that of the day's date in UTC; a day that the zone skipped
-/// begins with the day after it.
+/// The first moment of a day in a zone. `midnight` is that of the day's date in UTC; a day that the zone
+/// skipped begins with the day after it.
 #[must_use]
 pub fn start_of_day(zone: &Zone, midnight: Instant) -> Instant {
     let noon = midnight.micros().saturating_add(MICROS_PER_DAY / 2);

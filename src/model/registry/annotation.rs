@@ -1,5 +1,5 @@
-//! An annotation that a person made becomes an entry of the catalogue: its base, called and measured as the person
-//! says. Its records are stored as those of the base, so this is never a type to store under.
+//! An annotation that a person made becomes an entry of the catalogue: its base, called and measured as the
+//! person says. Its records are stored as those of the base, so this is never a type to store under.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! In which units the numbers of a type's columns are: that of the metric for its value, and of what is built in
-//! those that the names of columns say. What people declare for themselves has the units that they mean.
+//! In which units the numbers of a type's columns are: that of the metric for its value, and of what is built
+//! in those that the names of columns say. What people declare for themselves has the units that they mean.
 
 use std::collections::BTreeMap;
 

@@ -4,9 +4,9 @@
 //! annotations what a property is to the product: `x-role` (`id`, `start`, `end`, `moment`, `recorded_at`,
 //! `unit`, `extras`), `x-aliases` (other spellings), `x-dictionary` (few distinct values), `x-hidden`
 //! (stored, not part of an answer), `x-span` (read as start and end together), `x-structs` (an object among
-//! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand for
-//! true and false), `x-version` (a list of numbers or a text, stored as text and read as a list), `x-private` (for the
-//! owner alone), `x-throughout` (true of every part of a record).
+//! several choices decides the column, and a list of objects is a list of structs), `x-yes-no` (1 and 0 stand
+//! for true and false), `x-version` (a list of numbers or a text, stored as text and read as a list),
+//! `x-private` (for the owner alone), `x-throughout` (true of every part of a record).
 
 use std::collections::HashMap;
 use std::sync::Arc;

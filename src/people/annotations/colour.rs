@@ -136,7 +136,8 @@ fn pattern() -> String {
     let names: Vec<String> = NAMED.iter().map(|(name, _)| any_case(name)).collect();
     let share = "([01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])";
     format!(
-        "^(#[0-9a-fA-F]{{6}}|#[0-9a-fA-F]{{3}}|{}|{}\\( *{share}( *, *{share} *, *{share}| +{share} +{share}) *\\))$",
+        "^(#[0-9a-fA-F]{{6}}|#[0-9a-fA-F]{{3}}|{}|{}\\( *{share}( *, *{share} *, *{share}| +{share} \
+         +{share}) *\\))$",
         names.join("|"),
         any_case("rgb"),
     )

@@ -1,4 +1,5 @@
-//! How an annotation is shown and filled in: its note, and the labels, colours and pictures of a scale's steps.
+//! How an annotation is shown and filled in: its note, and the labels, colours and pictures of a scale's
+//! steps.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What an annotation measures: one configuration for each kind of quantity, with its unit and the value that a
-//! new record begins with.
+//! What an annotation measures: one configuration for each kind of quantity, with its unit and the value that
+//! a new record begins with.
 //!
 //! The same types are read, stored, answered and published as schema.
 

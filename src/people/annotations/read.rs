@@ -1,7 +1,7 @@
 //! From the JSON of a body to an annotation, with the place of whatever cannot be one.
 //!
-//! Where a member chooses among variants, places inside the variant are lost to a reader of the whole; so each
-//! such part is read by itself first, the innermost ones before those around them.
+//! Where a member chooses among variants, places inside the variant are lost to a reader of the whole; so
+//! each such part is read by itself first, the innermost ones before those around them.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! What annotations may be, held against the schema that is published; and their states, held against a model, on
-//! SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on PostgreSQL.
+//! What annotations may be, held against the schema that is published; and their states, held against a
+//! model, on SQLite and, where `ALMANAC_TEST_POSTGRES_URL` names one, on PostgreSQL.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The six things that a person can keep note of. One variant each: what is common to all, and what only it can be
-//! asked for.
+//! The six things that a person can keep note of. One variant each: what is common to all, and what only it
+//! can be asked for.
 //!
 //! The same types are read, stored, answered and published as schema.
 

@@ -54,7 +54,8 @@ impl Arrivals {
             tokio::select! {
                 () = stop.cancelled() => return,
                 round = self.round() => if let Err(error) = round {
-                    tracing::warn!(%error, "nobody knows what came into the store; it will be looked for again");
+                    tracing::warn!(%error, "nobody knows what came into the store; it will be looked for \
+                                            again");
                 },
             }
             tokio::select! {
@@ -141,7 +142,8 @@ impl Files {
     async fn arrived(self, name: IncomingName) -> Arrival {
         Box::pin(self.arrive(name)).await.unwrap_or_else(|error| {
             let file = name.file;
-            tracing::warn!(%file, %error, "a file that came into the store was not taken in, and will be tried again");
+            tracing::warn!(%file, %error, "a file that came into the store was not taken in, and will be \
+                                           tried again");
             Arrival::Nothing
         })
     }

@@ -172,8 +172,8 @@ impl File {
         full_name(&self.path, &self.name)
     }
 
-    /// What a share goes by: which version it is, and since when its bytes are there. `None` while they are not, and
-    /// once it is deleted: such a version is its owner's alone.
+    /// What a share goes by: which version it is, and since when its bytes are there. `None` while they are
+    /// not, and once it is deleted: such a version is its owner's alone.
     #[must_use]
     pub fn shareable(&self) -> Option<(FileAge, Instant)> {
         let age = match self.state {

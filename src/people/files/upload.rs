@@ -174,8 +174,8 @@ impl Files {
         Err(UploadError::Overtaken)
     }
 
-    /// Begins a version that has all of its bytes, and ends the one before, in one transaction. `last`: the part that
-    /// the content is known to have from now on.
+    /// Begins a version that has all of its bytes, and ends the one before, in one transaction. `last`: the
+    /// part that the content is known to have from now on.
     async fn put_in_place<E>(
         &self,
         id: Uuid,

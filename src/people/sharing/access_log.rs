@@ -1,8 +1,8 @@
 //! The access log: who read what of a person, through which grant, and what became of the person's shares.
 //!
-//! An entry is begun, which is durable when it returns, and ended later in the background with what was only known
-//! then. Entries that come at the same time are written by one transaction. Knows the catalogue; knows nothing of
-//! HTTP.
+//! An entry is begun, which is durable when it returns, and ended later in the background with what was only
+//! known then. Entries that come at the same time are written by one transaction. Knows the catalogue; knows
+//! nothing of HTTP.
 
 use std::sync::Arc;
 

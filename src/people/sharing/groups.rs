@@ -1,6 +1,8 @@
-//! Groups: whom somebody shares with without naming them, and whose owner may read what its members agreed to.
+//! Groups: whom somebody shares with without naming them, and whose owner may read what its members agreed
+//! to.
 //!
-//! A member is known to the group by a name that says nothing about them, which is drawn anew each time they join.
+//! A member is known to the group by a name that says nothing about them, which is drawn anew each time they
+//! join.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +97,8 @@ pub struct StoredGroup {
     version: i64,
 }
 
-/// What may be changed of a group although people joined it; `None` leaves it as it is, `Some(None)` clears it.
+/// What may be changed of a group although people joined it; `None` leaves it as it is, `Some(None)` clears
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupChange {
     pub description: Option<Option<String>>,
@@ -201,8 +204,8 @@ impl Sharing {
         }
     }
 
-    /// The groups that `person` owns, is a member of, or is invited to, and unless `subscribed` those that are public;
-    /// oldest first. With `subscribed`, those that `person` is a member of.
+    /// The groups that `person` owns, is a member of, or is invited to, and unless `subscribed` those that
+    /// are public; oldest first. With `subscribed`, those that `person` is a member of.
     pub async fn groups_for(
         &self,
         person: PersonId,
@@ -296,8 +299,8 @@ impl Sharing {
         }
     }
 
-    /// Ends a group, and with it all that was shared with it. Its memberships go after it: without the group they
-    /// mean nothing.
+    /// Ends a group, and with it all that was shared with it. Its memberships go after it: without the group
+    /// they mean nothing.
     pub async fn remove_group(&self, owner: PersonId, id: Uuid) -> Result<(), SharingError> {
         let group = self.own_group(owner, id).await?;
         let remove = Change::Remove {

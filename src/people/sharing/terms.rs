@@ -20,7 +20,8 @@ pub struct Terms {
     pub name: String,
     /// What the sharer wants to be called.
     pub user_name: Option<String>,
-    /// Ids of types as the registry spells them, and paths of files behind [`LIVE_FILES`] or [`EVERY_VERSION`].
+    /// Ids of types as the registry spells them, and paths of files behind [`LIVE_FILES`] or
+    /// [`EVERY_VERSION`].
     pub data_types: Vec<String>,
     /// Every data type, but no file.
     pub share_all_data: bool,

@@ -1,8 +1,9 @@
 //! An archive on this machine, opened to be read back.
 //!
-//! Nothing is believed before all of it was held against the digest at its end: an archive in which a bit differs,
-//! or of which the end is missing, is refused as a whole. Members are then read where they lie. Blocks; runs where
-//! blocking is allowed. Knows the form of an archive; knows nothing of what becomes of what is in it.
+//! Nothing is believed before all of it was held against the digest at its end: an archive in which a bit
+//! differs, or of which the end is missing, is refused as a whole. Members are then read where they lie.
+//! Blocks; runs where blocking is allowed. Knows the form of an archive; knows nothing of what becomes of
+//! what is in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -162,8 +163,8 @@ impl Archive {
         }
         if manifest.format_version != FORMAT_VERSION {
             return Err(foreign(&format!(
-                "it was written in version {} of the format, and this release reads version {FORMAT_VERSION}: use the \
-                 release that wrote it, or a newer one",
+                "it was written in version {} of the format, and this release reads version \
+                 {FORMAT_VERSION}: use the release that wrote it, or a newer one",
                 manifest.format_version
             )));
         }

@@ -1,7 +1,7 @@
 //! The work of making archives, as one node does it: one after the other, each by one node at a time.
 //!
-//! What a crash interrupted stays open, and whoever looks next begins it anew. What fails is tried again after a
-//! while, and given up when it keeps failing or when trying again cannot help.
+//! What a crash interrupted stays open, and whoever looks next begins it anew. What fails is tried again
+//! after a while, and given up when it keeps failing or when trying again cannot help.
 
 use std::time::{Duration, Instant as Moment};
 

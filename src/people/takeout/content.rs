@@ -1,5 +1,6 @@
-//! What goes into an archive, and in which order: files first, then records, then everything that records refer to,
-//! so that whatever a record names is there, also if it came while the archive was made. The manifest comes last.
+//! What goes into an archive, and in which order: files first, then records, then everything that records
+//! refer to, so that whatever a record names is there, also if it came while the archive was made. The
+//! manifest comes last.
 //!
 //! Reads page by page and holds a page, a row group, and a line of the manifest for each member.
 

@@ -1,8 +1,9 @@
 //! One export: an archive that waits to be made, is being made, or can be had until it expires.
 //!
-//! It is a document of its person. While it is not done its document has one of a few names, of which a person has
-//! each once: so no more of them are made at the same time than there are names, whoever races. The parts of the
-//! archive that are there stand in the document too, named in the transaction that told of them.
+//! It is a document of its person. While it is not done its document has one of a few names, of which a
+//! person has each once: so no more of them are made at the same time than there are names, whoever races.
+//! The parts of the archive that are there stand in the document too, named in the transaction that told of
+//! them.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! What is in an archive and what it is called: shared by whoever writes one and whoever reads it.
 //!
-//! Lists are JSON arrays with one element a line, so that they can be read without holding all of them. Texts that
-//! the catalogue keeps as JSON stand in them as they are.
+//! Lists are JSON arrays with one element a line, so that they can be read without holding all of them. Texts
+//! that the catalogue keeps as JSON stand in them as they are.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -1,9 +1,9 @@
 //! An archive on its way back: read whole, understood, held against what is here, and only then brought in.
 //!
-//! Everything is put under the id that it had, so that reading an archive twice changes nothing the second time.
-//! Records replace what has their ids, as everything that is written does; of things that change, the later state
-//! counts. Every step is durable by itself and an interrupted import is finished by another one. Holds a chunk of
-//! records, a part of a file and a line of a list, and the ids of what the person wrote.
+//! Everything is put under the id that it had, so that reading an archive twice changes nothing the second
+//! time. Records replace what has their ids, as everything that is written does; of things that change, the
+//! later state counts. Every step is durable by itself and an interrupted import is finished by another one.
+//! Holds a chunk of records, a part of a file and a line of a list, and the ids of what the person wrote.
 
 mod examine;
 mod records;
@@ -134,7 +134,8 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// Brings the archive at `path` in, as `user` if somebody is named, else as the person whose archive it is.
+    /// Brings the archive at `path` in, as `user` if somebody is named, else as the person whose archive it
+    /// is.
     pub async fn import(
         &self,
         path: &Path,
@@ -177,8 +178,8 @@ impl Importer {
             .collect();
         if *manifest.source_prefix != *self.source_prefix {
             notes.push(format!(
-                "records name their annotations as {}.annotation..., which is nothing here: set ALMANAC_SOURCE_PREFIX \
-                 to {}",
+                "records name their annotations as {}.annotation..., which is nothing here: set \
+                 ALMANAC_SOURCE_PREFIX to {}",
                 manifest.source_prefix, manifest.source_prefix
             ));
         }

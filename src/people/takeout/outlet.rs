@@ -1,7 +1,8 @@
-//! An archive on its way into the object store: cut into parts, each durable and named before the next begins.
+//! An archive on its way into the object store: cut into parts, each durable and named before the next
+//! begins.
 //!
-//! Whoever writes here holds one part at most. When the export is changed by somebody else, deleted or begun by
-//! another node, the next part is refused and taken back.
+//! Whoever writes here holds one part at most. When the export is changed by somebody else, deleted or begun
+//! by another node, the next part is refused and taken back.
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};

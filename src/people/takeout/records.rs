@@ -1,8 +1,8 @@
-//! Records of one type as Parquet that anybody can read: the rows as they are stored, in their order, with ids as
-//! text.
+//! Records of one type as Parquet that anybody can read: the rows as they are stored, in their order, with
+//! ids as text.
 //!
-//! A member ends before it becomes so large that readers would have trouble with it; the next one goes on. Knows
-//! stored rows; knows nothing of how an archive is put together.
+//! A member ends before it becomes so large that readers would have trouble with it; the next one goes on.
+//! Knows stored rows; knows nothing of how an archive is put together.
 
 use std::sync::Arc;
 

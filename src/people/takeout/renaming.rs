@@ -1,8 +1,8 @@
-//! Ids that are taken where an archive is brought to, because somebody else has them there: the same things under
-//! other ids.
+//! Ids that are taken where an archive is brought to, because somebody else has them there: the same things
+//! under other ids.
 //!
-//! The other id follows from the first one and the person, so that the same archive gives the same ids however
-//! often it is read. Ids are unique by themselves, so what looks like one of them in a text is one.
+//! The other id follows from the first one and the person, so that the same archive gives the same ids
+//! however often it is read. Ids are unique by themselves, so what looks like one of them in a text is one.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! The outside of an archive: ZIP, written from front to back without ever looking back.
 //!
-//! A member begins before anybody knows how long it becomes, so its length and checksum stand behind it. What is
-//! compressed already is stored as it is, so that a reader finds it in the archive at one place; text is deflated.
-//! Members of four gigabytes and more, and archives that long, are written in the form that has room for them
-//! (ZIP64). The archive's comment is a digest of everything before it. Pure: bytes in, bytes out; knows nothing of
-//! what members mean.
+//! A member begins before anybody knows how long it becomes, so its length and checksum stand behind it. What
+//! is compressed already is stored as it is, so that a reader finds it in the archive at one place; text is
+//! deflated. Members of four gigabytes and more, and archives that long, are written in the form that has
+//! room for them (ZIP64). The archive's comment is a digest of everything before it. Pure: bytes in, bytes
+//! out; knows nothing of what members mean.
 
 use std::io::Write as _;
 

@@ -1,5 +1,5 @@
-//! One answer from those of several people: what their records come to together, period by period, where enough of
-//! them have any that nobody can be singled out.
+//! One answer from those of several people: what their records come to together, period by period, where
+//! enough of them have any that nobody can be singled out.
 //!
 //! Knows answers by period; knows nobody's name, and nothing of whom they belong to.
 
@@ -36,9 +36,9 @@ struct Together {
 }
 
 impl<Authority> Archive<Authority> {
-    /// Puts together what `each` person's records come to by period: counts and sums are added up, the least and the
-    /// greatest are those of all, and of averages each person counts once. Periods that fewer than `least` people have
-    /// records in are left out. `None` without people.
+    /// Puts together what `each` person's records come to by period: counts and sums are added up, the least
+    /// and the greatest are those of all, and of averages each person counts once. Periods that fewer than
+    /// `least` people have records in are left out. `None` without people.
     pub async fn over_people(
         &self,
         each: Vec<Prepared>,

@@ -55,8 +55,8 @@ pub fn resting_heart_rate(look: &Look<'_>, metric: &Metric, values: &Daily) -> O
 }
 
 pub fn heart_rate_variability(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
-    let method = "difference of medians; score: robust z of the medians of ln(value), 0.6745 * delta / median \
-                  deviation of the baseline; slope: Theil-Sen of ln(value) over all days";
+    let method = "difference of medians; score: robust z of the medians of ln(value), 0.6745 * delta / \
+                  median deviation of the baseline; slope: Theil-Sen of ln(value) over all days";
     shifted(
         look,
         Kind::HeartRateVariabilityShift,
@@ -125,8 +125,8 @@ pub fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let comparison = Comparison {
         baseline_value: compared.usual,
         delta,
-        method: "medians; delta: Hodges-Lehmann, the median of all differences between a day of the period and \
-                 one of the baseline; score: 0.6745 * delta / median deviation of the baseline",
+        method: "medians; delta: Hodges-Lehmann, the median of all differences between a day of the period \
+                 and one of the baseline; score: 0.6745 * delta / median deviation of the baseline",
         score: robust_z(delta, &compared.baseline_values),
         slope_per_day: None,
         interquartile_ranges: None,
@@ -204,8 +204,8 @@ impl Compared {
             _ => "",
         };
         let summary = format!(
-            "The median of {name} over the last 7 days is {} {unit}{per_day}; over the 28 days before it was {} \
-             {unit}{per_day} ({}).",
+            "The median of {name} over the last 7 days is {} {unit}{per_day}; over the 28 days before it was \
+             {} {unit}{per_day} ({}).",
             shown(value),
             shown(comparison.baseline_value),
             shown_change(comparison.delta),

@@ -1,4 +1,5 @@
-//! The days that a report looks at: those of the person's zone, by number, up to the moment that it speaks of.
+//! The days that a report looks at: those of the person's zone, by number, up to the moment that it speaks
+//! of.
 //!
 //! A day has 23 or 25 hours where the clock says so. Day 0 is the first that anything is known of.
 

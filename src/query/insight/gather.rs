@@ -230,8 +230,8 @@ impl<Authority> Archive<Authority> {
     }
 }
 
-/// Without the last digits, which depend on the order in which amounts were added up: equal data is to give an
-/// equal report.
+/// Without the last digits, which depend on the order in which amounts were added up: equal data is to give
+/// an equal report.
 fn settled(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value)
 }

@@ -131,8 +131,8 @@ pub fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Outcome {
         comparison: Some(Comparison {
             baseline_value: target,
             delta: net,
-            method: "sum over the nights of what lacks to the target, of the longest cycle that ends on each day; \
-                     delta: the same with what exceeds it taken off",
+            method: "sum over the nights of what lacks to the target, of the longest cycle that ends on each \
+                     day; delta: the same with what exceeds it taken off",
             score: None,
             slope_per_day: None,
             interquartile_ranges: None,
@@ -202,8 +202,9 @@ pub fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
         comparison: Some(Comparison {
             baseline_value: usual,
             delta: value - usual,
-            method: "medians of the hours between midnight and the middle of the longest cycle that ends on the \
-                     day, by the clock; score: robust z, 0.6745 * delta / median deviation of the baseline",
+            method: "medians of the hours between midnight and the middle of the longest cycle that ends on \
+                     the day, by the clock; score: robust z, 0.6745 * delta / median deviation of the \
+                     baseline",
             score: robust_z(value - usual, &before),
             slope_per_day: None,
             interquartile_ranges: Some([spread, usual_spread]),

@@ -89,7 +89,8 @@ pub fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
         metrics: vec![METRIC.to_owned()],
         title: format!("A place not visited in {BEFORE} days"),
         summary: format!(
-            "A stay of {minutes} minutes on {date} was {} km from every place visited in the {BEFORE} days before.",
+            "A stay of {minutes} minutes on {date} was {} km from every place visited in the {BEFORE} days \
+             before.",
             shown(distance),
         ),
         period,

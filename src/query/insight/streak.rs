@@ -53,7 +53,11 @@ pub fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Option<f6
     look.found(Draft {
         kind,
         metrics: vec![metric.id.clone()],
-        title: format!("{} days in a row with {} steps or more", streak.len(), shown(enough)),
+        title: format!(
+            "{} days in a row with {} steps or more",
+            streak.len(),
+            shown(enough)
+        ),
         summary: format!(
             "On each of {} days from {} to {} there were at least {} steps ({threshold}).",
             streak.len(),
@@ -69,10 +73,11 @@ pub fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Option<f6
             baseline_value: enough,
             delta: values.values(&streak).into_iter().fold(f64::MAX, f64::min) - enough,
             method: if chosen.is_some() {
-                "days in a row that reach the person's own target; delta: by how much the lowest day exceeds it"
+                "days in a row that reach the person's own target; delta: by how much the lowest day exceeds \
+                 it"
             } else {
-                "days in a row that reach the median of the 56 finished days; delta: by how much the lowest day \
-                 exceeds it"
+                "days in a row that reach the median of the 56 finished days; delta: by how much the lowest \
+                 day exceeds it"
             },
             score: None,
             slope_per_day: None,

@@ -377,8 +377,8 @@ fn life() -> impl Strategy<Value = Vec<Option<f64>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever was recorded: at most five findings, the most telling first; nothing with less than half of its
-    /// days; confidence as the coverage says; equal data, equal report; and numbers that are numbers.
+    /// Whatever was recorded: at most five findings, the most telling first; nothing with less than half of
+    /// its days; confidence as the coverage says; equal data, equal report; and numbers that are numbers.
     #[test]
     fn reports_are_honest(lives in prop::collection::vec(life(), 3), hours in prop::collection::vec(prop::option::of(3..10_u32), 60)) {
         let days = days();

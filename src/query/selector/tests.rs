@@ -234,7 +234,8 @@ proptest! {
     fn no_text_does_more_than_be_refused(
         parts in prop::collection::vec(
             prop_oneof![
-                "[A-Za-z_:]{1,4}", "[0-9.]{1,22}", "[0-9]{1,3}[ywdhms]{1,2}", "[-+*/%^@(){}\\[\\],:=~!<>#\"'` ]",
+                "[A-Za-z_:]{1,4}", "[0-9.]{1,22}", "[0-9]{1,3}[ywdhms]{1,2}", "[-+*/%^@(){}\\[\\],:=~!<>#\"'` \
+                                                                               ]",
                 Just(" offset ".to_owned()), Just("[5m]".to_owned()), Just(" @ ".to_owned()), Just("{a=\"b\"}".to_owned()),
                 Just("Inf".to_owned()), Just("1e400".to_owned()), Just("HeartRate".to_owned()), Just("\\".to_owned()), Just("é".to_owned()),
             ],

@@ -36,8 +36,8 @@ pub(super) struct Words {
     pub(super) text: String,
     /// What stands after `@`, in microseconds since 1970: the parser knows milliseconds.
     pub(super) moment: Option<i64>,
-    /// For each comparison of a label, in order, whether it is with a pattern. `text` compares with plain texts: the
-    /// parser would compile every pattern at once, however large it grows.
+    /// For each comparison of a label, in order, whether it is with a pattern. `text` compares with plain
+    /// texts: the parser would compile every pattern at once, however large it grows.
     pub(super) patterns: Vec<bool>,
 }
 

@@ -50,7 +50,8 @@ pub struct Reach {
 /// A cycle lasts so long, and a metric is so dense in it, that its row would be without measure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{cells} cells of {column} around one cycle exceed the limit of {limit}; ask for a shorter range, or without this metric"
+    "{cells} cells of {column} around one cycle exceed the limit of {limit}; ask for a shorter range, or \
+     without this metric"
 )]
 pub struct TooManyCells {
     pub column: String,

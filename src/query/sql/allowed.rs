@@ -1,5 +1,5 @@
-//! The functions that a query may call: those of the engine that neither reach beyond the query nor make something
-//! out of nothing, and ours.
+//! The functions that a query may call: those of the engine that neither reach beyond the query nor make
+//! something out of nothing, and ours.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use datafusion::logical_expr::ScalarUDF;
 use super::bounded::Bounded;
 use super::local_day::LocalDay;
 
-/// Functions whose results are as large as a number in the query says, those that take far longer than what they are
-/// given is long, and those that tell of files or of the program.
+/// Functions whose results are as large as a number in the query says, those that take far longer than what
+/// they are given is long, and those that tell of files or of the program.
 const REFUSED: [&str; 17] = [
     "repeat",
     "lpad",

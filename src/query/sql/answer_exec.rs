@@ -1,7 +1,8 @@
 //! The plan of a question as a leaf of a query's plan.
 //!
-//! Plans of this room are put together by hand, in orders that their operators rely on. The optimizer of queries
-//! takes them as they are: it sees columns, an order and one partition, and nothing below. Knows plans only.
+//! Plans of this room are put together by hand, in orders that their operators rely on. The optimizer of
+//! queries takes them as they are: it sees columns, an order and one partition, and nothing below. Knows
+//! plans only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +35,8 @@ pub(in crate::query) struct AnswerExec {
 }
 
 impl AnswerExec {
-    /// `schema`: the columns that are wanted, by their names. `label`: what this is an answer of. `order`: the columns
-    /// by which its rows are sorted, as far as they are wanted.
+    /// `schema`: the columns that are wanted, by their names. `label`: what this is an answer of. `order`:
+    /// the columns by which its rows are sorted, as far as they are wanted.
     pub(super) fn try_new(
         plan: Arc<dyn ExecutionPlan>,
         schema: &SchemaRef,

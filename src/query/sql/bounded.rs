@@ -1,9 +1,9 @@
-//! Functions that make something longer out of what they are given, with a limit on how long; and those that would
-//! take longer than anybody can wait, refused.
+//! Functions that make something longer out of what they are given, with a limit on how long; and those that
+//! would take longer than anybody can wait, refused.
 //!
-//! Called upon their own results they grow beyond all measure in a few words, and what they make is in no memory
-//! pool. So the size of a result is known before it is made, and a query makes a limited number of them at a time.
-//! Knows functions and arrays only.
+//! Called upon their own results they grow beyond all measure in a few words, and what they make is in no
+//! memory pool. So the size of a result is known before it is made, and a query makes a limited number of
+//! them at a time. Knows functions and arrays only.
 
 use std::sync::Arc;
 
@@ -212,7 +212,8 @@ pub(super) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     })?;
     if calls > MOST_CALLS {
         return plan_err!(
-            "the query calls functions that make texts and lists more than {MOST_CALLS} times; ask in several queries"
+            "the query calls functions that make texts and lists more than {MOST_CALLS} times; ask in \
+             several queries"
         );
     }
     Ok(rewritten.data)
@@ -222,8 +223,8 @@ fn is_bounded(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if call.func.inner().as_ref().is::<Bounded>())
 }
 
-/// Refuses what takes more than a few steps for each row: windows that are computed anew for each, and patterns that
-/// are.
+/// Refuses what takes more than a few steps for each row: windows that are computed anew for each, and
+/// patterns that are.
 fn refuse_endless(expr: &Expr) -> Result<()> {
     let pattern = match expr {
         Expr::WindowFunction(window) => {

@@ -1,7 +1,8 @@
 //! The questions of this room as table functions.
 //!
-//! A function is met while a query is planned, and is then written down; what it answers is prepared between two
-//! attempts at the plan. So it is planned exactly as at its endpoint, and its columns are what that plan has.
+//! A function is met while a query is planned, and is then written down; what it answers is prepared between
+//! two attempts at the plan. So it is planned exactly as at its endpoint, and its columns are what that plan
+//! has.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

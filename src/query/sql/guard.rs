@@ -1,10 +1,11 @@
 //! What stands between the operators of a query.
 //!
-//! The operators of the library take what comes for as long as it comes: a join that finds nothing lets nobody in
-//! between, so no deadline is seen, and rows that are wide enough take memory that is in no pool. A guard stands above
-//! each of them. It passes batches on in small parts, to a join in parts so small that they make no more pairs than a
-//! moment is good for; it gives way when a moment has passed; and it keeps account of what it passed on and of what a
-//! window keeps. Knows plans and batches; knows nothing of what they are about.
+//! The operators of the library take what comes for as long as it comes: a join that finds nothing lets
+//! nobody in between, so no deadline is seen, and rows that are wide enough take memory that is in no pool. A
+//! guard stands above each of them. It passes batches on in small parts, to a join in parts so small that
+//! they make no more pairs than a moment is good for; it gives way when a moment has passed; and it keeps
+//! account of what it passed on and of what a window keeps. Knows plans and batches; knows nothing of what
+//! they are about.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -275,7 +276,8 @@ impl Guarded {
                 let widest = widest(&batch);
                 if widest > WIDEST {
                     return exec_err!(
-                        "a row of a join has {widest} bytes, and {WIDEST} are the most; join fewer or shorter columns"
+                        "a row of a join has {widest} bytes, and {WIDEST} are the most; join fewer or \
+                         shorter columns"
                     );
                 }
                 if let Use::Built(count) = &self.used {
@@ -288,8 +290,8 @@ impl Guarded {
                 let kept = self.passed.saturating_sub(released.load(Ordering::Relaxed));
                 if kept.saturating_mul(*windows) > MOST_KEPT {
                     return exec_err!(
-                        "windows over all rows keep more than {MOST_KEPT} values; end them at the current row, or \
-                         ask for fewer rows"
+                        "windows over all rows keep more than {MOST_KEPT} values; end them at the current \
+                         row, or ask for fewer rows"
                     );
                 }
                 kept.saturating_mul(self.widest).saturating_mul(windows + 1)
@@ -298,8 +300,8 @@ impl Guarded {
                 let spread = spread(&batch);
                 if spread > MOST_SPREAD {
                     return exec_err!(
-                        "the lists of a row would become {spread} bytes of rows, and {MOST_SPREAD} are the most; \
-                         unnest shorter lists, or beside fewer columns"
+                        "the lists of a row would become {spread} bytes of rows, and {MOST_SPREAD} are the \
+                         most; unnest shorter lists, or beside fewer columns"
                     );
                 }
                 bytes(&batch)
@@ -358,9 +360,9 @@ impl Stream for Guarded {
     }
 }
 
-/// Comes back when everybody else had their turn. A task that wakes itself is first in line among those of its thread:
-/// who comes from outside, from a socket or from a clock is looked for after every sixty turns or so, and sixty steps
-/// of a join are seconds.
+/// Comes back when everybody else had their turn. A task that wakes itself is first in line among those of
+/// its thread: who comes from outside, from a socket or from a clock is looked for after every sixty turns or
+/// so, and sixty steps of a join are seconds.
 fn give_way<T>(context: &mut Context<'_>) -> Poll<T> {
     // Asked once, it has the waker; nothing is left to wait for.
     let _pending = pin!(tokio::task::yield_now()).poll(context);

@@ -1,7 +1,7 @@
 //! What conditions on the times of records say about when the records are.
 //!
-//! A range that follows from the conditions is scanned in the place of all time; the conditions are held against its
-//! rows all the same. Knows expressions and times only.
+//! A range that follows from the conditions is scanned in the place of all time; the conditions are held
+//! against its rows all the same. Knows expressions and times only.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};

@@ -1,9 +1,9 @@
 //! What is known of the rows of one side of an outer join, forgotten where they leave that side.
 //!
-//! A column that holds the same in every row of its side does so no more above the join: where nothing was found it is
-//! null. The library goes on taking it for a constant, and what is grouped or sorted by it falls apart. So an operator
-//! that says nothing but its columns stands above such a side before anything is decided about orders.
-//! Knows plans only.
+//! A column that holds the same in every row of its side does so no more above the join: where nothing was
+//! found it is null. The library goes on taking it for a constant, and what is grouped or sorted by it falls
+//! apart. So an operator that says nothing but its columns stands above such a side before anything is
+//! decided about orders. Knows plans only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -190,8 +190,9 @@ mod tests {
             ("FULL", "l.id + 1 > r.id + 1 AND l.id - 1 < r.id + 1", 3),
         ] {
             let text = format!(
-                "SELECT l.c AS a, r.c AS b, count(*) AS n FROM (SELECT id, 'l' AS c FROM t WHERE id % 3 > 0) AS l \
-                 {join} JOIN (SELECT id, 'r' AS c FROM t WHERE id % 5 > 0) AS r ON {on} GROUP BY l.c, r.c"
+                "SELECT l.c AS a, r.c AS b, count(*) AS n FROM (SELECT id, 'l' AS c FROM t WHERE id % 3 > 0) \
+                 AS l {join} JOIN (SELECT id, 'r' AS c FROM t WHERE id % 5 > 0) AS r ON {on} GROUP BY l.c, \
+                 r.c"
             );
             let found = context.sql(&text).await.unwrap().collect().await.unwrap();
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();

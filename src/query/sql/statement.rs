@@ -261,7 +261,8 @@ fn in_order(function: Function, given: &[FunctionArg]) -> Result<Vec<FunctionArg
         .collect())
 }
 
-/// What a parameter stands for, as if it had been written there. A text takes the type of what it is compared with.
+/// What a parameter stands for, as if it had been written there. A text takes the type of what it is compared
+/// with.
 fn literal(value: &Value) -> Result<Expr, String> {
     let plain = match value {
         Value::Null => Literal::Null,

@@ -1,7 +1,7 @@
 //! Tables: what may be read of a person's types, by name.
 //!
-//! A table is found when a query names it, and made from the permit that the finding gave: what is read of it can be
-//! less than that, and never more. Knows permits, layouts and plans.
+//! A table is found when a query names it, and made from the permit that the finding gave: what is read of it
+//! can be less than that, and never more. Knows permits, layouts and plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -182,7 +182,8 @@ impl<Authority> PermittedTable<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let range = self.times.range(filters);
         let permit = &self.holding.permit;
-        // Of what others share a part may be asked for by the days of another zone than the one it is shown in.
+        // Of what others share a part may be asked for by the days of another zone than the one it is shown
+        // in.
         let around = if permit.is_own() { 0 } else { TWO_DAYS };
         let permit: ReadPermit<Authority> = permit.within(widened(range, around, around));
         let spec = RecordsSpec {

@@ -1,4 +1,5 @@
-//! The text of a query before it is understood: how much of it there may be, and where in it something stands.
+//! The text of a query before it is understood: how much of it there may be, and where in it something
+//! stands.
 //!
 //! What is nested or chained too deep is refused here, before anything walks down into it. Knows tokens only.
 
@@ -10,7 +11,8 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 
 use super::SqlError;
 
-/// Bytes. What a person writes fits many times; what does not is made by a machine that had better use parameters.
+/// Bytes. What a person writes fits many times; what does not is made by a machine that had better use
+/// parameters.
 pub(super) const LONGEST: usize = 64 << 10;
 /// Words and signs that join or wrap expressions and queries. Each may be one step further down.
 const MOST_STEPS: usize = 400;
@@ -52,8 +54,8 @@ impl<'a> QueryText<'a> {
         if text.len() > LONGEST {
             let length = text.len();
             return Err(SqlError::without_place(format!(
-                "the query has {length} bytes; the limit is {LONGEST}: ask in several queries, or move values into \
-                 parameters"
+                "the query has {length} bytes; the limit is {LONGEST}: ask in several queries, or move \
+                 values into parameters"
             )));
         }
         let tokens = Tokenizer::new(&GenericDialect {}, text)
@@ -79,8 +81,8 @@ impl<'a> QueryText<'a> {
             }
             if steps > MOST_STEPS {
                 let message = format!(
-                    "the query joins more than {MOST_STEPS} expressions and queries up to here; ask in several \
-                     queries, or use IN for a list of values"
+                    "the query joins more than {MOST_STEPS} expressions and queries up to here; ask in \
+                     several queries, or use IN for a list of values"
                 );
                 return Err(SqlError::at(span.start.into(), message));
             }

@@ -6,8 +6,8 @@ use super::{About, Running, World};
 use crate::catalog::records::Stamp;
 use crate::ingest::queue::OVERTAKEN;
 
-/// A write that has not ended after its node went on in the catalogue so often is starved, where its node has little
-/// else to write.
+/// A write that has not ended after its node went on in the catalogue so often is starved, where its node has
+/// little else to write.
 const STARVED: u64 = 100;
 
 impl World {

@@ -173,7 +173,8 @@ impl World {
     fn write_small(&mut self, node: &Arc<Node>, owner: usize) {
         let mut effect = Effect::default();
         if self.chance.one_in(6) && !self.keyed.is_empty() {
-            // A client that heard nothing repeats what it sent, or by mistake something else under the same key.
+            // A client that heard nothing repeats what it sent, or by mistake something else under the same
+            // key.
             let (of, repeated) = self.chance.pick(&self.keyed.clone()).clone();
             let effect = if self.chance.one_in(5) {
                 let key = repeated.key.map(|(key, _)| (key, self.bodies + 1));

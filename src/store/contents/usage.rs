@@ -1,5 +1,5 @@
-//! How much room the contents of a person take: kept beside them and changed in the same transactions, so that
-//! nobody has to count them and nobody gets past a limit by being quick.
+//! How much room the contents of a person take: kept beside them and changed in the same transactions, so
+//! that nobody has to count them and nobody gets past a limit by being quick.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -21,8 +21,8 @@ use super::master::KEY_BYTES;
 use super::unusable;
 use super::wrapping::Wrapping;
 
-/// How long a key that was read is remembered: so long another node may go on reading for somebody whose key was
-/// destroyed here.
+/// How long a key that was read is remembered: so long another node may go on reading for somebody whose key
+/// was destroyed here.
 const REMEMBERED: Duration = Duration::from_mins(1);
 /// People whose keys are remembered.
 const PEOPLE: u64 = 10_000;
@@ -87,8 +87,8 @@ impl PersonKeys {
         }
     }
 
-    /// The key of a person: for what is read. Where there is none, nothing of theirs can be read, and nothing of it
-    /// is damaged.
+    /// The key of a person: for what is read. Where there is none, nothing of theirs can be read, and nothing
+    /// of it is damaged.
     pub async fn of(&self, person: PersonId) -> Result<PersonKey, StoreError> {
         match self.found(person).await {
             Err(StoreError::Missing { .. }) => Err(unusable(&format!("there is none for {person}"))),
@@ -120,8 +120,9 @@ impl PersonKeys {
         Ok(people)
     }
 
-    /// Wraps the key of a person as it would be wrapped today; says whether there was anything to do. Whoever calls
-    /// this has to look afterwards whether the person is being erased: the key may have been destroyed meanwhile.
+    /// Wraps the key of a person as it would be wrapped today; says whether there was anything to do. Whoever
+    /// calls this has to look afterwards whether the person is being erased: the key may have been destroyed
+    /// meanwhile.
     pub async fn wrap_anew(&self, person: PersonId) -> Result<bool, StoreError> {
         let path = path_of(person);
         let wrapped = self.place.get(&path).await?;

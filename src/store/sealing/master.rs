@@ -1,7 +1,8 @@
 //! The master keys of an installation: they wrap the keys of people, and seal nothing else.
 //!
-//! A file with a key on each line, in hexadecimal digits. The first wraps; all of them unwrap, so that a new one
-//! can be put before the others while keys of people are still wrapped by those. Nothing here ever prints one.
+//! A file with a key on each line, in hexadecimal digits. The first wraps; all of them unwrap, so that a new
+//! one can be put before the others while keys of people are still wrapped by those. Nothing here ever prints
+//! one.
 
 use std::fmt;
 use std::io;
@@ -20,11 +21,13 @@ pub(super) const NONCE_BYTES: usize = 12;
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
     #[error(
-        "the master key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 {path}`"
+        "the master key {path} can be read by others (mode {mode:04o}): make it private with `chmod 600 \
+         {path}`"
     )]
     Exposed { path: PathBuf, mode: u32 },
     #[error(
-        "{path} holds no master key: expected lines of 64 hexadecimal digits, such as `openssl rand -hex 32` makes"
+        "{path} holds no master key: expected lines of 64 hexadecimal digits, such as `openssl rand -hex 32` \
+         makes"
     )]
     Malformed { path: PathBuf },
     #[error("cannot read the master key {path}: {source}")]

@@ -1,8 +1,8 @@
 //! What a sealed object looks like: a heading, then blocks, each under authenticated encryption.
 //!
-//! The heading says the form and a salt, of which, with the path and the person's key, the key of the object is
-//! made. Blocks are numbered, so that none can stand in another's place or in another object. That none is missing
-//! at the end is for the checksums above to say, which know how long the object is.
+//! The heading says the form and a salt, of which, with the path and the person's key, the key of the object
+//! is made. Blocks are numbered, so that none can stand in another's place or in another object. That none is
+//! missing at the end is for the checksums above to say, which know how long the object is.
 
 use std::ops::Range;
 
@@ -34,7 +34,8 @@ pub fn opened_length(sealed: u64) -> u64 {
     content.saturating_sub(content.div_ceil(BLOCK + TAG) * TAG)
 }
 
-/// The blocks that hold `range`, which is not empty, and where they stand in a sealed object of `sealed` bytes.
+/// The blocks that hold `range`, which is not empty, and where they stand in a sealed object of `sealed`
+/// bytes.
 pub fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {
     let (first, last) = (range.start / BLOCK, (range.end - 1) / BLOCK);
     let from = HEADING + first * (BLOCK + TAG);
@@ -92,8 +93,8 @@ impl Sealer {
     }
 }
 
-/// What `range` holds, of `sealed`, which are all the blocks that hold it and begin with the one numbered `first`.
-/// Nothing where a block is not what was sealed.
+/// What `range` holds, of `sealed`, which are all the blocks that hold it and begin with the one numbered
+/// `first`. Nothing where a block is not what was sealed.
 pub fn open(key: &LessSafeKey, first: u64, range: &Range<u64>, sealed: Bytes) -> Option<Bytes> {
     let mut content = sealed
         .try_into_mut()

@@ -1,9 +1,9 @@
-//! A key service that wraps the keys of people, so that no master key is on this machine: the transit engine of
-//! Vault and of OpenBao, asked over HTTP.
+//! A key service that wraps the keys of people, so that no master key is on this machine: the transit engine
+//! of Vault and of OpenBao, asked over HTTP.
 //!
-//! It is asked when somebody's key is made, and when it is needed and not remembered. While it does not answer,
-//! nothing of people whose keys are not remembered can be read or written, and nothing of theirs is damaged. Never
-//! shows a key or a token.
+//! It is asked when somebody's key is made, and when it is needed and not remembered. While it does not
+//! answer, nothing of people whose keys are not remembered can be read or written, and nothing of theirs is
+//! damaged. Never shows a key or a token.
 
 use std::fmt;
 use std::path::PathBuf;

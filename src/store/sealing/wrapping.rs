@@ -1,5 +1,5 @@
-//! Who wraps the keys of people: a key service, a file of master keys, or the service while keys are still wrapped
-//! by those of the file.
+//! Who wraps the keys of people: a key service, a file of master keys, or the service while keys are still
+//! wrapped by those of the file.
 //!
 //! One of them wraps, the service where there is one; each opens what it wrapped. Knows no people.
 

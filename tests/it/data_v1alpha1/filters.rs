@@ -7,7 +7,8 @@ use crate::harness::{Person, at, id, person, texts};
 async fn golden_rows() -> Person {
     let person = person();
     let rows = [
-        json!({"id": id(1), "source_id": "com.x.annotation.a", "sources": ["com.x.annotation.a"], "value": 3, "note": "tea: green", "tags": ["t1"]}),
+        json!({"id": id(1), "source_id": "com.x.annotation.a", "sources": ["com.x.annotation.a"], "value": 3, "note": "tea: \
+                                                                                                                       green", "tags": ["t1"]}),
         json!({"id": id(2), "source_id": "com.x.annotation.b", "sources": ["com.x.annotation.b"], "value": 5, "note": null, "tags": ["t1", "t2"]}),
         json!({"id": id(3), "source_id": "o'brien", "sources": ["o'brien"], "value": 4, "note": "50% off", "tags": []}),
     ];

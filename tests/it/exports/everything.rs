@@ -1,5 +1,5 @@
-//! Whatever is stored of a person, in every kind there is: taken away, brought back somewhere else, and every answer
-//! is the same.
+//! Whatever is stored of a person, in every kind there is: taken away, brought back somewhere else, and every
+//! answer is the same.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,8 @@ async fn every_type(person: &Person) {
     }
 }
 
-/// Records of all ages from several sources, with members that nobody declared; some are replaced, moved, deleted.
+/// Records of all ages from several sources, with members that nobody declared; some are replaced, moved,
+/// deleted.
 async fn random_records(person: &Person, random: &mut Choices) {
     let mut records = Vec::new();
     for n in 0..400 {
@@ -199,8 +200,8 @@ async fn preferences(person: &Person) {
         .must_be(200);
 }
 
-/// What everything that can be asked about a person answers. The moments of writing are not among it, nor what others
-/// have to do with.
+/// What everything that can be asked about a person answers. The moments of writing are not among it, nor
+/// what others have to do with.
 pub async fn answers(person: &Person) -> BTreeMap<String, Value> {
     let mut answers = BTreeMap::new();
     let range = [("start_time", ALL_TIME.0), ("end_time", ALL_TIME.1)];
@@ -317,8 +318,8 @@ pub fn assert_equal(before: &BTreeMap<String, Value>, after: &BTreeMap<String, V
     }
 }
 
-/// The law: whatever was stored, an archive brought into an empty installation answers everything as before; bringing
-/// it in again changes nothing; and an archive of the copy holds the same.
+/// The law: whatever was stored, an archive brought into an empty installation answers everything as before;
+/// bringing it in again changes nothing; and an archive of the copy holds the same.
 #[tokio::test]
 async fn an_archive_brought_into_an_empty_installation_answers_everything_as_before() {
     let folder = tempfile::tempdir().unwrap();

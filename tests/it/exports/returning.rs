@@ -27,8 +27,8 @@ async fn an_archive_can_be_brought_in_as_somebody_else_elsewhere_under_the_same_
     let said = imported(&second, &taken, Some(&other));
     assert!(said.contains(&other.id.to_string()), "{said}");
     let after = answers(&other).await;
-    // Ids of sources follow from the person, so where they stand they differ; and so does whose samples count where
-    // sources that came at one moment are ranked by their ids. Nothing else does.
+    // Ids of sources follow from the person, so where they stand they differ; and so does whose samples count
+    // where sources that came at one moment are ranked by their ids. Nothing else does.
     let nameless = |answers: &Answers, owner: &Person| -> Answers {
         let mut answers = answers.clone();
         answers.retain(|asked, _| !asked.contains("time_series") && !asked.contains("/agg/"));

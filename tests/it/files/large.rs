@@ -11,7 +11,8 @@ const MEBIBYTE: usize = 1 << 20;
 /// MiB of resident memory that a server may reach while it takes or gives a file, whatever the file's size.
 const MEMORY_LIMIT: u64 = 256;
 
-/// Sends and fetches `mebibytes` of a sparse file: every mebibyte begins with its number and is empty otherwise.
+/// Sends and fetches `mebibytes` of a sparse file: every mebibyte begins with its number and is empty
+/// otherwise.
 async fn there_and_back(backends: Backends, mebibytes: usize) {
     let server = Setup::default().on(backends).start();
     let person = server.person();

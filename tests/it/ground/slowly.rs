@@ -14,8 +14,9 @@ impl Sending {
     /// Opens a request for JSON lines of a type, `length` bytes of them.
     pub async fn open(server: &Almanac, person: &Person, data_type: &str, length: usize) -> Self {
         let head = format!(
-            "POST /ingest/v1/record/{data_type} HTTP/1.1\r\nHost: almanac\r\nConnection: close\r\n\
-             Authorization: Bearer {}\r\nContent-Type: application/x-jsonl\r\nContent-Length: {length}\r\n\r\n",
+            "POST /ingest/v1/record/{data_type} HTTP/1.1\r\nHost: almanac\r\nConnection: \
+             close\r\nAuthorization: Bearer {}\r\nContent-Type: application/x-jsonl\r\nContent-Length: \
+             {length}\r\n\r\n",
             person.token()
         );
         let mut stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();

@@ -30,7 +30,8 @@ impl Backends {
             env::var("ALMANAC_TEST_S3_ENDPOINT"),
         ) else {
             println!(
-                "skipped on PostgreSQL and S3: ALMANAC_TEST_POSTGRES_URL and ALMANAC_TEST_S3_ENDPOINT are not set"
+                "skipped on PostgreSQL and S3: ALMANAC_TEST_POSTGRES_URL and ALMANAC_TEST_S3_ENDPOINT are \
+                 not set"
             );
             return None;
         };

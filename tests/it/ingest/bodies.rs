@@ -140,7 +140,8 @@ async fn a_body_shorter_than_its_content_length_stores_nothing() {
     let person = person();
     let body = heart_rate(id(1), &at("10:00"), 60).to_string();
     let head = format!(
-        "POST /ingest/v1/record/HeartRate HTTP/1.1\r\nHost: almanac\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "POST /ingest/v1/record/HeartRate HTTP/1.1\r\nHost: almanac\r\nAuthorization: Bearer \
+         {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         person.token(),
         body.len() + 10
     );

@@ -162,7 +162,8 @@ async fn an_annotation_without_a_moment_is_of_now() {
     person
         .record(
             "DurationAnnotation",
-            &json!({"id": id(2), "recorded_at": {"start_time": at("10:00"), "end_time": at("11:00")}, "note": "an hour"}),
+            &json!({"id": id(2), "recorded_at": {"start_time": at("10:00"), "end_time": at("11:00")}, "note": "an \
+                                                                                                               hour"}),
         )
         .await
         .upload();

@@ -155,7 +155,8 @@ async fn outside(behaviour: Behaviour) -> (String, Arc<AtomicUsize>) {
                     "{request}"
                 );
                 assert!(request.contains("user-agent: almanac/"), "{request}");
-                let body = json!({"display_name": "Somewhere else, Iceland", "lat": "64.1466", "lon": "-21.9426", "licence": "by others",
+                let body = json!({"display_name": "Somewhere else, Iceland", "lat": "64.1466", "lon": "-21.9426", "licence": "by \
+                                                                                                                              others",
                     "address": {"city": "Somewhere else", "postcode": "101", "country": "Iceland", "country_code": "is"}})
                 .to_string();
                 let status = match behaviour {
@@ -164,7 +165,8 @@ async fn outside(behaviour: Behaviour) -> (String, Arc<AtomicUsize>) {
                     Behaviour::Hangs => return tokio::time::sleep(std::time::Duration::from_mins(10)).await,
                 };
                 let answer = format!(
-                    "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: \
+                     {}\r\nconnection: close\r\n\r\n{body}",
                     body.len()
                 );
                 let _the_client_may_be_gone = connection.write_all(answer.as_bytes()).await;

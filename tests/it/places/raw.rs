@@ -300,7 +300,9 @@ async fn rule_4_1_what_cannot_be_believed_is_still_told_as_it_was() {
         update(id(6), &at("10:05"), 10.0, -180.0, 5.0),
     ];
     person.records("PlatformLocationUpdate", &records).await;
-    let again = json!({"uuid": id(7), "timestamp": at("10:06"), "latitude_degrees": 10, "longitude_degrees": 180, "note": "the complete way"});
+    let again = json!({"uuid": id(7), "timestamp": at("10:06"), "latitude_degrees": 10, "longitude_degrees": 180, "note": "the \
+                                                                                                                           complete \
+                                                                                                                           way"});
     person.record("PlatformLocationUpdate", &again).await.upload();
     let found = rows(between(
         own(&person, "platform_location_updates"),

@@ -64,9 +64,11 @@ async fn operations() -> Vec<Operation> {
 async fn interface() -> Vec<Operation> {
     let mut operations = operations().await;
     operations.retain(|operation| operation.described["tags"] != json!(["operation"]));
-    // Who names a participant is asked for the group first; the operations are those of the same name without.
+    // Who names a participant is asked for the group first; the operations are those of the same name
+    // without.
     operations.retain(|operation| !operation.path.starts_with("/data/v0/pool/"));
-    // And who sends or fetches bytes has an address that was made for them, or is refused before anything is read.
+    // And who sends or fetches bytes has an address that was made for them, or is refused before anything is
+    // read.
     operations.retain(|operation| !operation.path.starts_with("/input/v1/upload/"));
     operations.retain(|operation| !operation.path.starts_with("/data/v1/frame/"));
     assert!(operations.len() > 30);

@@ -106,7 +106,8 @@ async fn an_early_refusal_reaches_its_client_and_leaves_the_connection_in_order(
 async fn a_body_that_was_not_asked_for_is_not_asked_for_by_a_refusal() {
     let server = crate::harness::shared();
     let mut connection = Connection::to(server);
-    let head = "POST /ingest/v1/record/HeartRate HTTP/1.1\r\nHost: almanac\r\nContent-Type: application/json\r\nExpect: 100-continue";
+    let head = "POST /ingest/v1/record/HeartRate HTTP/1.1\r\nHost: almanac\r\nContent-Type: \
+                application/json\r\nExpect: 100-continue";
     connection
         .0
         .write_all(format!("{head}\r\nContent-Length: 1000000\r\n\r\n").as_bytes())

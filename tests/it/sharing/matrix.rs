@@ -240,7 +240,8 @@ async fn of_participants(route: &Route, member: &Person, types: &[&str]) {
         let value = value.to_str().unwrap_or_default();
         assert!(!value.contains(&member.id.to_string()), "{name}: {value}");
     }
-    // Nobody else, not even the participant, asks like that; and the owner of the group not by the person's own id.
+    // Nobody else, not even the participant, asks like that; and the owner of the group not by the person's
+    // own id.
     for other in [member, &person()] {
         route.ask(other, &whose).await.must_be(403);
     }

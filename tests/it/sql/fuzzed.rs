@@ -1,5 +1,5 @@
-//! A grammar of queries, sown from seeds: whatever it says is answered or refused, and nothing of another person
-//! comes out.
+//! A grammar of queries, sown from seeds: whatever it says is answered or refused, and nothing of another
+//! person comes out.
 
 use std::fmt::Write as _;
 
@@ -183,12 +183,14 @@ fn sensible(dice: &mut Dice) -> String {
             figure(dice, 2)
         ),
         2 => format!(
-            "SELECT row_number() OVER (ORDER BY start_date), {} FROM {from} WHERE start_date > '2024-05-01T0{}:00:00Z'",
+            "SELECT row_number() OVER (ORDER BY start_date), {} FROM {from} WHERE start_date > \
+             '2024-05-01T0{}:00:00Z'",
             figure(dice, 2),
             dice.roll(9)
         ),
         _ => format!(
-            "SELECT count(*) FROM {from} AS l JOIN heart_rate AS r ON l.start_date = r.start_date WHERE l.value <> {}",
+            "SELECT count(*) FROM {from} AS l JOIN heart_rate AS r ON l.start_date = r.start_date WHERE \
+             l.value <> {}",
             dice.roll(90)
         ),
     }

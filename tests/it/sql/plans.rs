@@ -1,5 +1,5 @@
-//! Plans as text: of a query with EXPLAIN, of any question with `explain`. They show what is pushed down, and nobody's
-//! values.
+//! Plans as text: of a query with EXPLAIN, of any question with `explain`. They show what is pushed down, and
+//! nobody's values.
 
 use serde_json::Value;
 

@@ -49,7 +49,8 @@ async fn micro_example_of_section_9_a_share_is_a_schema_cut_to_its_windows() {
         );
         // A condition moves no cut.
         let narrow = format!(
-            "SELECT value FROM {shelf}.step_count WHERE start_date >= '2024-05-01T10:00:00Z' AND end_date > '2024-05-01T10:20:00Z'"
+            "SELECT value FROM {shelf}.step_count WHERE start_date >= '2024-05-01T10:00:00Z' AND end_date > \
+             '2024-05-01T10:20:00Z'"
         );
         assert_eq!(rows(&reader, &narrow).await, [json!({"value": 30.0})]);
         // The log knows before the answer is sent.

@@ -106,7 +106,8 @@ async fn parameters_are_values_of_their_types() {
         ]
     );
     let named = ask(
-        "SELECT $word AS word, $none AS nothing, 1 + $whole AS whole, value FROM heart_rate WHERE value IN ($a, $b)",
+        "SELECT $word AS word, $none AS nothing, 1 + $whole AS whole, value FROM heart_rate WHERE value IN \
+         ($a, $b)",
         json!({"word": "it's; DROP TABLE x --", "none": null, "whole": 1, "a": 3, "b": -1}),
     );
     assert_eq!(
@@ -144,7 +145,8 @@ async fn every_output_method_holds_the_same_rows() {
                 .collect::<Vec<_>>(),
         )
         .await;
-    let text = "SELECT value, start_date, id FROM (SELECT value, start_date, uuid AS id FROM heart_rate) ORDER BY value";
+    let text = "SELECT value, start_date, id FROM (SELECT value, start_date, uuid AS id FROM heart_rate) \
+                ORDER BY value";
     let expected = rows(&person, text).await;
     assert_eq!(expected.len(), 50);
     for method in METHODS {
@@ -224,7 +226,8 @@ async fn the_information_schema_tells_of_tables_columns_and_what_they_mean() {
         .await;
     let found = rows(
         &person,
-        "SELECT table_name, unit, comment FROM information_schema.tables WHERE data_type IN ('HeartRate', 'StepCount') ORDER BY 1",
+        "SELECT table_name, unit, comment FROM information_schema.tables WHERE data_type IN ('HeartRate', \
+         'StepCount') ORDER BY 1",
     )
     .await;
     assert_eq!(texts(&found, "table_name"), ["heart_rate", "step_count"]);

@@ -1,8 +1,8 @@
-//! Every route and every body, with whatever comes to mind: no failure, no panic, little memory, and everybody else
-//! is served meanwhile.
+//! Every route and every body, with whatever comes to mind: no failure, no panic, little memory, and
+//! everybody else is served meanwhile.
 //!
-//! What is asked is made from the document that the service shows of itself and from a seed, which is printed. For
-//! `ALMANAC_FUZZ_SECONDS` (20 unless it is said), from the seed `ALMANAC_FUZZ_SEED`.
+//! What is asked is made from the document that the service shows of itself and from a seed, which is
+//! printed. For `ALMANAC_FUZZ_SECONDS` (20 unless it is said), from the seed `ALMANAC_FUZZ_SEED`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -309,7 +309,8 @@ impl Readings {
             return Ok(());
         }
         plan_err!(
-            "'{function}': {cells} cells exceed the limit of {limit}; ask for wider windows or a shorter range"
+            "'{function}': {cells} cells exceed the limit of {limit}; ask for wider windows or a shorter \
+             range"
         )
     }
 }

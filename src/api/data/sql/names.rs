@@ -1,5 +1,5 @@
-//! How tables are called: built-in types by their ids in snake case, own ones by their ids, and by their names where
-//! these are free.
+//! How tables are called: built-in types by their ids in snake case, own ones by their ids, and by their
+//! names where these are free.
 
 use std::sync::Arc;
 

@@ -162,8 +162,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "dates",
         aliases: &[],
-        description: "What a date without a time means in a range: its midnight in UTC, or the beginning of that day in \
-                      the zone of tz",
+        description: "What a date without a time means in a range: its midnight in UTC, or the beginning of \
+                      that day in the zone of tz",
         absent: "",
         example: Text("utc"),
     },
@@ -172,7 +172,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         aliases: &[],
         description: "How records without an id are told from each other. With natural each gets one that \
                       follows from its type, its source, its start and its end (and, where there may be \
-                      several at once, from all that it says), so that it counts once however often it is sent",
+                      several at once, from all that it says), so that it counts once however often it is \
+                      sent",
         absent: "",
         example: Text("natural"),
     },
@@ -217,8 +218,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "explain",
         aliases: &[],
-        description: "How the rows are found, as text and in their place: plan says what would be done, analyze does \
-                      it and says what it took; without anybody's values",
+        description: "How the rows are found, as text and in their place: plan says what would be done, \
+                      analyze does it and says what it took; without anybody's values",
         absent: "the rows",
         example: Text("plan"),
     },
@@ -296,7 +297,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "idempotency-key",
         aliases: &[],
-        description: "A name for the request, of 1 to 255 visible characters: sent again, it is not carried out again",
+        description: "A name for the request, of 1 to 255 visible characters: sent again, it is not carried \
+                      out again",
         absent: "every request is carried out",
         example: Text("morning-upload-2024-06-01"),
     },
@@ -318,7 +320,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "if-range",
         aliases: &[],
-        description: "The tag of the bytes that the range continues; all are answered if they have another one",
+        description: "The tag of the bytes that the range continues; all are answered if they have another \
+                      one",
         absent: "the range is answered in any case",
         example: Text("\"1f3870be274f6c49\""),
     },
@@ -445,8 +448,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "night_of",
         aliases: &[],
-        description: "Whether rows say to which night their cycle belongs, as night_of: the day at whose noon, in \
-                      the zone of tz, the night begins in which the cycle does",
+        description: "Whether rows say to which night their cycle belongs, as night_of: the day at whose \
+                      noon, in the zone of tz, the night begins in which the cycle does",
         absent: "",
         example: Flag(true),
     },
@@ -510,7 +513,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "pool_id",
         aliases: &[],
-        description: "The group whose participant is asked about, or on aggregates all of whose participants are",
+        description: "The group whose participant is asked about, or on aggregates all of whose participants \
+                      are",
         absent: "no group",
         example: Text(ID),
     },

@@ -250,7 +250,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// For every reader, owner, type and range, the windows are the moments of the range that some live share covers.
+    /// For every reader, owner, type and range, the windows are the moments of the range that some live share
+    /// covers.
     #[test]
     fn rule_9_2b_windows_are_the_union_of_live_grants(
         steps in steps(),

@@ -1,9 +1,9 @@
 //! What checking one value against a schema may cost, worked out from the schema alone.
 //!
-//! A schema of a few lines can refer to its own parts so that one value is checked 2^40 times, or hold patterns that
-//! grow when they are compiled. So what people bring is measured before it is compiled: its parts as written, its
-//! patterns, and the most checks that any one value meets with every reference followed. Knows the keywords that
-//! apply schemas to values; everything else costs nothing.
+//! A schema of a few lines can refer to its own parts so that one value is checked 2^40 times, or hold
+//! patterns that grow when they are compiled. So what people bring is measured before it is compiled: its
+//! parts as written, its patterns, and the most checks that any one value meets with every reference
+//! followed. Knows the keywords that apply schemas to values; everything else costs nothing.
 
 use std::collections::HashMap;
 

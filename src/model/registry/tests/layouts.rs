@@ -147,9 +147,10 @@ fn rule_4_5_places_are_read_in_the_shape_clients_know() {
     let registry = registry();
     let columns = |name: &str| read(&registry.get(name).unwrap().layout).join(" ");
     assert!(columns("PlatformLocationUpdate").starts_with(
-        "uuid timestamp latitude_degrees longitude_degrees horizontal_accuracy_meters vertical_accuracy_meters altitude_meters \
-         ellipsoidal_altitude_meters speed speed_accuracy_meters course_heading_degrees course_heading_accuracy_degrees floor \
-         source_is_simulated_by_software source_is_produced_by_accessory"
+        "uuid timestamp latitude_degrees longitude_degrees horizontal_accuracy_meters \
+         vertical_accuracy_meters altitude_meters ellipsoidal_altitude_meters speed speed_accuracy_meters \
+         course_heading_degrees course_heading_accuracy_degrees floor source_is_simulated_by_software \
+         source_is_produced_by_accessory"
     ));
     assert!(columns("PlatformLocationVisit").starts_with(
         "uuid latitude_degrees longitude_degrees horizontal_accuracy_meters arrival_date departure_date"
@@ -285,8 +286,8 @@ fn people_rules_and_places_of_calendar_events_are_structs() {
     assert_eq!(
         members("recurrence_rules"),
         (
-            "calendar_id recurrence_rule_id days_of_the_month days_of_the_week days_of_the_year months_of_the_year set_positions \
-             weeks_of_the_year first_day_of_the_week frequency interval"
+            "calendar_id recurrence_rule_id days_of_the_month days_of_the_week days_of_the_year \
+             months_of_the_year set_positions weeks_of_the_year first_day_of_the_week frequency interval"
                 .to_owned(),
             true
         )
@@ -294,8 +295,8 @@ fn people_rules_and_places_of_calendar_events_are_structs() {
     assert_eq!(
         members("geolocation"),
         (
-            "altitude ellipsoidal_altitude floor horizontal_accuracy latitude longitude radius vertical_accuracy is_produced_by_accessory \
-             is_simulated_by_software location_timestamp title"
+            "altitude ellipsoidal_altitude floor horizontal_accuracy latitude longitude radius \
+             vertical_accuracy is_produced_by_accessory is_simulated_by_software location_timestamp title"
                 .to_owned(),
             false
         )

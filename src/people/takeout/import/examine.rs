@@ -221,7 +221,8 @@ impl Importer {
             let found = found.filter(|named| named.data_type.id == TypeId::new(&name));
             let Some(found) = found else {
                 return Err(ImportError::Refused(format!(
-                    "{name} is no data type of this release; use the one that wrote the archive, or a newer one"
+                    "{name} is no data type of this release; use the one that wrote the archive, or a newer \
+                     one"
                 )));
             };
             if let Some(region) = archive.region(&entry.name)? {

@@ -41,7 +41,8 @@ impl Importer {
             .map(|field| field.name().clone());
         unknown.map_or(Ok(()), |column| {
             Err(ImportError::Refused(format!(
-                "{name} has a column {column:?} that this release does not know; use the one that wrote the archive"
+                "{name} has a column {column:?} that this release does not know; use the one that wrote the \
+                 archive"
             )))
         })
     }

@@ -106,7 +106,10 @@ proptest! {
             .zip(hypnogram(&found))
             .map(|(cycle, (start, end, stage))| (cycle, start, end, stage))
             .collect();
-        prop_assert!(rows.windows(2).all(|pair| pair[0].2 <= pair[1].1 && pair[0].0 <= pair[1].0), "cycles do not overlap: {rows:?}");
+        prop_assert!(rows.windows(2).all(|pair| pair[0].2 <= pair[1].1 && pair[0].0 <= pair[1].0), "cycles \
+                                                                                                    do not \
+                                                                                                    overlap: \
+                                                                                                    {rows:?}");
         prop_assert_eq!(rows, cycle_rows(&samples, &asked_for));
     }
 
