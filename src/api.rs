@@ -22,6 +22,7 @@ pub mod metrics;
 mod paths;
 pub mod problem;
 pub mod query_params;
+pub mod recent_answers;
 pub mod routes;
 pub mod serve;
 pub mod settings;

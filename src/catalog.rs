@@ -37,6 +37,7 @@ mod tables;
 mod tests;
 mod verifying;
 mod witness;
+mod writing;
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ mod token;
 
 use crate::model::nearest::{hint, nearest};
 
-use settings::said::{Sayings, Sources};
+use settings::given::{GivenSettings, Sources};
 use settings::{Settings, SettingsError};
 
 /// Read if no other file is named and it exists.
@@ -96,9 +96,9 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     let Some((name, given)) = matches.subcommand() else {
         return Err(Problem::Failed(Failed::because("no command given")));
     };
-    let sayings = sayings(given).map_err(Problem::Usage)?;
+    let gathered = gathered(given).map_err(Problem::Usage)?;
     tell_of_misspelt_variables();
-    let settings = Settings::from_sayings(&sayings).map_err(Problem::Usage)?;
+    let settings = Settings::from_given(&gathered).map_err(Problem::Usage)?;
     if !WITHOUT_CATALOGUE.contains(&name) {
         plaintext::refuse_unsafe_database(&settings).map_err(Problem::Failed)?;
     }
@@ -109,7 +109,7 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
         "status" => status::status(&settings),
         "query" => query::run(&settings, &arguments::query(given)),
         "token" => token::run(&settings, &arguments::token(given)),
-        "config" => print(&sayings.completed(&settings).to_string()),
+        "config" => print(&gathered.completed(&settings).to_string()),
         "check" => match arguments::erased(given) {
             Some(person) => check::run_erased(&settings, person),
             None => check::run(&settings, given.get_flag(arguments::REPAIR)),
@@ -122,8 +122,8 @@ fn dispatch(matches: &ArgMatches) -> Result<(), Problem> {
     done.map_err(Problem::Failed)
 }
 
-/// Everything that was said about settings.
-fn sayings(given: &ArgMatches) -> Result<Sayings, SettingsError> {
+/// All settings, as they were given.
+fn gathered(given: &ArgMatches) -> Result<GivenSettings, SettingsError> {
     let flag = |name: &str| given.try_get_one::<String>(name).ok().flatten().cloned();
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let variable = |name: &str| {
@@ -147,7 +147,7 @@ fn sayings(given: &ArgMatches) -> Result<Sayings, SettingsError> {
     let named = flag(arguments::CONFIG)
         .or_else(|| variable(FILE_VARIABLE))
         .map(PathBuf::from);
-    Sayings::gathered(&Sources {
+    GivenSettings::gathered(&Sources {
         flag: &flag,
         variable: &variable,
         file: file(named)?,

@@ -27,6 +27,7 @@ use crate::api::app::App;
 use crate::api::layers::disclosure::RowCount;
 use crate::api::layers::heads::deferred;
 use crate::api::problem::{ApiError, invalid};
+use crate::api::recent_answers::{Question, RecentAnswer, RecentAnswers};
 use crate::auth::tickets::Tickets;
 use crate::catalog::CatalogError;
 use crate::ingest::queue::CommitError;
@@ -69,7 +70,9 @@ pub enum Broken {
 pub struct Request<'a> {
     pub app: &'a App,
     pub headers: &'a HeaderMap,
-    /// What was asked, as far as it shapes the answer.
+    /// Which of the questions that are told apart by `question` it is.
+    pub route: &'static str,
+    /// What was asked and of whom, as far as it shapes the answer.
     pub question: &'a str,
     pub begun: Moment,
     pub ticket: Ticket,
@@ -103,11 +106,24 @@ pub async fn answer(
         return Ok((StatusCode::NOT_MODIFIED, tag_header).into_response());
     }
     let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
+    let question = Question {
+        route: request.route,
+        words: request.question.to_owned(),
+        states: prepared.states.clone(),
+        packing,
+    };
+    let question = prepared.scope.is_own().then_some(question);
+    let found = question
+        .as_ref()
+        .and_then(|question| sending.app.recent.find(question));
     let varies = form.varies().then_some([(VARY, HeaderValue::from_name(ACCEPT))]);
-    Ok(deferred(
-        (head(form)?, tag_header, varies, ()),
-        sending.run(failed).body(prepared, packing),
-    ))
+    let head = (head(form)?, tag_header, varies, ());
+    if let Some(found) = found {
+        let again = sending.again(found)?;
+        return Ok(deferred(head, async { Ok(again) }));
+    }
+    let run = sending.run(failed, question);
+    Ok(deferred(head, run.body(prepared, packing)))
 }
 
 /// What every answer of rows says of itself.
@@ -136,13 +152,13 @@ impl Sending<'_> {
         packing: Packing,
     ) -> Result<Response, ApiError> {
         let head = head(form)?;
-        let body = self.run(misasked).body(prepared, packing).await?;
+        let body = self.run(misasked, None).body(prepared, packing).await?;
         Ok((head, body).into_response())
     }
 
     /// How the rows would be found, or were, a line for each step.
     fn explained(self, prepared: Prepared, explain: Explain) -> Response {
-        let run = self.run(failed);
+        let run = self.run(failed, None);
         deferred([(CONTENT_TYPE, PLAIN)], async move {
             let lines = prepared.explained(&run.engine, explain).await;
             drop(run.ticket);
@@ -154,7 +170,16 @@ impl Sending<'_> {
         })
     }
 
-    fn run(self, failed: fn(&Meters, Broken) -> ApiError) -> Run {
+    /// What was answered to the same a moment ago.
+    fn again(self, found: RecentAnswer) -> Result<Response, ApiError> {
+        let timing = format!("plan;dur={:.3}, again", self.begun.elapsed().as_secs_f64() * 1e3);
+        let timing = [(SERVER_TIMING, header_value(&timing)?)];
+        let body = Body::from(found.body);
+        Ok((Extension(RowCount::of(found.rows)), timing, body).into_response())
+    }
+
+    /// `question`: what to keep the answer for.
+    fn run(self, failed: fn(&Meters, Broken) -> ApiError, question: Option<Question>) -> Run {
         Run {
             engine: Arc::clone(&self.app.engine),
             meters: self.app.metrics.meters.clone(),
@@ -162,6 +187,7 @@ impl Sending<'_> {
             planned: self.begun.elapsed(),
             ticket: self.ticket,
             failed,
+            keep: question.map(|question| (self.app.recent.clone(), question)),
         }
     }
 }
@@ -176,6 +202,8 @@ struct Run {
     ticket: Ticket,
     /// What the caller hears when there is no first row.
     failed: fn(&Meters, Broken) -> ApiError,
+    /// Where the answer is kept, and for which question.
+    keep: Option<(RecentAnswers, Question)>,
 }
 
 impl Run {
@@ -219,7 +247,11 @@ impl Run {
             executed.as_secs_f64() * 1e3
         );
         let timing = [(SERVER_TIMING, header_value(&timing)?)];
-        let body = Body::from_stream(futures::stream::iter(first.map(Ok)).chain(rest));
+        let chunks = futures::stream::iter(first.map(Ok)).chain(rest);
+        let body = match self.keep {
+            Some((recent, question)) => Body::from_stream(recent.keeping(question, count.clone(), chunks)),
+            None => Body::from_stream(chunks),
+        };
         Ok((Extension(count), timing, body).into_response())
     }
 }

@@ -8,8 +8,9 @@ use crate::api::admission::Admission;
 use crate::api::health::Readiness;
 use crate::api::layers::rates::Rates;
 use crate::api::metrics::Metrics;
+use crate::api::recent_answers::RecentAnswers;
 use crate::api::settings::InterfaceSettings;
-use crate::auth::grants::{Grants, Warden};
+use crate::auth::grants::{GrantAuthority, Grants};
 use crate::auth::mint::Minter;
 use crate::auth::tickets::Tickets;
 use crate::auth::tokens::Verifier;
@@ -78,7 +79,9 @@ pub struct App {
     pub commits: CommitQueue,
     pub engine: Arc<Engine>,
     /// Everything stored, for those with a permit.
-    pub archive: Archive<Warden>,
+    pub archive: Archive<GrantAuthority>,
+    /// Answers that were given a moment ago.
+    pub recent: RecentAnswers,
     /// Names for positions.
     pub geocoder: Arc<dyn Geocoder>,
     /// How much may be asked for.

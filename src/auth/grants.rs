@@ -2,10 +2,10 @@
 //! that may be read.
 //!
 //! Every read takes its permit from [`Grants`], because nothing that reads rows accepts anything else and
-//! nobody else can make one: a permit is bound to [`Warden`], and the only warden is locked up in here.
-//! People read everything of their own, and of others what is shared with them or with a group of theirs.
-//! Nothing is remembered beyond a request, and one statement finds all there is to know about reader and
-//! owner: it costs the same whether the owner shares nothing or does not exist.
+//! nobody else can make one: a permit is bound to [`GrantAuthority`], and the only authority is locked up in
+//! here. People read everything of their own, and of others what is shared with them or with a group of
+//! theirs. Nothing is remembered beyond a request, and one statement finds all there is to know about reader
+//! and owner: it costs the same whether the owner shares nothing or does not exist.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ mod tests;
 
 /// The authority that permits are bound to. It can be named anywhere and held only by [`Grants`].
 #[derive(Debug)]
-pub struct Warden(());
+pub struct GrantAuthority(());
 
 /// Permission to read one type of one person.
-pub type Readable = ReadPermit<Warden>;
+pub type Readable = ReadPermit<GrantAuthority>;
 
 /// Permission to list what one person has.
-pub type ReadableTypes = ListPermit<Warden>;
+pub type ReadableTypes = ListPermit<GrantAuthority>;
 
 /// The reader may not see this. Nothing is said about whether it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,7 +86,7 @@ pub struct ReadableFiles {
 
 /// Who may read what.
 pub struct Grants {
-    warden: Warden,
+    authority: GrantAuthority,
     catalog: Catalog,
     registry: Arc<Registry>,
 }
@@ -101,7 +101,7 @@ impl Grants {
     #[must_use]
     pub const fn new(catalog: Catalog, registry: Arc<Registry>) -> Self {
         Self {
-            warden: Warden(()),
+            authority: GrantAuthority(()),
             catalog,
             registry,
         }
@@ -124,7 +124,7 @@ impl Grants {
             (participation.windows_of(&named, range), Vec::new())
         } else if reader.owns(owner) {
             let windows = Windows::new([range]);
-            return Ok(ReadPermit::given(&self.warden, owner, named, windows));
+            return Ok(ReadPermit::given(&self.authority, owner, named, windows));
         } else {
             let given = self.given(reader.person(), owner).await?;
             windows_of(&given, &named, range)
@@ -139,7 +139,7 @@ impl Grants {
             group: group_of(reader, owner),
         });
         let person = reader.person();
-        Ok(ReadPermit::shared(&self.warden, person, owner, named, windows))
+        Ok(ReadPermit::shared(&self.authority, person, owner, named, windows))
     }
 
     /// What of `owner` a listing over `range` may show to `reader`.
@@ -156,7 +156,7 @@ impl Grants {
             (vec![participation.opening(range)], Vec::new())
         } else if reader.owns(owner) {
             let visible = Visible::EveryType(Windows::new([range]));
-            return Ok(ListPermit::given(&self.warden, owner, visible));
+            return Ok(ListPermit::given(&self.authority, owner, visible));
         } else {
             let given = self.given(reader.person(), owner).await?;
             let openings = given.iter().map(|given| given.terms.opening(range)).collect();
@@ -178,7 +178,7 @@ impl Grants {
             group: group_of(reader, owner),
         });
         Ok(ListPermit::shared(
-            &self.warden,
+            &self.authority,
             owner,
             Visible::Granted(openings),
         ))
@@ -316,7 +316,7 @@ impl Grants {
             });
             let person = reader.person();
             permits.push(ReadPermit::shared(
-                &self.warden,
+                &self.authority,
                 person,
                 owner,
                 named.clone(),

@@ -1,8 +1,8 @@
 //! One face for SQLite and PostgreSQL: everything in which the two differ is in this file, and nothing else
-//! in the room names either but `lookups`, a shorter way to a few rows of SQLite.
+//! in the room names either but `lookups` and `writing`, shorter ways to a few rows of SQLite and to its log.
 //!
-//! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each
-//! on a thread of its own; the pools hand them out. A `Session` is one transaction and rolls back when it is
+//! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each of
+//! these on a thread of its own; the pool hands them out. A `Session` is one transaction and rolls back when it is
 //! dropped before `commit`. Knows no tables.
 
 use std::path::{Path, PathBuf};
@@ -22,6 +22,7 @@ use sqlx::{
 use super::disturbance::{Disturbance, Ending, Held, broken};
 use super::errors::CatalogError;
 use super::lookups::{Found, Lookups};
+use super::writing::{Limits, Writer, Writing};
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 
@@ -32,7 +33,7 @@ const RESTED: Duration = Duration::from_secs(1);
 /// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
 const PREPARED_STATEMENTS: usize = 512;
 /// Pages of the write-ahead log after which SQLite moves them into the database file: 16 MB.
-const CHECKPOINT_PAGES: &str = "4000";
+const CHECKPOINT_PAGES: u32 = 4000;
 /// Serialises the migrations of nodes that start together; any number that is ours alone.
 const MIGRATION_LOCK: i64 = 0x616c_6d61_6e61_6331;
 
@@ -53,7 +54,7 @@ pub(super) enum Value {
 #[derive(Clone, Debug)]
 pub(super) enum Database {
     Sqlite {
-        writer: SqlitePool,
+        writer: Writer,
         readers: SqlitePool,
         lookups: Lookups,
         disturbed: Disturbed,
@@ -105,7 +106,7 @@ impl Database {
         Ok(match self {
             Self::Sqlite {
                 readers, disturbed, ..
-            } => Session::Sqlite(SqliteSession::begin(readers, disturbed, false).await?),
+            } => Session::Sqlite(SqliteSession::reading(readers, disturbed).await?),
             Self::Postgres(pool) => Session::Postgres(
                 pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     .await
@@ -120,7 +121,7 @@ impl Database {
         Ok(match self {
             Self::Sqlite {
                 writer, disturbed, ..
-            } => Session::Sqlite(SqliteSession::begin(writer, disturbed, true).await?),
+            } => Session::Sqlite(SqliteSession::writing(writer, disturbed).await?),
             Self::Postgres(pool) => Session::Postgres(pool.begin().await.map_err(classify)?),
         })
     }
@@ -164,13 +165,14 @@ impl Database {
         let Self::Sqlite { writer, .. } = self else {
             return Ok(());
         };
-        let mut connection = writer.acquire().await.map_err(classify)?;
+        let mut writing = writer.take().await?;
         for statement in [
             "PRAGMA wal_checkpoint(TRUNCATE)",
             "VACUUM",
             "PRAGMA wal_checkpoint(TRUNCATE)",
         ] {
-            let rows = fetch_sqlite(&mut connection, statement.to_owned(), Vec::new()).await?;
+            let rows = writing.fetch(statement, &[])?.into_iter().map(Row::LookedUp);
+            let rows: Vec<Row> = rows.collect();
             // Somebody still reads what the log holds; without waiting for them it stays.
             let is_busy = rows.first().map_or(Ok(0), |row| row.int(0))? != 0;
             if is_busy {
@@ -179,6 +181,7 @@ impl Database {
                 });
             }
         }
+        writing.give_back();
         Ok(())
     }
 
@@ -238,7 +241,7 @@ impl Session {
         match self {
             Self::Sqlite(session) => {
                 let _working = working(&session.disturbed);
-                fetch_sqlite(&mut session.connection, sql, values).await
+                session.link()?.fetch(sql, values).await
             }
             Self::Postgres(transaction) => fetch_postgres(transaction, sql, values).await,
         }
@@ -249,8 +252,7 @@ impl Session {
         Ok(match self {
             Self::Sqlite(session) => {
                 let _working = working(&session.disturbed);
-                let executed = bound::<Sqlite>(sql, values).execute(&mut *session.connection);
-                executed.await.map_err(classify)?.rows_affected()
+                session.link()?.execute(sql, values).await?
             }
             Self::Postgres(transaction) => bound::<Postgres>(sql, values)
                 .execute(&mut **transaction)
@@ -314,11 +316,7 @@ impl Session {
     pub async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => {
-                let script = AssertSqlSafe(script.to_owned());
-                sqlx::raw_sql(script)
-                    .execute(&mut *session.connection)
-                    .await
-                    .map_err(classify)?;
+                session.link()?.run(script).await?;
             }
             Self::Postgres(transaction) => {
                 let script = postgres_definitions(script);
@@ -381,35 +379,90 @@ impl Session {
 /// would leave a connection behind that can begin nothing any more. So a connection whose transaction did not
 /// end well is closed.
 pub(super) struct SqliteSession {
-    connection: PoolConnection<Sqlite>,
-    ended: bool,
-    writes: bool,
+    /// Until the transaction has ended well.
+    link: Option<Link>,
     disturbed: Disturbed,
     /// Let go after the connection.
     _turn: Option<Held>,
 }
 
+/// What a transaction speaks to SQLite by.
+enum Link {
+    Reads(PoolConnection<Sqlite>),
+    Writes(Writing),
+}
+
+impl Link {
+    async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+        match self {
+            Self::Reads(connection) => fetch_sqlite(connection, sql, values).await,
+            Self::Writes(writing) => {
+                let rows = writing.fetch(&sql, &values)?;
+                Ok(rows.into_iter().map(Row::LookedUp).collect())
+            }
+        }
+    }
+
+    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
+        match self {
+            Self::Reads(connection) => {
+                let executed = bound::<Sqlite>(sql, values).execute(&mut **connection);
+                Ok(executed.await.map_err(classify)?.rows_affected())
+            }
+            Self::Writes(writing) => writing.execute(&sql, &values),
+        }
+    }
+
+    async fn run(&mut self, script: &str) -> Result<(), CatalogError> {
+        match self {
+            Self::Reads(connection) => {
+                let script = sqlx::raw_sql(AssertSqlSafe(script.to_owned()));
+                script
+                    .execute(&mut **connection)
+                    .await
+                    .map(drop)
+                    .map_err(classify)
+            }
+            Self::Writes(writing) => writing.run(script),
+        }
+    }
+}
+
 impl SqliteSession {
-    async fn begin(pool: &SqlitePool, disturbed: &Disturbed, writes: bool) -> Result<Self, CatalogError> {
-        let turn = turn(disturbed, writes).await?;
+    async fn reading(pool: &SqlitePool, disturbed: &Disturbed) -> Result<Self, CatalogError> {
+        let turn = turn(disturbed, false).await?;
         let _working = working(disturbed);
-        let connection = pool.acquire().await.map_err(classify)?;
+        let link = Link::Reads(pool.acquire().await.map_err(classify)?);
+        Self::begin(link, "BEGIN", disturbed, turn).await
+    }
+
+    async fn writing(writer: &Writer, disturbed: &Disturbed) -> Result<Self, CatalogError> {
+        let turn = turn(disturbed, true).await?;
+        let link = Link::Writes(writer.take().await?);
+        Self::begin(link, "BEGIN IMMEDIATE", disturbed, turn).await
+    }
+
+    async fn begin(
+        link: Link,
+        statement: &'static str,
+        disturbed: &Disturbed,
+        turn: Option<Held>,
+    ) -> Result<Self, CatalogError> {
         let mut session = Self {
-            connection,
-            ended: false,
-            writes,
+            link: Some(link),
             disturbed: disturbed.clone(),
             _turn: turn,
         };
-        sqlx::query(if writes { "BEGIN IMMEDIATE" } else { "BEGIN" })
-            .execute(&mut *session.connection)
-            .await
-            .map_err(classify)?;
+        session.link()?.run(statement).await?;
         Ok(session)
     }
 
+    fn link(&mut self) -> Result<&mut Link, CatalogError> {
+        self.link.as_mut().ok_or_else(broken)
+    }
+
     async fn commit(self) -> Result<(), CatalogError> {
-        let Some(disturbance) = self.disturbed.clone().filter(|_| self.writes) else {
+        let Some(disturbance) = self.disturbed.clone().filter(|_| self.writes()) else {
             return self.end("COMMIT").await;
         };
         match disturbance.ends().await {
@@ -426,13 +479,16 @@ impl SqliteSession {
         Err(broken())
     }
 
+    const fn writes(&self) -> bool {
+        matches!(self.link, Some(Link::Writes(_)))
+    }
+
     async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
         let _working = working(&self.disturbed);
-        sqlx::query(statement)
-            .execute(&mut *self.connection)
-            .await
-            .map_err(classify)?;
-        self.ended = true;
+        self.link()?.run(statement).await?;
+        if let Some(Link::Writes(writing)) = self.link.take() {
+            writing.give_back();
+        }
         Ok(())
     }
 }
@@ -450,8 +506,8 @@ fn working(disturbed: &Disturbed) -> Option<Held> {
 
 impl Drop for SqliteSession {
     fn drop(&mut self) {
-        if !self.ended {
-            self.connection.close_on_drop();
+        if let Some(Link::Reads(connection)) = &mut self.link {
+            connection.close_on_drop();
         }
     }
 }
@@ -569,6 +625,12 @@ where
 
 async fn open_sqlite(path: &Path) -> Result<Database, CatalogError> {
     create_private(path)?;
+    let limits = Limits {
+        patience: PATIENCE,
+        prepared_statements: PREPARED_STATEMENTS,
+        checkpoint_pages: CHECKPOINT_PAGES,
+    };
+    let writer = Writer::open(path, limits)?;
     let options = SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
@@ -577,11 +639,8 @@ async fn open_sqlite(path: &Path) -> Result<Database, CatalogError> {
         .busy_timeout(PATIENCE)
         .statement_cache_capacity(PREPARED_STATEMENTS)
         .pragma("cell_size_check", "on")
-        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
-        .pragma("journal_size_limit", "67108864")
         .pragma("cache_size", "-16384")
         .disable_statement_logging();
-    let writer = pool(1).connect_with(options.clone()).await.map_err(classify)?;
     let readers = pool(reader_count())
         .min_connections(1)
         .connect_with(options.pragma("query_only", "on"))
@@ -705,7 +764,7 @@ fn classify(error: sqlx::Error) -> CatalogError {
     }
 }
 
-fn classify_sqlite(code: u32, detail: String) -> CatalogError {
+pub(super) fn classify_sqlite(code: u32, detail: String) -> CatalogError {
     const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
     match (code, code & 0xff) {
         (NO_ROOM_FOR_SHARED_MEMORY, _) | (_, 13) => CatalogError::Full { detail },

@@ -110,7 +110,11 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn rows(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Result<Vec<Vec<Found>>> {
+pub(super) fn rows(
+    connection: &Connection,
+    sql: &str,
+    values: &[Value],
+) -> rusqlite::Result<Vec<Vec<Found>>> {
     let mut statement = connection.prepare_cached(sql)?;
     bind(&mut statement, values)?;
     let columns = statement.column_count();
@@ -128,7 +132,7 @@ fn rows(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Resul
 
 /// `$2` is the second value wherever it stands, and as often as it does; marks without a number take the
 /// values in turn.
-fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()> {
+pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()> {
     for mark in 1..=statement.parameter_count() {
         let number = statement
             .parameter_name(mark)

@@ -12,6 +12,7 @@ use crate::api::app::{App, Shared};
 use crate::api::health::Readiness;
 use crate::api::layers::rates::Rates;
 use crate::api::metrics::Metrics;
+use crate::api::recent_answers::RecentAnswers;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::Grants;
 use crate::auth::mint::Minter;
@@ -159,8 +160,8 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         ids: Arc::clone(&ids),
     };
     let frames = Frames::of_stores(&upkeep, settings.frames);
-    let source_prefix = Arc::from(interface.source_prefix.as_str());
-    let exports = Exports::new(upkeep, settings.exports, source_prefix);
+    let source_prefix: Arc<str> = Arc::from(interface.source_prefix.as_str());
+    let exports = Exports::new(upkeep, settings.exports, Arc::clone(&source_prefix));
     let app = Arc::new(App {
         verifier,
         minter,
@@ -171,11 +172,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
             Arc::clone(&ids),
             settings.limits.sessions,
         ),
-        annotations: Annotations::new(
-            documents.clone(),
-            limits.annotations,
-            Arc::from(interface.source_prefix.as_str()),
-        ),
+        annotations: Annotations::new(documents.clone(), limits.annotations, source_prefix),
         tags: Tags::new(documents.clone(), limits.tags),
         reflections: Reflections::new(documents, limits.reflections),
         files: kept_files,
@@ -212,6 +209,7 @@ pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembl
         sharing,
         metrics,
         readiness,
+        recent: RecentAnswers::default(),
         geocoder,
         queries,
     });

@@ -48,6 +48,7 @@ async fn look(
     let is_new = !purged.is_subset(forgotten);
     if is_new {
         app.archive.forget_all().await;
+        app.recent.forget_all();
         app.intake.stores.finder.forget_all().await;
         app.intake.stores.snapshots.forget_all();
         files.forget_all().await;

@@ -1,7 +1,7 @@
 //! Settings: read once at start, checked as a whole, then plain values that never change.
 //!
 //! The list of what can be set is in [`table`]; which of flag, environment and file wins is decided in
-//! [`said`]; here texts become values of the rooms that use them.
+//! [`given`]; here texts become values of the rooms that use them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use crate::store::objects::ObjectStoreSettings;
 use crate::store::sealing::KeyServiceSettings;
 use crate::upkeep::settings::UpkeepSettings;
 
+pub mod given;
 mod parse;
-pub mod said;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
 use super::plaintext;
-use said::{Said, Sayings};
+use given::{GivenSetting, GivenSettings};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -129,76 +129,76 @@ pub enum LogFormat {
 }
 
 impl Settings {
-    pub fn from_sayings(sayings: &Sayings) -> Result<Self, SettingsError> {
-        let said = |name| sayings.said(name);
+    pub fn from_given(given: &GivenSettings) -> Result<Self, SettingsError> {
+        let setting = |name| given.setting(name);
         let data_dir = PathBuf::from(
-            said("data_dir")?
+            setting("data_dir")?
                 .value()
-                .ok_or_else(|| wrong(sayings, "data_dir", "a directory"))?,
+                .ok_or_else(|| wrong(given, "data_dir", "a directory"))?,
         );
-        let database_url = said("database_url")?.value().map(str::to_owned);
+        let database_url = setting("database_url")?.value().map(str::to_owned);
         Ok(Self {
-            interface: interface(sayings)?,
-            identity: identity(sayings)?,
+            interface: interface(given)?,
+            identity: identity(given)?,
             database_url: database_url
                 .unwrap_or_else(|| format!("sqlite://{}", data_dir.join("catalogue.db").display())),
-            objects: storage(sayings, "object_store", data_dir.join("objects"))?,
-            encryption: encryption(sayings, &data_dir)?,
-            adopt_store: parse::flag(said("adopt_store")?)?,
-            allow_plaintext: parse::flag(said("allow_plaintext")?)?,
+            objects: storage(given, "object_store", data_dir.join("objects"))?,
+            encryption: encryption(given, &data_dir)?,
+            adopt_store: parse::flag(setting("adopt_store")?)?,
+            allow_plaintext: parse::flag(setting("allow_plaintext")?)?,
             data_dir,
             queries: QuerySettings {
-                threads: parse::count(said("query_threads")?, 0)?,
-                memory_limit: parse::size(said("memory_limit")?)?,
-                spill_limit: parse::size(said("spill_limit")?)? as u64,
+                threads: parse::count(setting("query_threads")?, 0)?,
+                memory_limit: parse::size(setting("memory_limit")?)?,
+                spill_limit: parse::size(setting("spill_limit")?)? as u64,
             },
             writes: WriteSettings {
-                waiting: parse::count(said("waiting_writes")?, 1)?,
-                commit_window: parse::duration(said("commit_window")?)?,
-                commit_size: parse::size(said("commit_size")?)?,
-                body_memory: parse::size(said("body_memory")?)?,
-                tail_limit: parse::size(said("tail_limit")?)?,
+                waiting: parse::count(setting("waiting_writes")?, 1)?,
+                commit_window: parse::duration(setting("commit_window")?)?,
+                commit_size: parse::size(setting("commit_size")?)?,
+                body_memory: parse::size(setting("body_memory")?)?,
+                tail_limit: parse::size(setting("tail_limit")?)?,
             },
             upkeep: UpkeepSettings {
-                enabled: parse::flag(said("upkeep")?)?,
-                interval: parse::duration(said("upkeep_interval")?)?,
-                flush_age: parse::duration(said("flush_age")?)?,
-                flush_size: parse::size(said("flush_size")?)?,
-                grace_period: parse::duration(said("grace_period")?)?,
-                search_interval: parse::duration(said("search_interval")?)?,
-                purge_deleted_after: parse::duration(said("purge_deleted_after")?)?,
-                collect_anyway: parse::flag(said("collect_anyway")?)?,
+                enabled: parse::flag(setting("upkeep")?)?,
+                interval: parse::duration(setting("upkeep_interval")?)?,
+                flush_age: parse::duration(setting("flush_age")?)?,
+                flush_size: parse::size(setting("flush_size")?)?,
+                grace_period: parse::duration(setting("grace_period")?)?,
+                search_interval: parse::duration(setting("search_interval")?)?,
+                purge_deleted_after: parse::duration(setting("purge_deleted_after")?)?,
+                collect_anyway: parse::flag(setting("collect_anyway")?)?,
             },
             limits: PersonLimits {
-                annotations: parse::number(said("limit_annotations")?, 0)?,
-                tags: parse::number(said("limit_tags")?, 0)?,
-                reflections: parse::number(said("limit_reflections")?, 0)?,
-                shares: parse::number(said("limit_shares")?, 0)?,
-                groups: parse::number(said("limit_groups")?, 0)?,
-                definitions: parse::number(said("limit_definitions")?, 0)?,
-                sources: parse::number(said("limit_sources")?, 0)?,
-                keys: parse::number(said("limit_keys")?, 0)?,
-                sessions: parse::number(said("limit_sessions")?, 1)?,
-                files: parse::number(said("limit_files")?, 0)?,
-                exports: parse::number(said("limit_exports")?, 1)?,
-                frames: parse::number(said("limit_frames")?, 1)?,
-                file_bytes: parse::size(said("limit_file_bytes")?)? as u64,
-                all_file_bytes: parse::size(said("limit_all_file_bytes")?)? as u64,
+                annotations: parse::number(setting("limit_annotations")?, 0)?,
+                tags: parse::number(setting("limit_tags")?, 0)?,
+                reflections: parse::number(setting("limit_reflections")?, 0)?,
+                shares: parse::number(setting("limit_shares")?, 0)?,
+                groups: parse::number(setting("limit_groups")?, 0)?,
+                definitions: parse::number(setting("limit_definitions")?, 0)?,
+                sources: parse::number(setting("limit_sources")?, 0)?,
+                keys: parse::number(setting("limit_keys")?, 0)?,
+                sessions: parse::number(setting("limit_sessions")?, 1)?,
+                files: parse::number(setting("limit_files")?, 0)?,
+                exports: parse::number(setting("limit_exports")?, 1)?,
+                frames: parse::number(setting("limit_frames")?, 1)?,
+                file_bytes: parse::size(setting("limit_file_bytes")?)? as u64,
+                all_file_bytes: parse::size(setting("limit_all_file_bytes")?)? as u64,
             },
-            files: files(sayings)?,
+            files: files(given)?,
             exports: ExportSettings {
-                lifetime: parse::duration(said("export_lifetime")?)?,
-                at_once: parse::count(said("concurrent_exports")?, 1)?,
-                limit: parse::number(said("limit_exports")?, 1)?,
+                lifetime: parse::duration(setting("export_lifetime")?)?,
+                at_once: parse::count(setting("concurrent_exports")?, 1)?,
+                limit: parse::number(setting("limit_exports")?, 1)?,
             },
             frames: FrameSettings {
-                lifetime: parse::duration(said("frame_lifetime")?)?,
-                limit: parse::number(said("limit_frames")?, 1)?,
-                most_bytes: parse::size(said("limit_frame_bytes")?)? as u64,
+                lifetime: parse::duration(setting("frame_lifetime")?)?,
+                limit: parse::number(setting("limit_frames")?, 1)?,
+                most_bytes: parse::size(setting("limit_frame_bytes")?)? as u64,
             },
-            geocoder: geocoder(sayings)?,
-            log: log(sayings)?,
-            trace_endpoint: said("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
+            geocoder: geocoder(given)?,
+            log: log(given)?,
+            trace_endpoint: setting("otel_exporter_otlp_endpoint")?.value().map(str::to_owned),
         })
     }
 }
@@ -229,53 +229,53 @@ impl Settings {
     }
 }
 
-fn wrong(sayings: &Sayings, name: &str, expected: &str) -> SettingsError {
-    sayings
-        .said(name)
-        .map_or_else(|error| error, |said: &Said| said.wrong(expected))
+fn wrong(given: &GivenSettings, name: &str, expected: &str) -> SettingsError {
+    given
+        .setting(name)
+        .map_or_else(|error| error, |setting: &GivenSetting| setting.wrong(expected))
 }
 
-fn interface(sayings: &Sayings) -> Result<InterfaceSettings, SettingsError> {
-    let said = |name| sayings.said(name);
-    let listen = parse::address(said("listen")?)?;
-    let public_url = parse::optional_url(said("public_url")?)?;
-    let certificate = certificate(sayings)?;
+fn interface(given: &GivenSettings) -> Result<InterfaceSettings, SettingsError> {
+    let setting = |name| given.setting(name);
+    let listen = parse::address(setting("listen")?)?;
+    let public_url = parse::optional_url(setting("public_url")?)?;
+    let certificate = certificate(given)?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
-    let concurrent_queries = parse::count(said("concurrent_queries")?, 1)?;
-    let person_queries = match parse::count(said("person_queries")?, 0)? {
+    let concurrent_queries = parse::count(setting("concurrent_queries")?, 1)?;
+    let person_queries = match parse::count(setting("person_queries")?, 0)? {
         0 => (concurrent_queries * 3).div_ceil(4),
         some => some,
     };
     Ok(InterfaceSettings {
         listen,
         public_url: public_url.unwrap_or_else(|| own_url(scheme, listen)),
-        cors_origins: parse::list(said("cors_origins")?),
-        body_limit: parse::size(said("body_limit")?)?,
-        text_limit: parse::size(said("text_limit")?)?,
-        query_deadline: parse::duration(said("query_deadline")?)?,
+        cors_origins: parse::list(setting("cors_origins")?),
+        body_limit: parse::size(setting("body_limit")?)?,
+        text_limit: parse::size(setting("text_limit")?)?,
+        query_deadline: parse::duration(setting("query_deadline")?)?,
         concurrent_queries,
         person_queries,
-        waiting_queries: parse::count(said("waiting_queries")?, 0)?,
-        queue_patience: parse::duration(said("queue_patience")?)?,
-        cell_limit: parse::number(said("cell_limit")?, 1)?,
-        slow_client_limit: parse::duration(said("slow_client_limit")?)?,
-        connection_limit: parse::count(said("connection_limit")?, 1)?,
-        address_connections: parse::count(said("address_connections")?, 1)?,
-        trusted_proxies: networks(said("trusted_proxies")?)?,
-        operations_address: operations_address(sayings)?,
+        waiting_queries: parse::count(setting("waiting_queries")?, 0)?,
+        queue_patience: parse::duration(setting("queue_patience")?)?,
+        cell_limit: parse::number(setting("cell_limit")?, 1)?,
+        slow_client_limit: parse::duration(setting("slow_client_limit")?)?,
+        connection_limit: parse::count(setting("connection_limit")?, 1)?,
+        address_connections: parse::count(setting("address_connections")?, 1)?,
+        trusted_proxies: networks(setting("trusted_proxies")?)?,
+        operations_address: operations_address(given)?,
         certificate,
         rates: RateSettings {
-            reads: parse::number(said("rate_reads")?, 0)?,
-            writes: parse::number(said("rate_writes")?, 0)?,
-            bytes: rate_of_bytes(said("rate_bytes")?)?,
-            address: parse::number(said("rate_address")?, 0)?,
+            reads: parse::number(setting("rate_reads")?, 0)?,
+            writes: parse::number(setting("rate_writes")?, 0)?,
+            bytes: rate_of_bytes(setting("rate_bytes")?)?,
+            address: parse::number(setting("rate_address")?, 0)?,
         },
-        log_people: parse::flag(said("log_people")?)?,
-        shutdown_limit: parse::duration(said("shutdown_limit")?)?,
-        source_prefix: said("source_prefix")?
+        log_people: parse::flag(setting("log_people")?)?,
+        shutdown_limit: parse::duration(setting("shutdown_limit")?)?,
+        source_prefix: setting("source_prefix")?
             .value()
             .map(str::to_owned)
-            .ok_or_else(|| wrong(sayings, "source_prefix", "a name"))?,
+            .ok_or_else(|| wrong(given, "source_prefix", "a name"))?,
     })
 }
 
@@ -290,8 +290,8 @@ pub fn own_url(scheme: &str, listen: SocketAddr) -> String {
 }
 
 /// Certificate and key: both or none.
-fn certificate(sayings: &Sayings) -> Result<Option<CertificateFiles>, SettingsError> {
-    let (certificate, key) = (sayings.said("tls_certificate")?, sayings.said("tls_key")?);
+fn certificate(given: &GivenSettings) -> Result<Option<CertificateFiles>, SettingsError> {
+    let (certificate, key) = (given.setting("tls_certificate")?, given.setting("tls_key")?);
     match (certificate.value(), key.value()) {
         (Some(certificate), Some(key)) => Ok(Some(CertificateFiles {
             certificate: PathBuf::from(certificate),
@@ -303,41 +303,43 @@ fn certificate(sayings: &Sayings) -> Result<Option<CertificateFiles>, SettingsEr
     }
 }
 
-fn operations_address(sayings: &Sayings) -> Result<Option<SocketAddr>, SettingsError> {
-    let said = sayings.said("operations_address")?;
-    said.value().map(|_| parse::address(said)).transpose()
+fn operations_address(given: &GivenSettings) -> Result<Option<SocketAddr>, SettingsError> {
+    let setting = given.setting("operations_address")?;
+    setting.value().map(|_| parse::address(setting)).transpose()
 }
 
-fn networks(said: &Said) -> Result<TrustedProxies, SettingsError> {
-    let networks: Result<Vec<Network>, _> = parse::list(said).iter().map(|text| text.parse()).collect();
+fn networks(setting: &GivenSetting) -> Result<TrustedProxies, SettingsError> {
+    let networks: Result<Vec<Network>, _> = parse::list(setting).iter().map(|text| text.parse()).collect();
     networks
         .map(TrustedProxies)
-        .map_err(|error| said.wrong(error.to_string()))
+        .map_err(|error| setting.wrong(error.to_string()))
 }
 
 /// A duration, or as long as one likes.
-fn longest_lifetime(said: &Said) -> Result<Duration, SettingsError> {
-    said.value().map_or(Ok(Duration::MAX), |_| parse::duration(said))
+fn longest_lifetime(setting: &GivenSetting) -> Result<Duration, SettingsError> {
+    setting
+        .value()
+        .map_or(Ok(Duration::MAX), |_| parse::duration(setting))
 }
 
 /// A size, or 0 for none.
-fn rate_of_bytes(said: &Said) -> Result<u64, SettingsError> {
-    if said.text.trim() == "0" {
+fn rate_of_bytes(setting: &GivenSetting) -> Result<u64, SettingsError> {
+    if setting.text.trim() == "0" {
         return Ok(0);
     }
-    parse::size(said).map(|bytes| bytes as u64)
+    parse::size(setting).map(|bytes| bytes as u64)
 }
 
-fn identity(sayings: &Sayings) -> Result<IdentitySettings, SettingsError> {
-    let said = |name| sayings.said(name);
-    let provider = match parse::optional_url(said("jwks_url")?)? {
+fn identity(given: &GivenSettings) -> Result<IdentitySettings, SettingsError> {
+    let setting = |name| given.setting(name);
+    let provider = match parse::optional_url(setting("jwks_url")?)? {
         None => Provider::Embedded,
         Some(jwks_url) => Provider::Outside(OutsideProvider {
             jwks_url,
-            algorithms: algorithms(said("algorithms")?)?,
-            lifetime: parse::duration(said("jwks_lifetime")?)?,
-            minimum_interval: parse::duration(said("jwks_interval")?)?,
-            stale: parse::duration(said("jwks_stale")?)?,
+            algorithms: algorithms(setting("algorithms")?)?,
+            lifetime: parse::duration(setting("jwks_lifetime")?)?,
+            minimum_interval: parse::duration(setting("jwks_interval")?)?,
+            stale: parse::duration(setting("jwks_stale")?)?,
         }),
     };
     // Tokens made here always say for whom and by whom, so that a key that ended up in two places opens only
@@ -345,31 +347,31 @@ fn identity(sayings: &Sayings) -> Result<IdentitySettings, SettingsError> {
     let own_name = (provider == Provider::Embedded).then(|| IdentitySettings::EMBEDDED_NAME.to_owned());
     Ok(IdentitySettings {
         provider,
-        issuer: said("issuer")?
+        issuer: setting("issuer")?
             .value()
             .map(str::to_owned)
             .or_else(|| own_name.clone()),
-        audience: said("audience")?.value().map(str::to_owned).or(own_name),
-        user_claim: said("user_claim")?
+        audience: setting("audience")?.value().map(str::to_owned).or(own_name),
+        user_claim: setting("user_claim")?
             .value()
             .map(str::to_owned)
-            .ok_or_else(|| wrong(sayings, "user_claim", "the name of a claim"))?,
-        subject_as_person: parse::flag(said("subject_as_person")?)?,
-        longest: longest_lifetime(said("token_lifetime_limit")?)?,
-        leeway: parse::duration(said("token_leeway")?)?,
+            .ok_or_else(|| wrong(given, "user_claim", "the name of a claim"))?,
+        subject_as_person: parse::flag(setting("subject_as_person")?)?,
+        longest: longest_lifetime(setting("token_lifetime_limit")?)?,
+        leeway: parse::duration(setting("token_leeway")?)?,
     })
 }
 
-fn algorithms(said: &Said) -> Result<Vec<PublicAlgorithm>, SettingsError> {
+fn algorithms(setting: &GivenSetting) -> Result<Vec<PublicAlgorithm>, SettingsError> {
     let known = |name: &String| {
         PublicAlgorithm::ALL
             .into_iter()
             .find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
     };
-    let found: Option<Vec<PublicAlgorithm>> = parse::list(said).iter().map(known).collect();
+    let found: Option<Vec<PublicAlgorithm>> = parse::list(setting).iter().map(known).collect();
     found
         .filter(|found| !found.is_empty())
-        .ok_or_else(|| said.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
+        .ok_or_else(|| setting.wrong("some of RS256, ES256 and EdDSA, with commas between them"))
 }
 
 /// Where the keys are.
@@ -383,26 +385,26 @@ pub struct EncryptionSettings {
     pub keys: ObjectStoreSettings,
 }
 
-fn encryption(sayings: &Sayings, data_dir: &Path) -> Result<Option<EncryptionSettings>, SettingsError> {
-    let master = sayings.said("master_key_file")?.value().map(PathBuf::from);
-    let service = key_service(sayings)?;
+fn encryption(given: &GivenSettings, data_dir: &Path) -> Result<Option<EncryptionSettings>, SettingsError> {
+    let master = given.setting("master_key_file")?.value().map(PathBuf::from);
+    let service = key_service(given)?;
     if master.is_none() && service.is_none() {
         return Ok(None);
     }
-    let place = sayings.said("person_keys")?;
-    if place.value().is_none() && sayings.said("object_store")?.value().is_some() {
+    let place = given.setting("person_keys")?;
+    if place.value().is_none() && given.setting("object_store")?.value().is_some() {
         return Err(place.wrong("a place that every node reaches: s3://bucket/prefix or a directory"));
     }
     Ok(Some(EncryptionSettings {
         master,
         service,
-        keys: storage(sayings, "person_keys", data_dir.join("person-keys"))?,
+        keys: storage(given, "person_keys", data_dir.join("person-keys"))?,
     }))
 }
 
-fn key_service(sayings: &Sayings) -> Result<Option<KeyServiceSettings>, SettingsError> {
-    let address = sayings.said("key_service")?;
-    let token = sayings.said("key_service_token_file")?;
+fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, SettingsError> {
+    let address = given.setting("key_service")?;
+    let token = given.setting("key_service_token_file")?;
     let Some(key) = address.value() else {
         return Ok(None);
     };
@@ -417,63 +419,60 @@ fn key_service(sayings: &Sayings) -> Result<Option<KeyServiceSettings>, Settings
     let token = token.value().map(PathBuf::from);
     Ok(Some(KeyServiceSettings {
         key: key.to_owned(),
-        token: token.ok_or_else(|| {
-            wrong(
-                sayings,
-                "key_service_token_file",
-                "a file with the service's token",
-            )
-        })?,
+        token: token
+            .ok_or_else(|| wrong(given, "key_service_token_file", "a file with the service's token"))?,
     }))
 }
 
 /// The store that the setting `name` names: a bucket or a directory, `usual` where nothing is said.
-fn storage(sayings: &Sayings, name: &str, usual: PathBuf) -> Result<ObjectStoreSettings, SettingsError> {
-    let said = sayings.said(name)?;
-    match said.value() {
+fn storage(given: &GivenSettings, name: &str, usual: PathBuf) -> Result<ObjectStoreSettings, SettingsError> {
+    let setting = given.setting(name)?;
+    match setting.value() {
         None => Ok(ObjectStoreSettings::Local(usual)),
         Some(url) if url.starts_with("s3://") => Ok(ObjectStoreSettings::S3 {
             url: url.to_owned(),
-            options: s3_options(sayings)?,
+            options: s3_options(given)?,
         }),
         Some(path) => match path.strip_prefix("file://").unwrap_or(path) {
-            path if path.contains("://") => Err(said.wrong("s3://bucket/prefix or a directory")),
+            path if path.contains("://") => Err(setting.wrong("s3://bucket/prefix or a directory")),
             path => Ok(ObjectStoreSettings::Local(PathBuf::from(path))),
         },
     }
 }
 
 /// The usual variables under their usual names, as far as they are set.
-fn s3_options(sayings: &Sayings) -> Result<Vec<(String, String)>, SettingsError> {
-    parse::optional_url(sayings.said("aws_endpoint_url")?)?;
-    let allow_http = parse::flag(sayings.said("aws_allow_http")?)?;
-    let mut options: Vec<(String, String)> = sayings
+fn s3_options(given: &GivenSettings) -> Result<Vec<(String, String)>, SettingsError> {
+    parse::optional_url(given.setting("aws_endpoint_url")?)?;
+    let allow_http = parse::flag(given.setting("aws_allow_http")?)?;
+    let mut options: Vec<(String, String)> = given
         .as_slice()
         .iter()
-        .filter(|said| said.entry.variable.starts_with("AWS_") && said.entry.name != "aws_allow_http")
-        .filter_map(|said| Some((said.entry.variable.to_owned(), said.value()?.to_owned())))
+        .filter(|setting| {
+            setting.entry.variable.starts_with("AWS_") && setting.entry.name != "aws_allow_http"
+        })
+        .filter_map(|setting| Some((setting.entry.variable.to_owned(), setting.value()?.to_owned())))
         .collect();
     options.push(("AWS_ALLOW_HTTP".to_owned(), allow_http.to_string()));
     Ok(options)
 }
 
-fn files(sayings: &Sayings) -> Result<FileSettings, SettingsError> {
-    let said = |name| sayings.said(name);
-    let clamd = said("clamd")?;
+fn files(given: &GivenSettings) -> Result<FileSettings, SettingsError> {
+    let setting = |name| given.setting(name);
+    let clamd = setting("clamd")?;
     let address = |text: &str| text.parse().map_err(|()| clamd.wrong("host:port or unix:/path"));
     Ok(FileSettings {
-        upload_lifetime: parse::duration(said("upload_lifetime")?)?,
-        concurrent_uploads: parse::count(said("concurrent_uploads")?, 1)?,
-        direct: parse::flag(said("direct_uploads")?)?,
+        upload_lifetime: parse::duration(setting("upload_lifetime")?)?,
+        concurrent_uploads: parse::count(setting("concurrent_uploads")?, 1)?,
+        direct: parse::flag(setting("direct_uploads")?)?,
         clamd: clamd.value().map(address).transpose()?,
     })
 }
 
-fn geocoder(sayings: &Sayings) -> Result<Option<ServiceSettings>, SettingsError> {
-    let url = parse::optional_url(sayings.said("geocoder_url")?)?;
-    let timeout = parse::duration(sayings.said("geocoder_timeout")?)?;
-    let cache = parse::number(sayings.said("geocoder_cache")?, 0)?;
-    let per_person = parse::number(sayings.said("geocoder_per_person")?, 1)?;
+fn geocoder(given: &GivenSettings) -> Result<Option<ServiceSettings>, SettingsError> {
+    let url = parse::optional_url(given.setting("geocoder_url")?)?;
+    let timeout = parse::duration(given.setting("geocoder_timeout")?)?;
+    let cache = parse::number(given.setting("geocoder_cache")?, 0)?;
+    let per_person = parse::number(given.setting("geocoder_per_person")?, 1)?;
     Ok(url.map(|url| ServiceSettings {
         url,
         timeout,
@@ -482,15 +481,15 @@ fn geocoder(sayings: &Sayings) -> Result<Option<ServiceSettings>, SettingsError>
     }))
 }
 
-fn log(sayings: &Sayings) -> Result<LogSettings, SettingsError> {
-    let format = sayings.said("log_format")?;
+fn log(given: &GivenSettings) -> Result<LogSettings, SettingsError> {
+    let format = given.setting("log_format")?;
     let format = match format.text.trim() {
         "text" => LogFormat::Text,
         "json" => LogFormat::Json,
         _ => return Err(format.wrong("text or json")),
     };
     Ok(LogSettings {
-        filter: sayings.said("log")?.text.clone(),
+        filter: given.setting("log")?.text.clone(),
         format,
     })
 }

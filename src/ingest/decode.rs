@@ -213,22 +213,22 @@ impl RecordDecoder {
     }
 
     fn push_record(&mut self, place: Place, json: &[u8]) -> Result<(), Vec<Fault>> {
-        if let Some(row) = self.hastily(json) {
+        if let Some(row) = self.decoded_fast(json) {
             self.append(row, json);
             return Ok(());
         }
         let Some(renamed) = with_named_source(json, &self.compiled.plan) else {
             return self.push_as_it_is(place, json);
         };
-        match self.hastily(&renamed) {
+        match self.decoded_fast(&renamed) {
             Some(row) => self.append(row, &renamed),
             None => self.push_as_it_is(place, &renamed)?,
         }
         Ok(())
     }
 
-    fn hastily<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
-        // Values that are bound by more than their type are rare, and are looked at without haste.
+    fn decoded_fast<'a>(&mut self, json: &'a [u8]) -> Option<Row<'a>> {
+        // Values that are bound by more than their type are rare, and take the complete way.
         if self.context.scales.is_empty() {
             fast::decode(&self.compiled, &self.context, &mut self.memo, json)
         } else {
@@ -292,7 +292,7 @@ impl RecordDecoder {
     }
 
     #[cfg(test)]
-    pub(super) fn takes_the_hasty_way(&mut self, json: &[u8]) -> bool {
+    pub(super) fn takes_the_fast_way(&mut self, json: &[u8]) -> bool {
         fast::decode(&self.compiled, &self.context, &mut self.memo, json).is_some()
     }
 

@@ -1,4 +1,4 @@
-//! The hasty way from a record's text to a row, for records that look the way programs write them.
+//! The fast way from a record's text to a row, for records that look the way programs write them.
 //!
 //! Reads each byte once and asks no schema: fields whose rules are simple are checked by `scalar`, values
 //! that came before are recognised by their text. At anything else, valid or not, it gives up without a word,
@@ -36,7 +36,7 @@ pub(super) fn decode<'a>(
     }
     let text = std::str::from_utf8(json).ok()?;
     let cells = empty(std::mem::take(&mut memo.spare));
-    let mut haste = Haste {
+    let mut record = FastRecord {
         compiled,
         text_limit: context.text_limit,
         memo,
@@ -51,8 +51,8 @@ pub(super) fn decode<'a>(
         unit: None,
         extras: None,
     };
-    haste.fields()?;
-    haste.row(context)
+    record.fields()?;
+    record.row(context)
 }
 
 /// The same vector without its cells, for cells that borrow from another line: collecting in place keeps its
@@ -65,7 +65,7 @@ pub(super) fn empty<'b>(mut cells: Vec<(usize, Cell<'_>)>) -> Vec<(usize, Cell<'
         .collect()
 }
 
-struct Haste<'c, 'm, 'a> {
+struct FastRecord<'c, 'm, 'a> {
     compiled: &'c CompiledType,
     text_limit: usize,
     memo: &'m mut Memo,
@@ -85,7 +85,7 @@ struct Haste<'c, 'm, 'a> {
     extras: Option<String>,
 }
 
-impl<'a> Haste<'_, '_, 'a> {
+impl<'a> FastRecord<'_, '_, 'a> {
     fn fields(&mut self) -> Option<()> {
         self.scanner.skip_blanks();
         if !self.scanner.take(b'{') {

@@ -1,6 +1,6 @@
 //! The complete way from a record's text to a row: every rule, every type, every fault with its place.
 //!
-//! Holds one record at a time. The hasty way (`fast`) may take a shorter path to the same row, and comes here
+//! Holds one record at a time. The fast way (`fast`) may take a shorter path to the same row, and comes here
 //! whenever it meets anything unusual; only this module refuses records.
 
 mod times;

@@ -1,6 +1,6 @@
 //! What one record taught about the next ones: bodies repeat their sources, devices and tags line after line.
 //!
-//! Lives from one `take` to the next, bounded. Only the complete way teaches; the hasty way only looks up.
+//! Lives from one `take` to the next, bounded. Only the complete way teaches; the fast way only looks up.
 
 use std::collections::HashMap;
 

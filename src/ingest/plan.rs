@@ -99,8 +99,8 @@ pub enum PlanError {
     Layout(TypeId),
 }
 
-/// More known fields than bits to remember which were given; such types are decoded without haste.
-const MOST_FIELDS_IN_HASTE: usize = 64;
+/// More known fields than bits to remember which were given; such types are decoded the complete way.
+const MOST_FIELDS_ON_THE_FAST_WAY: usize = 64;
 
 impl Plan {
     pub fn new(data_type: &DataType) -> Result<Self, PlanError> {
@@ -127,7 +127,7 @@ impl Plan {
             of_definition: ["source_name", "metadata"].map(|name| column(name).filter(|_| data_type.is_base)),
             columns: own.to_vec(),
             fields_are_independent: scalar::fields_are_independent(&data_type.schema)
-                && fields.list.len() <= MOST_FIELDS_IN_HASTE,
+                && fields.list.len() <= MOST_FIELDS_ON_THE_FAST_WAY,
             required: required_bits(&fields.list),
             fields: fields.list,
             spellings: fields.spellings,
@@ -141,7 +141,7 @@ impl Plan {
 }
 
 fn required_bits(fields: &[KnownField]) -> u64 {
-    let bits = fields.iter().take(MOST_FIELDS_IN_HASTE).enumerate();
+    let bits = fields.iter().take(MOST_FIELDS_ON_THE_FAST_WAY).enumerate();
     bits.filter(|(_, known)| known.required)
         .fold(0, |bits, (field, _)| bits | 1 << field)
 }

@@ -10,5 +10,6 @@ mod headers;
 mod heads;
 mod parameters;
 mod refusals;
+mod repeated;
 mod schemas;
 mod silence;

@@ -315,6 +315,7 @@ async fn aggregate(
     let request = Request {
         app,
         headers: asked.headers,
+        route: "aggregates",
         question: &text,
         begun,
         ticket,

@@ -14,7 +14,7 @@ use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
-use crate::auth::grants::{Denied, Refused, Warden};
+use crate::auth::grants::{Denied, GrantAuthority, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
@@ -56,7 +56,7 @@ impl Asking {
         app: &Shared,
         name: &str,
         range: TimeRange,
-    ) -> Result<Granted<Warden>, ApiError> {
+    ) -> Result<Granted<GrantAuthority>, ApiError> {
         let granted = self.granted_if_shared(app, name, range).await?;
         granted.ok_or_else(|| Denied::from(Refused).into())
     }
@@ -67,7 +67,7 @@ impl Asking {
         app: &Shared,
         name: &str,
         range: TimeRange,
-    ) -> Result<Option<Granted<Warden>>, ApiError> {
+    ) -> Result<Option<Granted<GrantAuthority>>, ApiError> {
         let partition = TypeId::new(name);
         let decision = app
             .grants
@@ -99,6 +99,7 @@ impl Asking {
         let request = Request {
             app,
             headers: &self.headers,
+            route: "of_person",
             question: &question,
             begun: self.begun,
             ticket,

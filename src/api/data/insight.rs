@@ -15,7 +15,7 @@ use crate::api::app::{App, Shared};
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{Choice, FromParams, Params};
-use crate::auth::grants::Warden;
+use crate::auth::grants::GrantAuthority;
 use crate::auth::tokens::Reader;
 use crate::catalog::records::PartitionSummary;
 use crate::model::duration::Truncation;
@@ -226,7 +226,7 @@ async fn sources(
     preferences: &Preferences,
     zone: Zone,
     as_of: Instant,
-) -> Result<InsightSources<Warden>, ApiError> {
+) -> Result<InsightSources<GrantAuthority>, ApiError> {
     let person = reader.person();
     let stored = app.catalog.partitions_of(person).await?;
     let days = days(&stored, zone, as_of).ok_or_else(|| ApiError::internal("a report without days"))?;
@@ -304,7 +304,7 @@ async fn granted(
     reader: &Reader,
     name: &str,
     range: TimeRange,
-) -> Result<Granted<Warden>, ApiError> {
+) -> Result<Granted<GrantAuthority>, ApiError> {
     let partition = TypeId::new(name);
     let permit = app
         .grants

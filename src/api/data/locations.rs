@@ -14,7 +14,7 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, OpenEnds, Params};
-use crate::auth::grants::{Denied, Refused, Warden};
+use crate::auth::grants::{Denied, GrantAuthority, Refused};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::places::raw::{OneOf, RawSpec};
@@ -287,7 +287,7 @@ pub(super) async fn updates_of(
     asking: &Asking,
     sources: &[LocationSource],
     range: TimeRange,
-) -> Result<Vec<Updates<Warden>>, ApiError> {
+) -> Result<Vec<Updates<GrantAuthority>>, ApiError> {
     let wanted = if sources.is_empty() {
         &LocationSource::ALL
     } else {

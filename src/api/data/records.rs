@@ -183,6 +183,7 @@ async fn records(
     let request = Request {
         app,
         headers,
+        route: "records",
         question: &question,
         begun,
         ticket,
@@ -260,6 +261,7 @@ pub async fn latest_event(
         Request {
             app: &app,
             headers: &headers,
+            route: "latest",
             question: &question,
             begun,
             ticket,

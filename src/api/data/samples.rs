@@ -104,6 +104,7 @@ pub async fn metric_samples(
     let request = Request {
         app: &app,
         headers: &headers,
+        route: "metric_samples",
         question: &question,
         begun,
         ticket,

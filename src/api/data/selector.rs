@@ -155,6 +155,7 @@ pub async fn selected_records(
     let request = Request {
         app: &app,
         headers: &headers,
+        route: "selected_records",
         question: &question,
         begun,
         ticket,

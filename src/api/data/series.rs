@@ -220,6 +220,7 @@ pub async fn metric_time_series(
     let request = Request {
         app: &app,
         headers: &headers,
+        route: "metric_time_series",
         question: &question,
         begun,
         ticket,
@@ -312,6 +313,7 @@ pub async fn time_series_grouped(
     let request = Request {
         app: &app,
         headers: &headers,
+        route: "time_series_grouped",
         question: &question,
         begun,
         ticket,

@@ -269,6 +269,7 @@ impl<'a> Asked<'a> {
         let request = Request {
             app,
             headers,
+            route: "sleep",
             question: &self.text,
             begun: self.begun,
             ticket,

@@ -11,7 +11,7 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Form, FromParams, Literal, Need, Params};
-use crate::auth::grants::Warden;
+use crate::auth::grants::GrantAuthority;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::named::with_names;
@@ -187,9 +187,9 @@ fn named(
 async fn visits_of(
     app: &Shared,
     asking: &Asking,
-    updates: &[Updates<Warden>],
+    updates: &[Updates<GrantAuthority>],
     range: TimeRange,
-) -> Result<Option<Granted<Warden>>, ApiError> {
+) -> Result<Option<Granted<GrantAuthority>>, ApiError> {
     if !updates
         .iter()
         .any(|updates| updates.source == LocationSource::MobileOs)

@@ -39,11 +39,17 @@ const NAMED_WINDOWS: usize = 64;
 pub struct RowCount(Arc<AtomicU64>);
 
 impl RowCount {
+    #[must_use]
+    pub fn of(rows: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(rows)))
+    }
+
     pub fn add(&self, rows: usize) {
         self.0.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    #[must_use]
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -29,7 +29,7 @@ use crate::auth::tickets::Tickets;
 use crate::auth::tokens::{Reader, Verifier};
 use crate::catalog::Catalog;
 use crate::cli::settings::Settings;
-use crate::cli::settings::said::{Sayings, Sources};
+use crate::cli::settings::given::{GivenSettings, Sources};
 use crate::cli::spill::SpillDirectory;
 use crate::model::clock::ManualClock;
 use crate::model::ids::PersonId;
@@ -86,8 +86,8 @@ fn settings(directory: &Path) -> Settings {
         "token_leeway" => Some("0s".to_owned()),
         _ => None,
     };
-    Settings::from_sayings(
-        &Sayings::gathered(&Sources {
+    Settings::from_given(
+        &GivenSettings::gathered(&Sources {
             flag: &flag,
             variable: &|_| None,
             file: None,

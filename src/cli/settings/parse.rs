@@ -4,37 +4,38 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use super::SettingsError;
-use super::said::Said;
+use super::given::GivenSetting;
 
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
-pub(super) fn duration(said: &Said) -> Result<Duration, SettingsError> {
-    read_duration(&said.text).ok_or_else(|| said.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))
+pub(super) fn duration(setting: &GivenSetting) -> Result<Duration, SettingsError> {
+    read_duration(&setting.text).ok_or_else(|| setting.wrong("a duration such as 250ms, 30s, 5m, 2h or 1d"))
 }
 
 /// `64MiB`, `4GiB`, `500kB`, or a number of bytes.
-pub(super) fn size(said: &Said) -> Result<usize, SettingsError> {
-    read_size(&said.text).ok_or_else(|| said.wrong("a size such as 65536, 500kB or 64MiB"))
+pub(super) fn size(setting: &GivenSetting) -> Result<usize, SettingsError> {
+    read_size(&setting.text).ok_or_else(|| setting.wrong("a size such as 65536, 500kB or 64MiB"))
 }
 
-pub(super) fn number(said: &Said, least: u64) -> Result<u64, SettingsError> {
-    let number = said.text.trim().parse().ok().filter(|number| *number >= least);
-    number.ok_or_else(|| said.wrong(format!("a whole number of at least {least}")))
+pub(super) fn number(setting: &GivenSetting, least: u64) -> Result<u64, SettingsError> {
+    let number = setting.text.trim().parse().ok().filter(|number| *number >= least);
+    number.ok_or_else(|| setting.wrong(format!("a whole number of at least {least}")))
 }
 
-pub(super) fn count(said: &Said, least: u64) -> Result<usize, SettingsError> {
-    usize::try_from(number(said, least)?).map_err(|_| said.wrong("a smaller number"))
+pub(super) fn count(setting: &GivenSetting, least: u64) -> Result<usize, SettingsError> {
+    usize::try_from(number(setting, least)?).map_err(|_| setting.wrong("a smaller number"))
 }
 
-pub(super) fn flag(said: &Said) -> Result<bool, SettingsError> {
-    match said.text.trim().to_ascii_lowercase().as_str() {
+pub(super) fn flag(setting: &GivenSetting) -> Result<bool, SettingsError> {
+    match setting.text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "on" | "yes" => Ok(true),
         "false" | "0" | "off" | "no" => Ok(false),
-        _ => Err(said.wrong("true or false")),
+        _ => Err(setting.wrong("true or false")),
     }
 }
 
-pub(super) fn list(said: &Said) -> Vec<String> {
-    said.text
+pub(super) fn list(setting: &GivenSetting) -> Vec<String> {
+    setting
+        .text
         .split(',')
         .map(str::trim)
         .filter(|item| !item.is_empty())
@@ -43,22 +44,22 @@ pub(super) fn list(said: &Said) -> Vec<String> {
 }
 
 /// An address and port; a host name stands for its first address.
-pub(super) fn address(said: &Said) -> Result<SocketAddr, SettingsError> {
-    let resolved = said
+pub(super) fn address(setting: &GivenSetting) -> Result<SocketAddr, SettingsError> {
+    let resolved = setting
         .text
         .trim()
         .to_socket_addrs()
         .ok()
         .and_then(|mut addresses| addresses.next());
-    resolved.ok_or_else(|| said.wrong("an address and port such as 127.0.0.1:8080"))
+    resolved.ok_or_else(|| setting.wrong("an address and port such as 127.0.0.1:8080"))
 }
 
-pub(super) fn optional_url(said: &Said) -> Result<Option<String>, SettingsError> {
-    match said.value() {
+pub(super) fn optional_url(setting: &GivenSetting) -> Result<Option<String>, SettingsError> {
+    match setting.value() {
         Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
             Ok(Some(url.trim_end_matches('/').to_owned()))
         }
-        Some(_) => Err(said.wrong("an address that begins with http:// or https://")),
+        Some(_) => Err(setting.wrong("an address that begins with http:// or https://")),
         None => Ok(None),
     }
 }

@@ -1,4 +1,4 @@
-use super::said::{Origin, Sources};
+use super::given::{Origin, Sources};
 use super::*;
 
 fn none(_: &str) -> Option<String> {
@@ -16,7 +16,7 @@ fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
             .find(|(known, _)| *known == name)
             .map(|(_, value)| (*value).to_owned())
     };
-    Settings::from_sayings(&Sayings::gathered(&Sources {
+    Settings::from_given(&GivenSettings::gathered(&Sources {
         flag: &none,
         variable: &variable,
         file: None,
@@ -31,11 +31,11 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
     let (flag, variable) = (say("listen", "127.0.0.1:1"), say("ALMANAC_LISTEN", "127.0.0.1:2"));
     let text = "listen = '127.0.0.1:3'";
     let origin = |sources: &Sources<'_>| {
-        let sayings = Sayings::gathered(sources).unwrap();
-        let said = sayings.said("listen").unwrap().clone();
+        let given = GivenSettings::gathered(sources).unwrap();
+        let setting = given.setting("listen").unwrap().clone();
         (
-            Settings::from_sayings(&sayings).unwrap().interface.listen.port(),
-            said.origin,
+            Settings::from_given(&given).unwrap().interface.listen.port(),
+            setting.origin,
         )
     };
     assert_eq!(
@@ -74,7 +74,7 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
 
 #[test]
 fn an_unknown_key_in_the_file_is_an_error_that_names_it() {
-    let error = Sayings::gathered(&Sources {
+    let error = GivenSettings::gathered(&Sources {
         flag: &none,
         variable: &none,
         file: Some(file("lissten = 'x'")),
@@ -86,8 +86,8 @@ fn an_unknown_key_in_the_file_is_an_error_that_names_it() {
 #[test]
 fn numbers_booleans_and_lists_in_the_file_are_values() {
     let text = "waiting_queries = 3\nupkeep = false\ncors_origins = ['http://a.example', 'http://b.example']";
-    let settings = Settings::from_sayings(
-        &Sayings::gathered(&Sources {
+    let settings = Settings::from_given(
+        &GivenSettings::gathered(&Sources {
             flag: &none,
             variable: &none,
             file: Some(file(text)),
@@ -179,7 +179,7 @@ fn secrets_and_passwords_are_not_shown() {
         "ALMANAC_DATABASE_URL" => Some("postgres://me:topsecret@localhost/almanac".to_owned()),
         _ => None,
     };
-    let shown = Sayings::gathered(&Sources {
+    let shown = GivenSettings::gathered(&Sources {
         flag: &none,
         variable: &variable,
         file: None,
@@ -194,18 +194,18 @@ fn secrets_and_passwords_are_not_shown() {
 #[test]
 fn what_nobody_sets_shows_what_follows_from_the_rest() {
     let variable = |name: &str| (name == "ALMANAC_DATA_DIR").then(|| "/srv/almanac".to_owned());
-    let sayings = Sayings::gathered(&Sources {
+    let given = GivenSettings::gathered(&Sources {
         flag: &none,
         variable: &variable,
         file: None,
     })
     .unwrap();
-    let settings = Settings::from_sayings(&sayings).unwrap();
-    let completed = sayings.completed(&settings);
+    let settings = Settings::from_given(&given).unwrap();
+    let completed = given.completed(&settings);
     let shown = |name| {
         completed
-            .said(name)
-            .map(|said| (said.shown(), said.place()))
+            .setting(name)
+            .map(|setting| (setting.shown(), setting.place()))
             .unwrap()
     };
     assert_eq!(
@@ -242,20 +242,20 @@ fn every_place_of_objects_is_read_the_same_way() {
         ("/srv/place", local("/srv/place")),
         ("file:///srv/place", local("/srv/place")),
     ] {
-        let said = settings(&[
+        let setting = settings(&[
             ("ALMANAC_OBJECT_STORE", text),
             ("ALMANAC_MASTER_KEY_FILE", "/etc/master.key"),
             ("ALMANAC_PERSON_KEYS", text),
         ])
         .unwrap();
-        assert_eq!(said.objects, place);
-        assert_eq!(said.encryption.unwrap().keys, place);
+        assert_eq!(setting.objects, place);
+        assert_eq!(setting.encryption.unwrap().keys, place);
     }
     for name in ["ALMANAC_OBJECT_STORE", "ALMANAC_PERSON_KEYS"] {
-        let said = settings(&[
+        let setting = settings(&[
             ("ALMANAC_MASTER_KEY_FILE", "/etc/master.key"),
             (name, "gs://bucket"),
         ]);
-        assert!(said.is_err(), "{name}");
+        assert!(setting.is_err(), "{name}");
     }
 }

@@ -151,16 +151,16 @@ impl<S: Strategy<Value = Vec<(String, String)>>> ShuffleSome for S {}
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The hasty way and the complete way give equal rows, or refuse equally, whatever came before.
+    /// The fast way and the complete way give equal rows, or refuse equally, whatever came before.
     #[test]
     fn both_ways_agree((name, lines) in any_body()) {
-        let (mut hasty, mut complete) = (decoder(name), decoder(name));
+        let (mut fast, mut complete) = (decoder(name), decoder(name));
         for (index, line) in lines.iter().enumerate() {
-            let found = hasty.push(index, line.as_bytes());
+            let found = fast.push(index, line.as_bytes());
             let expected = complete.push_completely(Place::Line(index), line.as_bytes());
             prop_assert_eq!(found, expected, "{}", line);
         }
-        let (found, expected) = (hasty.take().unwrap(), complete.take().unwrap());
+        let (found, expected) = (fast.take().unwrap(), complete.take().unwrap());
         prop_assert_eq!(table(&found), table(&expected), "{:#?}", lines);
         prop_assert_eq!(&found.given, &expected.given);
         prop_assert_eq!(&found.sources, &expected.sources);
@@ -168,7 +168,7 @@ proptest! {
 }
 
 #[test]
-fn records_as_programs_write_them_take_the_hasty_way() {
+fn records_as_programs_write_them_take_the_fast_way() {
     let spaced = SAMPLE.replace("\":", "\": ").replace(",\"", ", \"");
     for line in [
         SAMPLE,
@@ -182,7 +182,7 @@ fn records_as_programs_write_them_take_the_hasty_way() {
         };
         let mut decoder = decoder(name);
         decoder.push(0, line.as_bytes()).unwrap();
-        assert!(decoder.takes_the_hasty_way(line.as_bytes()), "{line}");
+        assert!(decoder.takes_the_fast_way(line.as_bytes()), "{line}");
     }
     let compiled = COMPILED.get(&data_type("HeartRate")).unwrap();
     let mut memo = Memo::new(compiled.plan.columns.len());

@@ -141,7 +141,7 @@ fn a_writer_may_name_itself_source_or_source_name() {
             )
         };
         let (named, kept) = (line(named), line(as_kept));
-        // The second line of a body goes the hasty way.
+        // The second line of a body goes the fast way.
         assert_eq!(
             table(&rows("HeartRate", &[&named, &named])),
             table(&rows("HeartRate", &[&kept, &kept])),

@@ -1,10 +1,12 @@
 //! Plans as text: of a query with EXPLAIN, of any question with `explain`. They show what is pushed down, and
 //! nobody's values.
 
-use serde_json::Value;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
 
 use super::{query, rows};
-use crate::harness::{ALL_TIME, Person, Setup, at, heart_rate, id, instant, person, steps, texts};
+use crate::harness::{ALL_TIME, Almanac, Person, Setup, at, heart_rate, id, instant, person, steps, texts};
 
 async fn plan(person: &Person, text: &str) -> String {
     texts(&rows(person, text).await, "plan").join("\n")
@@ -129,6 +131,150 @@ async fn every_read_explains_itself_without_anybodys_values() {
     }
     let unknown = person.read("metric", "HeartRate").with("explain", "why").await;
     assert_eq!(unknown.faults(), ["query.explain"]);
+}
+
+/// A server, and a person with something of everything that is asked about, all of it in objects.
+async fn in_objects() -> (Almanac, Person) {
+    let server = Setup::default().busy_upkeep().start();
+    let person = server.person();
+    let (start, end) = (at("09:00"), at("10:00"));
+    let each = [
+        ("HeartRate", heart_rate(id(1), &start, 60.0)),
+        ("StepCount", steps(id(2), &start, &end, 42.5)),
+        (
+            "SleepStage",
+            json!({"uuid": id(3), "start_date": start, "end_date": end, "value": 3}),
+        ),
+        (
+            "PlatformLocationUpdate",
+            json!({"uuid": id(4), "timestamp": start, "latitude_degrees": 47.0, "longitude_degrees": 8.0,
+                "horizontal_accuracy_meters": 9.0}),
+        ),
+        (
+            "MapsLocationUpdate",
+            json!({"uuid": id(5), "timestamp": start, "latitude_degrees": 48.1, "longitude_degrees": 11.5,
+                "horizontal_accuracy_meters": 8, "source_id": "maps"}),
+        ),
+        (
+            "PlatformLocationVisit",
+            json!({"uuid": id(6), "arrival_date": start, "departure_date": end, "latitude_degrees": 47.0,
+                "longitude_degrees": 8.0, "horizontal_accuracy_meters": 9.0}),
+        ),
+        (
+            "Calendar",
+            json!({"calendar_id": id(7), "calendar_identifier": "A", "calendar_name": "W"}),
+        ),
+        (
+            "CalendarEvent",
+            json!({"calendar_event_id": id(8), "calendar_id": id(7), "start_date": start, "end_date": end}),
+        ),
+        (
+            "PlatformWorkout",
+            json!({"platform_workout_id": id(9), "start_date": start, "end_date": end}),
+        ),
+    ];
+    let count = each.len();
+    for (data_type, record) in each {
+        person.record(data_type, &record).await.upload();
+    }
+    server.until_objects(count).await;
+    server.restart();
+    (server, person)
+}
+
+#[tokio::test]
+async fn the_plan_of_each_endpoint_is_what_it_was() {
+    let (_server, person) = in_objects().await;
+    let day = [("start_time", "2024-05-01"), ("end_time", "2024-05-02")];
+    let ranged = |route: &str| {
+        let call = person.get(route);
+        day.iter()
+            .fold(call, |call, (name, value)| call.with(name, value))
+    };
+    let of_person = |route: &str| format!("/data/v0/{}/{route}", person.id);
+    let own = |route: &str| ranged(&of_person(route));
+    let calls = [
+        (
+            "metric_samples",
+            own("metric_samples").with("metric", "HeartRate"),
+        ),
+        (
+            "metric_samples, two columns and a limit",
+            own("metric_samples")
+                .with("metric", "HeartRate")
+                .with("columns", "start_date,value")
+                .with("limit", "1"),
+        ),
+        (
+            "metric_time_series of an amount",
+            own("metric_time_series")
+                .with("metric", "StepCount")
+                .with("samprate", "1h"),
+        ),
+        (
+            "metric_time_series of a level",
+            own("metric_time_series")
+                .with("metric", "HeartRate")
+                .with("calculations", "max"),
+        ),
+        (
+            "time_series_grouped",
+            ranged("/data/v0/time_series_grouped")
+                .with("metrics", "StepCount")
+                .with("metrics", "HeartRate"),
+        ),
+        ("sleep_stages", own("sleep_stages")),
+        ("sleep_cycles", own("sleep_cycles")),
+        (
+            "sleep_cycles_extended",
+            own("sleep_cycles_extended").with("metrics", "HeartRate"),
+        ),
+        ("sleep_agg", own("sleep_agg")),
+        ("platform_location_updates", own("platform_location_updates")),
+        ("platform_location_visits", own("platform_location_visits")),
+        ("maps_location_updates", own("maps_location_updates")),
+        ("location_updates", own("location_updates")),
+        (
+            "location_at_time",
+            person
+                .get(&of_person("location_at_time"))
+                .with("time", "2024-05-01T12:00:00Z"),
+        ),
+        ("location_time_series", own("location_time_series")),
+        ("calendars", person.get(&of_person("calendars"))),
+        ("calendar_events", own("calendar_events")),
+        ("platform_workouts", own("platform_workouts")),
+        (
+            "records by a selector",
+            person
+                .get("/data/v1/records")
+                .with("q", "HeartRate[1d] @ 1714608000"),
+        ),
+        ("metric", ranged("/data/v1alpha1/metric/HeartRate")),
+        (
+            "metric, filtered, from the end",
+            ranged("/data/v1alpha1/metric/HeartRate")
+                .with("filter", "value>60")
+                .with("sort", "desc")
+                .with("limit", "1"),
+        ),
+        (
+            "event/latest",
+            person.get("/data/v1alpha1/event/CalendarEvent/latest"),
+        ),
+        (
+            "metric/agg",
+            ranged("/data/v1alpha1/metric/StepCount/agg/day").with("function", "sum"),
+        ),
+        ("event/agg", ranged("/data/v1alpha1/event/CalendarEvent/agg/day")),
+    ];
+    let mut plans = String::new();
+    for (name, call) in calls {
+        let call = call.with("output", "arrow").with("explain", "plan");
+        let reply = call.await.must_be(200);
+        let _written = writeln!(plans, "{name}\n{}", reply.text());
+    }
+    insta::assert_snapshot!(plans);
 }
 
 #[tokio::test]

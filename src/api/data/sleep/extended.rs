@@ -12,7 +12,7 @@ use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Choice as _, Form, FromParams, Need, Params};
-use crate::auth::grants::{Readable, Warden};
+use crate::auth::grants::{GrantAuthority, Readable};
 use crate::auth::tokens::Reader;
 use crate::model::grid::Grid;
 use crate::model::ids::PersonId;
@@ -146,6 +146,7 @@ pub async fn sleep_cycles_extended(
     let request = Request {
         app: &app,
         headers: &headers,
+        route: "sleep_cycles_extended",
         question: &text,
         begun: asked.begun,
         ticket,
@@ -174,7 +175,7 @@ struct Metric {
 }
 
 impl Metric {
-    fn within<'a>(&'a self, app: &App, permit: &'a Readable) -> SeriesSource<'a, Warden> {
+    fn within<'a>(&'a self, app: &App, permit: &'a Readable) -> SeriesSource<'a, GrantAuthority> {
         SeriesSource {
             permit,
             source: &self.source,

@@ -8,7 +8,7 @@ use crate::api::data::records::sources_of;
 use crate::api::data::series::{series_traits, stages};
 use crate::api::data::sleep::SLEEP_STAGE;
 use crate::api::data::whereabouts::LOOK_BACK;
-use crate::auth::grants::Warden;
+use crate::auth::grants::GrantAuthority;
 use crate::model::duration::{SampleRate, Truncation, parse_length};
 use crate::model::grid::Grid;
 use crate::model::registry::{DataType, RecordClass, TypeId};
@@ -221,7 +221,10 @@ impl Readings {
     }
 
     /// Updates of both sources, and visits.
-    async fn places(&self, range: TimeRange) -> Result<(Vec<Updates<Warden>>, Granted<Warden>)> {
+    async fn places(
+        &self,
+        range: TimeRange,
+    ) -> Result<(Vec<Updates<GrantAuthority>>, Granted<GrantAuthority>)> {
         let mut updates = Vec::with_capacity(LocationSource::ALL.len());
         for source in LocationSource::ALL {
             let named = self.named(source.updates()).await?;
@@ -251,7 +254,7 @@ impl Readings {
     }
 
     /// The permission of callers to read what is their own.
-    async fn granted(&self, id: &TypeId, range: TimeRange, named: &Named) -> Result<Granted<Warden>> {
+    async fn granted(&self, id: &TypeId, range: TimeRange, named: &Named) -> Result<Granted<GrantAuthority>> {
         let owner = self.reader.person();
         let permit = self.app.grants.windows(&self.reader, owner, id, range).await;
         Ok(Granted {

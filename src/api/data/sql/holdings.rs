@@ -11,7 +11,7 @@ use crate::api::app::Shared;
 use crate::api::data::records::sources_of;
 use crate::api::data::shared_types::types_shown;
 use crate::api::problem::ApiError;
-use crate::auth::grants::{Denied, Warden};
+use crate::auth::grants::{Denied, GrantAuthority};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{DataType, RecordClass};
@@ -36,7 +36,11 @@ impl Readings {
         }
     }
 
-    async fn found(&self, of: Option<PersonId>, name: &str) -> Result<Option<Holding<Warden>>, ApiError> {
+    async fn found(
+        &self,
+        of: Option<PersonId>,
+        name: &str,
+    ) -> Result<Option<Holding<GrantAuthority>>, ApiError> {
         let (app, reader) = (&self.app, &self.reader);
         let owner = of.unwrap_or(reader.person());
         let Some(id) = meant(app, owner, name).await? else {
@@ -109,8 +113,8 @@ impl fmt::Debug for Readings {
 }
 
 #[async_trait]
-impl Holdings<Warden> for Readings {
-    fn archive(&self) -> &Archive<Warden> {
+impl Holdings<GrantAuthority> for Readings {
+    fn archive(&self) -> &Archive<GrantAuthority> {
         &self.app.archive
     }
 
@@ -118,7 +122,7 @@ impl Holdings<Warden> for Readings {
         &self,
         of: Option<PersonId>,
         name: &str,
-    ) -> Result<Option<Holding<Warden>>, DataFusionError> {
+    ) -> Result<Option<Holding<GrantAuthority>>, DataFusionError> {
         self.found(of, name).await.map_err(Unanswered::wrapped)
     }
 

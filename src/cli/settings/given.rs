@@ -1,4 +1,4 @@
-//! What was said about settings, and where: flags beat the environment, the environment beats the file.
+//! What was given for settings, and where: flags beat the environment, the environment beats the file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ pub enum Origin {
     Environment,
     File(PathBuf),
     Default,
-    /// Nobody said anything; it follows from another setting.
+    /// Nobody gave anything; it follows from another setting.
     Follows(&'static str),
 }
 
-/// A setting and what was said about it.
+/// A setting and what was given for it.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct GivenSetting {
     pub entry: &'static Entry,
     pub text: String,
     pub origin: Origin,
@@ -28,7 +28,7 @@ pub struct Said {
 
 /// All settings, each with its value as text.
 #[derive(Clone, Debug)]
-pub struct Sayings(Vec<Said>);
+pub struct GivenSettings(Vec<GivenSetting>);
 
 /// Where values can come from. Functions, so that no test depends on the machine it runs on.
 pub struct Sources<'a> {
@@ -38,15 +38,15 @@ pub struct Sources<'a> {
     pub file: Option<(PathBuf, String)>,
 }
 
-impl Sayings {
+impl GivenSettings {
     pub fn gathered(sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let file = match &sources.file {
             Some((path, text)) => Some((path, file_values(path, text)?)),
             None => None,
         };
-        let said = |entry: &'static Entry| {
+        let setting = |entry: &'static Entry| {
             if let Some(text) = (sources.flag)(entry.name) {
-                return Said {
+                return GivenSetting {
                     entry,
                     text,
                     origin: Origin::Flag,
@@ -54,7 +54,7 @@ impl Sayings {
             }
             // A variable set to nothing is how scripts say that they do not want it.
             if let Some(text) = (sources.variable)(entry.variable).filter(|text| !text.is_empty()) {
-                return Said {
+                return GivenSetting {
                     entry,
                     text,
                     origin: Origin::Environment,
@@ -63,48 +63,48 @@ impl Sayings {
             if let Some((path, values)) = &file
                 && let Some((_, text)) = values.iter().find(|(name, _)| name == entry.name)
             {
-                return Said {
+                return GivenSetting {
                     entry,
                     text: text.clone(),
                     origin: Origin::File((*path).clone()),
                 };
             }
-            Said {
+            GivenSetting {
                 entry,
                 text: entry.default.to_owned(),
                 origin: Origin::Default,
             }
         };
-        Ok(Self(SETTINGS.iter().map(said).collect()))
+        Ok(Self(SETTINGS.iter().map(setting).collect()))
     }
 
     #[must_use]
-    pub fn as_slice(&self) -> &[Said] {
+    pub fn as_slice(&self) -> &[GivenSetting] {
         &self.0
     }
 
     /// The same, where settings that nobody mentioned show what follows for them from others.
     #[must_use]
     pub fn completed(mut self, settings: &Settings) -> Self {
-        for said in self.0.iter_mut().filter(|said| said.value().is_none()) {
-            if let Some((text, from)) = settings.following(said.entry.name) {
-                said.text = text;
-                said.origin = Origin::Follows(from);
+        for setting in self.0.iter_mut().filter(|setting| setting.value().is_none()) {
+            if let Some((text, from)) = settings.following(setting.entry.name) {
+                setting.text = text;
+                setting.origin = Origin::Follows(from);
             }
         }
         self
     }
 
-    /// What was said about `name`, or its default.
-    pub fn said(&self, name: &str) -> Result<&Said, SettingsError> {
+    /// What was given for `name`, or its default.
+    pub fn setting(&self, name: &str) -> Result<&GivenSetting, SettingsError> {
         self.0
             .iter()
-            .find(|said| said.entry.name == name)
+            .find(|setting| setting.entry.name == name)
             .ok_or_else(|| SettingsError::Unlisted(name.to_owned()))
     }
 }
 
-impl Said {
+impl GivenSetting {
     /// The value, unless it is empty.
     #[must_use]
     pub fn value(&self) -> Option<&str> {
@@ -130,7 +130,7 @@ impl Said {
         }
     }
 
-    /// Where it was said, for people.
+    /// Where it was given, for people.
     #[must_use]
     pub fn place(&self) -> String {
         match &self.origin {
@@ -143,12 +143,12 @@ impl Said {
     }
 }
 
-impl fmt::Display for Sayings {
+impl fmt::Display for GivenSettings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown: Vec<(&str, String, String)> = self
             .0
             .iter()
-            .map(|said| (said.entry.name, said.shown(), said.place()))
+            .map(|setting| (setting.entry.name, setting.shown(), setting.place()))
             .collect();
         let name_width = shown
             .iter()

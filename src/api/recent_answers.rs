@@ -1,0 +1,201 @@
+//! Small answers that were given a moment ago, for who asks the same of the same state.
+//!
+//! An answer is found by all that it follows from: what was asked, the state of everything that was read for
+//! it, and the form. What changed has another state, so nothing here can be out of date; it is only
+//! forgotten, the least asked for first. Only what owners read of their own is kept. Knows bytes; knows
+//! nothing of rows or of HTTP.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Bytes;
+use futures::Stream;
+use moka::sync::Cache;
+
+use crate::api::layers::disclosure::RowCount;
+use crate::output::Packing;
+use crate::query::records::ReadState;
+
+/// Bytes of all answers together.
+const ALL: u64 = 16 << 20;
+/// Bytes of one. Of a longer answer the greater part of the work is to send it.
+const ONE: usize = 64 << 10;
+/// Bytes that an answer takes beside its own.
+const AROUND: usize = 256;
+
+/// All that an answer follows from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// Which of the questions that are told apart by their words it is.
+    pub route: &'static str,
+    pub words: String,
+    pub states: Vec<ReadState>,
+    pub packing: Packing,
+}
+
+impl Question {
+    fn bytes(&self) -> usize {
+        AROUND + self.words.len() + size_of_val(self.states.as_slice())
+    }
+}
+
+/// An answer as it was given.
+#[derive(Clone, Debug)]
+pub struct RecentAnswer {
+    pub body: Bytes,
+    pub rows: u64,
+}
+
+/// The answers that there is room for.
+#[derive(Clone, Debug)]
+pub struct RecentAnswers {
+    given: Cache<Arc<Question>, RecentAnswer>,
+}
+
+impl Default for RecentAnswers {
+    fn default() -> Self {
+        let weigh = |question: &Arc<Question>, answer: &RecentAnswer| {
+            u32::try_from(question.bytes() + answer.body.len()).unwrap_or(u32::MAX)
+        };
+        Self {
+            given: Cache::builder().max_capacity(ALL).weigher(weigh).build(),
+        }
+    }
+}
+
+impl RecentAnswers {
+    #[must_use]
+    pub fn find(&self, question: &Question) -> Option<RecentAnswer> {
+        self.given.get(question)
+    }
+
+    /// Holds nothing of anybody's any more.
+    pub fn forget_all(&self) {
+        self.given.invalidate_all();
+        self.given.run_pending_tasks();
+    }
+
+    /// `chunks` as they are; when all have come and they are few, they are kept as the answer to the
+    /// question.
+    pub fn keeping<S>(&self, question: Question, count: RowCount, chunks: S) -> Keeping<S> {
+        Keeping {
+            chunks,
+            copy: Some(Copy {
+                answers: self.clone(),
+                question,
+                count,
+                bytes: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// What has come of an answer so far.
+#[derive(Debug)]
+struct Copy {
+    answers: RecentAnswers,
+    question: Question,
+    count: RowCount,
+    bytes: Vec<u8>,
+}
+
+/// An answer on its way, of which a copy is made as long as it is small.
+#[derive(Debug)]
+pub struct Keeping<S> {
+    chunks: S,
+    copy: Option<Copy>,
+}
+
+impl<S, E> Stream for Keeping<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+{
+    type Item = Result<Bytes, E>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let next = Pin::new(&mut this.chunks).poll_next(context);
+        match &next {
+            Poll::Pending => {}
+            Poll::Ready(Some(Ok(chunk))) => match &mut this.copy {
+                Some(copy) if copy.bytes.len() + chunk.len() <= ONE => copy.bytes.extend_from_slice(chunk),
+                _ => this.copy = None,
+            },
+            Poll::Ready(Some(Err(_))) => this.copy = None,
+            Poll::Ready(None) => {
+                if let Some(copy) = this.copy.take() {
+                    let answer = RecentAnswer {
+                        body: copy.bytes.into(),
+                        rows: copy.count.get(),
+                    };
+                    copy.answers.given.insert(Arc::new(copy.question), answer);
+                }
+            }
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt as _;
+    use futures::stream::iter;
+
+    use super::*;
+    use crate::output::OutputMethod;
+
+    fn question(route: &'static str, words: &str) -> Question {
+        Question {
+            route,
+            words: words.to_owned(),
+            states: Vec::new(),
+            packing: OutputMethod::Jstable.into(),
+        }
+    }
+
+    /// Sends the chunks of an answer to `words`, until one fails.
+    async fn send(answers: &RecentAnswers, words: &str, chunks: Vec<Result<Bytes, ()>>) {
+        let count = RowCount::default();
+        count.add(chunks.len());
+        let sent: Vec<_> = answers
+            .keeping(question("one", words), count, iter(chunks.clone()))
+            .collect()
+            .await;
+        assert_eq!(sent, chunks);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_came_to_its_end_is_there_for_the_same_question() {
+        let answers = RecentAnswers::default();
+        send(&answers, "steps", vec![Ok("[1,".into()), Ok("2]".into())]).await;
+        let found = answers.find(&question("one", "steps")).unwrap();
+        assert_eq!((&*found.body, found.rows), (&b"[1,2]"[..], 2));
+        assert!(answers.find(&question("other", "steps")).is_none());
+        assert!(answers.find(&question("one", "floors")).is_none());
+        answers.forget_all();
+        assert!(answers.find(&question("one", "steps")).is_none());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_broke_off_is_not_kept() {
+        let answers = RecentAnswers::default();
+        send(&answers, "steps", vec![Ok("[1,".into()), Err(())]).await;
+        assert!(answers.find(&question("one", "steps")).is_none());
+        let unread = answers.keeping(
+            question("one", "floors"),
+            RowCount::default(),
+            iter([Ok::<_, ()>(Bytes::from("[1,")), Ok("2]".into())]),
+        );
+        assert_eq!(unread.take(1).count().await, 1);
+        assert!(answers.find(&question("one", "floors")).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_is_not_kept() {
+        let answers = RecentAnswers::default();
+        let half = Bytes::from(vec![b' '; ONE / 2 + 1]);
+        send(&answers, "steps", vec![Ok(half.clone()), Ok(half)]).await;
+        assert!(answers.find(&question("one", "steps")).is_none());
+    }
+}
