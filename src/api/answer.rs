@@ -89,9 +89,9 @@ pub async fn answer(
         begun: request.begun,
         ticket: request.ticket,
     };
-    if let Some(explain) = form.explain {
+    if form.explain != Explain::No {
         let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
-        return Ok(sending.explained(prepared, explain));
+        return Ok(sending.explained(prepared, form.explain));
     }
     let packing = form.packing(request.headers);
     let tag = entity_tag(

@@ -24,7 +24,7 @@ pub struct AnswerForm {
     pub limit: Option<usize>,
     compression: Option<FrameCompression>,
     /// How the rows are found, in their place.
-    pub explain: Option<Explain>,
+    pub explain: Explain,
 }
 
 impl AnswerForm {
@@ -76,9 +76,9 @@ impl AnswerForm {
         };
         let limit = row_limit(params);
         let compression = params.choice("compression");
-        let explain = params.choice("explain");
+        let explain = params.choice_or("explain", Explain::No);
         let defuse = params.flag_or("defuse_formulas", false);
-        let (method, defuse) = (method?, defuse?);
+        let (method, defuse, explain) = (method?, defuse?, explain?);
         Some(Self {
             method: if defuse { method.defused() } else { method },
             columns,
@@ -96,7 +96,7 @@ impl AnswerForm {
             columns: None,
             limit: None,
             compression: None,
-            explain: None,
+            explain: Explain::No,
         }
     }
 

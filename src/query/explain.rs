@@ -33,6 +33,8 @@ use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 /// How much is told of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explain {
+    /// Nothing: the rows are answered.
+    No,
     /// What would be done.
     Plan,
     /// What was done, and what it took.
@@ -41,16 +43,17 @@ pub enum Explain {
 
 /// A name that is none of how much is told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown explain '{0}'; use one of plan, analyze")]
+#[error("unknown explain '{0}'; use one of none, plan, analyze")]
 pub struct UnknownExplain(String);
 
 impl Explain {
-    pub const ALL: [Self; 2] = [Self::Plan, Self::Analyze];
+    pub const ALL: [Self; 3] = [Self::No, Self::Plan, Self::Analyze];
 
     /// The name by which it is asked for.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::No => "none",
             Self::Plan => "plan",
             Self::Analyze => "analyze",
         }

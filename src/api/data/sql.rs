@@ -42,7 +42,7 @@ pub struct SqlRequest {
     pub query: String,
     /// A list for `$1`, `$2`, or an object for `$name`: texts, numbers, truth values, null and lists of
     /// these.
-    #[schema(value_type = Option<Object>, example = json!(["2026-01-01"]))]
+    #[schema(value_type = Option<Value>, example = json!(["2026-01-01"]))]
     pub parameters: Option<Value>,
     /// The form of the answer; `jstable` where nothing is said.
     pub output: Option<OutputMethod>,

@@ -361,8 +361,7 @@ impl Stream for Guarded {
 }
 
 /// Comes back when everybody else had their turn. A task that wakes itself is first in line among those of
-/// its thread: who comes from outside, from a socket or from a clock is looked for after every sixty turns or
-/// so, and sixty steps of a join are seconds.
+/// its thread, before sockets and clocks are looked at, and before those whom other threads woke.
 fn give_way<T>(context: &mut Context<'_>) -> Poll<T> {
     // Asked once, it has the waker; nothing is left to wait for.
     let _pending = pin!(tokio::task::yield_now()).poll(context);

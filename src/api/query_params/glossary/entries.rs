@@ -219,9 +219,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "explain",
         aliases: &[],
         description: "How the rows are found, as text and in their place: plan says what would be done, \
-                      analyze does it and says what it took; without anybody's values",
-        absent: "the rows",
-        example: Text("plan"),
+                      analyze does it and says what it took, none answers the rows; without anybody's \
+                      values",
+        absent: "",
+        // Whoever tries the examples wants to see rows.
+        example: Text("none"),
     },
     Entry {
         name: "export_id",
