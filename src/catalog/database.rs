@@ -1,9 +1,9 @@
 //! One face for SQLite and PostgreSQL: everything in which the two differ is in this file, and nothing else
 //! in the room names either but `lookups` and `writing`, shorter ways to a few rows of SQLite and to its log.
 //!
-//! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each of
-//! these on a thread of its own; the pool hands them out. A `Session` is one transaction and rolls back when it is
-//! dropped before `commit`. Knows no tables.
+//! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each
+//! of these on a thread of its own; the pool hands them out. A `Session` is one transaction and rolls back
+//! when it is dropped before `commit`. Knows no tables.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

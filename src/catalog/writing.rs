@@ -1,9 +1,9 @@
 //! The one connection that writes to SQLite, used by the thread that writes.
 //!
 //! A commit is a dozen short statements and one wait for the disk. Handed one by one to a thread of the
-//! connection's own, as the driver does it, they cost three times what SQLite takes for them, nearly all of it
-//! for threads that wake each other. So they are carried out here, and the runtime is told that its thread is
-//! busy. Writers come one after the other. Knows no tables.
+//! connection's own, as the driver does it, they cost three times what SQLite takes for them, nearly all of
+//! it for threads that wake each other. So they are carried out here, and the runtime is told that its thread
+//! is busy. Writers come one after the other. Knows no tables.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,8 @@ pub(super) struct Limits {
     pub checkpoint_pages: u32,
 }
 
-/// The connection, while a transaction has it. One that is not given back is closed, which undoes what it did.
+/// The connection, while a transaction has it. One that is not given back is closed, which undoes what it
+/// did.
 pub(super) struct Writing {
     connection: Connection,
     writer: Writer,

@@ -311,7 +311,8 @@ fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
     }
     builder
         .thread_name("compute")
-        // A step of a question is long. Who comes from another thread would wait for some sixty of them by default.
+        // A step of a question is long. Who comes from another thread would wait for some sixty of them by
+        // default.
         .global_queue_interval(2)
         .thread_stack_size(COMPUTE_STACK)
         .enable_all()
