@@ -32,7 +32,7 @@ mod allocator {
         fn mi_option_get(option: c_int) -> c_long;
     }
 
-    pub fn give_back_soon() {
+    pub(crate) fn give_back_soon() {
         if std::env::var_os(VARIABLE).is_none() {
             // SAFETY: stores a number in a table of the allocator, for an option that it has.
             unsafe { mi_option_set(PURGE_DELAY, SOON) };

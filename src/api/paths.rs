@@ -17,7 +17,7 @@ const PREFIXES: [&str; 5] = [
 
 /// The request with the id of its data type as one segment of the path.
 #[must_use]
-pub fn with_whole_type_ids(mut request: Request) -> Request {
+pub(super) fn with_whole_type_ids(mut request: Request) -> Request {
     if let Some(uri) = rewritten(request.uri()) {
         *request.uri_mut() = uri;
     }

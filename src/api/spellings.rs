@@ -18,7 +18,7 @@ const OF_PARTICIPANT: &str = "/data/v0/pool/{group_id}/participant/{participant_
 /// `routes` at their own address, and at each of `others`: beginnings of addresses that mean the same as
 /// `prefix`.
 #[must_use]
-pub fn also_at<S: Clone + Send + Sync + 'static>(
+pub(super) fn also_at<S: Clone + Send + Sync + 'static>(
     routes: UtoipaMethodRouter<S>,
     prefix: &str,
     others: &[&str],
@@ -37,7 +37,7 @@ pub fn also_at<S: Clone + Send + Sync + 'static>(
 
 /// `routes` about a person, and the same about participants of groups.
 #[must_use]
-pub fn also_of_participants<S: Clone + Send + Sync + 'static>(
+pub(super) fn also_of_participants<S: Clone + Send + Sync + 'static>(
     routes: UtoipaMethodRouter<S>,
 ) -> OpenApiRouter<S> {
     let (schemas, paths, methods) = routes.clone();

@@ -86,7 +86,7 @@ pub(super) enum Row {
 
 impl Database {
     /// Connects, creating an SQLite file that does not exist yet.
-    pub async fn open(address: &str) -> Result<Self, CatalogError> {
+    pub(super) async fn open(address: &str) -> Result<Self, CatalogError> {
         if let Some(path) = address
             .strip_prefix("sqlite://")
             .or_else(|| address.strip_prefix("sqlite:"))
@@ -102,7 +102,7 @@ impl Database {
     }
 
     /// A transaction that sees one moment of the catalogue and changes nothing.
-    pub async fn read(&self) -> Result<Session, CatalogError> {
+    pub(super) async fn read(&self) -> Result<Session, CatalogError> {
         Ok(match self {
             Self::Sqlite {
                 readers, disturbed, ..
@@ -117,7 +117,7 @@ impl Database {
 
     /// A transaction that may change the catalogue. SQLite lets one in at a time; PostgreSQL relies on the
     /// locks that the caller takes.
-    pub async fn write(&self) -> Result<Session, CatalogError> {
+    pub(super) async fn write(&self) -> Result<Session, CatalogError> {
         Ok(match self {
             Self::Sqlite {
                 writer, disturbed, ..
@@ -127,7 +127,7 @@ impl Database {
     }
 
     /// One reading statement, which by itself sees one moment.
-    pub async fn fetch(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+    pub(super) async fn fetch(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         match self {
             Self::Sqlite {
                 readers, disturbed, ..
@@ -146,7 +146,7 @@ impl Database {
 
     /// The same for a statement that finds a few rows by their keys: of SQLite, where the disk is near, they
     /// are read on this thread.
-    pub async fn look_up(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+    pub(super) async fn look_up(&self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         if let Self::Sqlite {
             lookups,
             disturbed: None,
@@ -161,7 +161,7 @@ impl Database {
 
     /// Overwrites what deleted rows left in the database's files. SQLite writes the database anew, and
     /// empties its log. What PostgreSQL keeps of dead rows is its own affair, and that of its operator.
-    pub async fn scour(&self) -> Result<(), CatalogError> {
+    pub(super) async fn scour(&self) -> Result<(), CatalogError> {
         let Self::Sqlite { writer, .. } = self else {
             return Ok(());
         };
@@ -186,7 +186,7 @@ impl Database {
     }
 
     /// A write transaction in which nobody else migrates.
-    pub async fn migrating(&self) -> Result<Session, CatalogError> {
+    pub(super) async fn migrating(&self) -> Result<Session, CatalogError> {
         let mut session = self.write().await?;
         if matches!(session, Session::Postgres(_)) {
             session
@@ -200,7 +200,7 @@ impl Database {
     }
 
     /// What the database itself has to say against its own structure. Empty when it is sound.
-    pub async fn self_check(&self) -> Result<Vec<String>, CatalogError> {
+    pub(super) async fn self_check(&self) -> Result<Vec<String>, CatalogError> {
         match self {
             Self::Sqlite { .. } => {
                 let rows = self
@@ -219,7 +219,7 @@ impl Database {
         }
     }
 
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         match self {
             Self::Sqlite {
                 writer,
@@ -237,7 +237,7 @@ impl Database {
 }
 
 impl Session {
-    pub async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+    pub(super) async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
         match self {
             Self::Sqlite(session) => {
                 let _working = working(&session.disturbed);
@@ -248,7 +248,7 @@ impl Session {
     }
 
     /// Runs a statement; returns how many rows it changed.
-    pub async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
+    pub(super) async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
         Ok(match self {
             Self::Sqlite(session) => {
                 let _working = working(&session.disturbed);
@@ -264,7 +264,7 @@ impl Session {
 
     /// What time it is for everybody who shares the database. SQLite has no other clock than that of the
     /// process that it is in.
-    pub async fn now(&mut self, clock: &dyn Clock) -> Result<Instant, CatalogError> {
+    pub(super) async fn now(&mut self, clock: &dyn Clock) -> Result<Instant, CatalogError> {
         match self {
             Self::Sqlite(_) => Ok(clock.now()),
             Self::Postgres(_) => {
@@ -280,12 +280,12 @@ impl Session {
 
     /// Until the transaction ends, keeps out whoever calls `lock_alone` for the table. SQLite's writers are
     /// alone anyway.
-    pub async fn lock_shared(&mut self, table: &str) -> Result<(), CatalogError> {
+    pub(super) async fn lock_shared(&mut self, table: &str) -> Result<(), CatalogError> {
         self.lock(table, "SHARE").await
     }
 
     /// Waits for all that hold `lock_shared`, and keeps further ones out until the transaction ends.
-    pub async fn lock_alone(&mut self, table: &str) -> Result<(), CatalogError> {
+    pub(super) async fn lock_alone(&mut self, table: &str) -> Result<(), CatalogError> {
         self.lock(table, "SHARE ROW EXCLUSIVE").await
     }
 
@@ -298,7 +298,7 @@ impl Session {
     }
 
     /// Whether there is a table of this name.
-    pub async fn has_table(&mut self, name: &str) -> Result<bool, CatalogError> {
+    pub(super) async fn has_table(&mut self, name: &str) -> Result<bool, CatalogError> {
         let sql = match self {
             Self::Sqlite(_) => "SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1",
             Self::Postgres(_) => {
@@ -313,7 +313,7 @@ impl Session {
     }
 
     /// Runs a script of definitions written for SQLite, in the words of this database.
-    pub async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
+    pub(super) async fn define(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => {
                 session.link()?.run(script).await?;
@@ -331,7 +331,7 @@ impl Session {
 
     /// Words that make a `SELECT` keep its rows locked until the transaction ends. SQLite's writers are alone
     /// anyway.
-    pub fn locking(&self) -> &'static str {
+    pub(super) fn locking(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "",
             Self::Postgres(_) => " FOR UPDATE",
@@ -339,7 +339,7 @@ impl Session {
     }
 
     /// The same, but whoever would have to wait for a lock fails.
-    pub fn locking_at_once(&self) -> &'static str {
+    pub(super) fn locking_at_once(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "",
             Self::Postgres(_) => " FOR UPDATE NOWAIT",
@@ -348,7 +348,7 @@ impl Session {
 
     /// `$1` is understood everywhere, but SQLite takes it for a name and searches all names for each value:
     /// quadratic in long lists.
-    pub fn marks(&self) -> Marks {
+    pub(super) fn marks(&self) -> Marks {
         match self {
             Self::Sqlite(_) => Marks::Plain,
             Self::Postgres(_) => Marks::Numbered,
@@ -357,7 +357,7 @@ impl Session {
 
     /// When this returns `Ok`, what the transaction did survives a crash of this process and of the
     /// database's machine.
-    pub async fn commit(self) -> Result<(), CatalogError> {
+    pub(super) async fn commit(self) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => session.commit().await,
             Self::Postgres(transaction) => transaction.commit().await.map_err(classify),
@@ -365,7 +365,7 @@ impl Session {
     }
 
     /// Undoes what the transaction did. Dropping it does the same but costs SQLite the connection.
-    pub async fn rollback(self) -> Result<(), CatalogError> {
+    pub(super) async fn rollback(self) -> Result<(), CatalogError> {
         match self {
             Self::Sqlite(session) => session.end("ROLLBACK").await,
             Self::Postgres(transaction) => transaction.rollback().await.map_err(classify),
@@ -513,7 +513,7 @@ impl Drop for SqliteSession {
 }
 
 impl Row {
-    pub fn int(&self, column: usize) -> Result<i64, CatalogError> {
+    pub(super) fn int(&self, column: usize) -> Result<i64, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
             Some(Found::Integer(value)) => Ok(*value),
@@ -521,7 +521,7 @@ impl Row {
         }
     }
 
-    pub fn text(&self, column: usize) -> Result<String, CatalogError> {
+    pub(super) fn text(&self, column: usize) -> Result<String, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
             Some(Found::Text(value)) => Ok(value.clone()),
@@ -529,7 +529,7 @@ impl Row {
         }
     }
 
-    pub fn bytes(&self, column: usize) -> Result<Vec<u8>, CatalogError> {
+    pub(super) fn bytes(&self, column: usize) -> Result<Vec<u8>, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
             Some(Found::Blob(value)) => Ok(value.clone()),
@@ -537,7 +537,7 @@ impl Row {
         }
     }
 
-    pub fn optional_int(&self, column: usize) -> Result<Option<i64>, CatalogError> {
+    pub(super) fn optional_int(&self, column: usize) -> Result<Option<i64>, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
             Some(Found::Null) => Ok(None),
@@ -545,7 +545,7 @@ impl Row {
         }
     }
 
-    pub fn optional_text(&self, column: usize) -> Result<Option<String>, CatalogError> {
+    pub(super) fn optional_text(&self, column: usize) -> Result<Option<String>, CatalogError> {
         match self.looked_up(column) {
             None => self.get(column),
             Some(Found::Null) => Ok(None),

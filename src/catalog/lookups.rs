@@ -44,7 +44,7 @@ struct Connections {
 
 impl Lookups {
     /// Opens nothing yet.
-    pub fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &Path) -> Self {
         Self(Arc::new(Shared {
             path: path.to_owned(),
             connections: Mutex::new(Connections {
@@ -57,7 +57,7 @@ impl Lookups {
 
     /// The rows that the statement finds; `None` when it has to be asked in another way: all connections are
     /// taken, somebody is in the way, or something is wrong that the driver shall name.
-    pub fn look_up(&self, sql: &str, values: &[Value]) -> Option<Vec<Vec<Found>>> {
+    pub(super) fn look_up(&self, sql: &str, values: &[Value]) -> Option<Vec<Vec<Found>>> {
         let connection = self.take()?;
         let found = rows(&connection, sql, values);
         let mut connections = self.connections();
@@ -71,7 +71,7 @@ impl Lookups {
     }
 
     /// Closes them, and opens no more.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         let mut connections = self.connections();
         connections.is_closed = true;
         connections.idle.clear();

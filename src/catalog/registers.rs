@@ -30,7 +30,7 @@ pub struct RegisteredCounts {
 
 impl Folder {
     /// With rows of these checksums more.
-    pub fn gain(&mut self, checksums: &[u32]) {
+    pub(super) fn gain(&mut self, checksums: &[u32]) {
         self.documents += checksums.len() as i64;
         self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
     }

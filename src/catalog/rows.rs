@@ -48,7 +48,7 @@ pub(super) struct DeadRow {
 }
 
 impl Ledger {
-    pub fn of(record: &Record) -> Result<Self, CatalogError> {
+    pub(super) fn of(record: &Record) -> Result<Self, CatalogError> {
         Ok(Self {
             person: record.id(0, PersonId::from_slice)?,
             sequence: record.int(1)?,
@@ -57,7 +57,7 @@ impl Ledger {
         })
     }
 
-    pub fn values(&self) -> Vec<Value> {
+    pub(super) fn values(&self) -> Vec<Value> {
         vec![
             id(self.person.0),
             Value::Int(self.sequence),
@@ -66,7 +66,7 @@ impl Ledger {
         ]
     }
 
-    pub fn empty(person: PersonId) -> Self {
+    pub(super) fn empty(person: PersonId) -> Self {
         Self {
             person,
             sequence: 0,
@@ -77,7 +77,7 @@ impl Ledger {
 }
 
 impl PartitionRow {
-    pub fn of(record: &Record) -> Result<Self, CatalogError> {
+    pub(super) fn of(record: &Record) -> Result<Self, CatalogError> {
         let pieces = record.int(4)?;
         let bounds = Bounds {
             min_start: Instant::from_micros(record.int(8)?),
@@ -101,7 +101,7 @@ impl PartitionRow {
     }
 
     /// The row of a partition that has none yet.
-    pub fn empty(person: PersonId, data_type: TypeId, now: Instant) -> Self {
+    pub(super) fn empty(person: PersonId, data_type: TypeId, now: Instant) -> Self {
         Self {
             person,
             data_type,
@@ -118,7 +118,7 @@ impl PartitionRow {
         }
     }
 
-    pub fn values(&self) -> Vec<Value> {
+    pub(super) fn values(&self) -> Vec<Value> {
         let (min_start, max_start, max_end) = self.bounds.map_or((0, 0, 0), |bounds| {
             (
                 bounds.min_start.micros(),
@@ -144,19 +144,19 @@ impl PartitionRow {
         ]
     }
 
-    pub fn stamp(&self) -> Stamp {
+    pub(super) fn stamp(&self) -> Stamp {
         Stamp {
             version: self.version,
             digest: self.digest,
         }
     }
 
-    pub fn checksum(&self) -> u32 {
+    pub(super) fn checksum(&self) -> u32 {
         PARTITIONS.checksum(&self.values())
     }
 
     /// Takes note of a piece whose row has the given checksum.
-    pub fn gain(&mut self, piece: &NewPiece, checksum: u32) {
+    pub(super) fn gain(&mut self, piece: &NewPiece, checksum: u32) {
         self.pieces += 1;
         self.bytes += piece.bytes;
         self.digest ^= checksum;
@@ -167,7 +167,7 @@ impl PartitionRow {
     }
 
     /// Counts updates in `minute`. Returns the minute before with its count, if that has ended.
-    pub fn count(&mut self, minute: i64, updates: i64) -> Option<(i64, i64)> {
+    pub(super) fn count(&mut self, minute: i64, updates: i64) -> Option<(i64, i64)> {
         let ended = (minute > self.current_minute && self.current_count != 0)
             .then_some((self.current_minute, self.current_count));
         if minute > self.current_minute {
@@ -178,7 +178,7 @@ impl PartitionRow {
         ended
     }
 
-    pub fn summary(&self) -> PartitionSummary {
+    pub(super) fn summary(&self) -> PartitionSummary {
         PartitionSummary {
             data_type: self.data_type.clone(),
             version: self.version,
@@ -192,7 +192,7 @@ impl PartitionRow {
 }
 
 impl DeadRow {
-    pub fn of(record: &Record) -> Result<Self, CatalogError> {
+    pub(super) fn of(record: &Record) -> Result<Self, CatalogError> {
         Ok(Self {
             data_type: TypeId(record.text(1)?.into()),
             piece: record.id(2, PieceId::from_slice)?,
@@ -200,7 +200,7 @@ impl DeadRow {
         })
     }
 
-    pub fn values(
+    pub(super) fn values(
         person: PersonId,
         data_type: &TypeId,
         piece: PieceId,

@@ -317,7 +317,7 @@ pub(super) const OF_THIS_STORE: &[&Table] = &[&STRAYS, &MANIFESTS, &LEASES];
 
 impl Table {
     /// `SELECT` of whole rows; `rest` continues after the table's name.
-    pub fn select(&self, rest: &str) -> String {
+    pub(super) fn select(&self, rest: &str) -> String {
         let mut sql = String::with_capacity(256);
         sql.push_str("SELECT ");
         for (name, _) in self.columns {
@@ -332,7 +332,7 @@ impl Table {
     }
 
     /// The columns of the primary key, with commas between them.
-    pub fn key_columns(&self) -> String {
+    pub(super) fn key_columns(&self) -> String {
         let names: Vec<&str> = self
             .columns
             .iter()
@@ -343,12 +343,12 @@ impl Table {
     }
 
     /// Whether its rows are each somebody's.
-    pub fn has_owner(&self) -> bool {
+    pub(super) fn has_owner(&self) -> bool {
         self.columns.iter().any(|(name, _)| *name == "person")
     }
 
     /// The columns of a whole row, of the table under the name `alias`, for a statement that joins.
-    pub fn selected_as(&self, alias: &str) -> String {
+    pub(super) fn selected_as(&self, alias: &str) -> String {
         let mut sql = String::with_capacity(256);
         for (name, _) in self.columns {
             let _ = write!(sql, "{alias}.{name}, ");
@@ -358,12 +358,12 @@ impl Table {
     }
 
     /// How many columns `selected_as` selects.
-    pub const fn width(&self) -> usize {
+    pub(super) const fn width(&self) -> usize {
         self.columns.len() + 1
     }
 
     /// A row that `select` gave, as it is.
-    pub fn values(&self, row: &Row) -> Result<Vec<Value>, CatalogError> {
+    pub(super) fn values(&self, row: &Row) -> Result<Vec<Value>, CatalogError> {
         self.values_from(row, 0)
     }
 
@@ -383,12 +383,12 @@ impl Table {
     }
 
     /// The same, if it is the row that was written.
-    pub fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
+    pub(super) fn verify(&self, row: &Row) -> Result<Record, CatalogError> {
         self.verify_from(row, 0)
     }
 
     /// The same, of a row whose columns begin at `first`.
-    pub fn verify_from(&self, row: &Row, first: usize) -> Result<Record, CatalogError> {
+    pub(super) fn verify_from(&self, row: &Row, first: usize) -> Result<Record, CatalogError> {
         let values = self.values_from(row, first)?;
         let checksum = self.checksum(&values);
         if row.int(first + self.columns.len())? == i64::from(checksum) {
@@ -405,7 +405,7 @@ impl Table {
         }
     }
 
-    pub fn checksum(&self, values: &[Value]) -> u32 {
+    pub(super) fn checksum(&self, values: &[Value]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(self.name.as_bytes());
         for value in values {
@@ -462,32 +462,32 @@ impl Table {
 }
 
 impl Record {
-    pub fn int(&self, column: usize) -> Result<i64, CatalogError> {
+    pub(super) fn int(&self, column: usize) -> Result<i64, CatalogError> {
         match self.values.get(column) {
             Some(Value::Int(value)) => Ok(*value),
             _ => Err(self.unexpected(column)),
         }
     }
 
-    pub fn optional_int(&self, column: usize) -> Option<i64> {
+    pub(super) fn optional_int(&self, column: usize) -> Option<i64> {
         match self.values.get(column) {
             Some(Value::Int(value)) => Some(*value),
             _ => None,
         }
     }
 
-    pub fn text(&self, column: usize) -> Result<&str, CatalogError> {
+    pub(super) fn text(&self, column: usize) -> Result<&str, CatalogError> {
         self.optional_text(column).ok_or_else(|| self.unexpected(column))
     }
 
-    pub fn optional_text(&self, column: usize) -> Option<&str> {
+    pub(super) fn optional_text(&self, column: usize) -> Option<&str> {
         match self.values.get(column) {
             Some(Value::Text(value)) => Some(value),
             _ => None,
         }
     }
 
-    pub fn bytes(&self, column: usize) -> Result<&[u8], CatalogError> {
+    pub(super) fn bytes(&self, column: usize) -> Result<&[u8], CatalogError> {
         match self.values.get(column) {
             Some(Value::Bytes(value)) => Ok(value),
             _ => Err(self.unexpected(column)),
@@ -495,16 +495,16 @@ impl Record {
     }
 
     /// A column of 16 bytes as the id that `make` makes of them.
-    pub fn id<T>(&self, column: usize, make: impl Fn(&[u8]) -> Option<T>) -> Result<T, CatalogError> {
+    pub(super) fn id<T>(&self, column: usize, make: impl Fn(&[u8]) -> Option<T>) -> Result<T, CatalogError> {
         make(self.bytes(column)?).ok_or_else(|| self.unexpected(column))
     }
 
     /// The first columns, as many as the table's key has.
-    pub fn key(&self, table: &Table) -> Vec<Value> {
+    pub(super) fn key(&self, table: &Table) -> Vec<Value> {
         self.values.iter().take(table.key).cloned().collect()
     }
 
-    pub fn into_values(self) -> Vec<Value> {
+    pub(super) fn into_values(self) -> Vec<Value> {
         self.values
     }
 
@@ -518,7 +518,7 @@ impl Record {
 
 impl Database {
     /// Verified rows by one statement outside of any transaction.
-    pub async fn select(
+    pub(super) async fn select(
         &self,
         table: &Table,
         rest: &str,
@@ -532,7 +532,7 @@ impl Database {
     }
 
     /// A few verified rows by their keys.
-    pub async fn find(
+    pub(super) async fn find(
         &self,
         table: &Table,
         rest: &str,
@@ -548,7 +548,7 @@ impl Database {
 
 impl Session {
     /// Verified rows as the transaction sees them.
-    pub async fn select(
+    pub(super) async fn select(
         &mut self,
         table: &Table,
         rest: &str,
@@ -563,7 +563,7 @@ impl Session {
 
     /// The verified rows after the one with the key `after` (none: from the first), in the order of their
     /// keys. No rows: that was all.
-    pub async fn page(&mut self, table: &Table, after: &[Value]) -> Result<Vec<Record>, CatalogError> {
+    pub(super) async fn page(&mut self, table: &Table, after: &[Value]) -> Result<Vec<Record>, CatalogError> {
         let key: Vec<&str> = table
             .columns
             .iter()
@@ -584,7 +584,7 @@ impl Session {
 
     /// Writes rows with their checksums, which are returned in order together with the number of rows that
     /// were written.
-    pub async fn insert(
+    pub(super) async fn insert(
         &mut self,
         table: &Table,
         rows: Vec<Vec<Value>>,
@@ -609,7 +609,7 @@ impl Session {
     }
 
     /// Writes those of the rows whose keys are new; returns the checksums of these.
-    pub async fn insert_new(
+    pub(super) async fn insert_new(
         &mut self,
         table: &Table,
         rows: Vec<Vec<Value>>,
@@ -633,7 +633,7 @@ impl Session {
     }
 
     /// Writes the bytes of tail pieces.
-    pub async fn insert_blobs(&mut self, blobs: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), CatalogError> {
+    pub(super) async fn insert_blobs(&mut self, blobs: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), CatalogError> {
         let mut blobs = blobs.into_iter().peekable();
         while blobs.peek().is_some() {
             let length = insert_length(blobs.len());

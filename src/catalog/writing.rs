@@ -55,7 +55,7 @@ pub(super) struct Writing {
 
 impl Writer {
     /// Opens the file, and makes its log one that is written ahead.
-    pub fn open(path: &Path, limits: Limits) -> Result<Self, CatalogError> {
+    pub(super) fn open(path: &Path, limits: Limits) -> Result<Self, CatalogError> {
         let connection = connect(path, limits)?;
         Ok(Self(Arc::new(Shared {
             path: path.to_owned(),
@@ -66,7 +66,7 @@ impl Writer {
     }
 
     /// Waits until nobody else of this process writes.
-    pub async fn take(&self) -> Result<Writing, CatalogError> {
+    pub(super) async fn take(&self) -> Result<Writing, CatalogError> {
         let turn = Arc::clone(&self.0.turn).acquire_owned();
         let Ok(Ok(turn)) = tokio::time::timeout(self.0.limits.patience, turn).await else {
             return Err(CatalogError::Unavailable {
@@ -86,7 +86,7 @@ impl Writer {
     }
 
     /// Waits for who writes, and closes the connection.
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         if let Ok(writing) = self.take().await {
             self.0.turn.close();
             busy(|| drop(writing));
@@ -99,12 +99,12 @@ impl Writer {
 }
 
 impl Writing {
-    pub fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Vec<Found>>, CatalogError> {
+    pub(super) fn fetch(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Vec<Found>>, CatalogError> {
         busy(|| rows(&self.connection, sql, values)).map_err(classify)
     }
 
     /// Runs a statement; returns how many rows it changed.
-    pub fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, CatalogError> {
+    pub(super) fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, CatalogError> {
         busy(|| {
             let mut statement = self.connection.prepare_cached(sql)?;
             bind(&mut statement, values)?;
@@ -114,12 +114,12 @@ impl Writing {
     }
 
     /// Runs a script.
-    pub fn run(&mut self, script: &str) -> Result<(), CatalogError> {
+    pub(super) fn run(&mut self, script: &str) -> Result<(), CatalogError> {
         busy(|| self.connection.execute_batch(script)).map_err(classify)
     }
 
     /// The transaction ended well, and another one may begin.
-    pub fn give_back(self) {
+    pub(super) fn give_back(self) {
         *self.writer.idle() = Some(self.connection);
     }
 }

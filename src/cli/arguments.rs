@@ -17,9 +17,9 @@ use super::query::QueryOrder;
 use super::settings::table::SETTINGS;
 
 const SERVE: &str = "serve";
-pub const CONFIG: &str = "config";
-pub const DEMO: &str = "demo";
-pub const REPAIR: &str = "repair";
+pub(super) const CONFIG: &str = "config";
+pub(super) const DEMO: &str = "demo";
+pub(super) const REPAIR: &str = "repair";
 const ERASED: &str = "erased";
 const USER: &str = "user";
 const NAME: &str = "name";
@@ -41,7 +41,7 @@ const ARCHIVE: &str = "archive";
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-pub fn command() -> Command {
+pub(super) fn command() -> Command {
     Command::new("almanac")
         .about("One store per person for everything they measure")
         .version(env!("CARGO_PKG_VERSION"))
@@ -258,7 +258,7 @@ fn configured(name: &'static str, about: &'static str) -> Command {
 }
 
 /// What `token` was asked for.
-pub fn token(given: &ArgMatches) -> TokenOrder {
+pub(super) fn token(given: &ArgMatches) -> TokenOrder {
     let days = given.get_one::<u64>(DAYS).copied().unwrap_or(365);
     TokenOrder {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
@@ -274,7 +274,7 @@ pub fn token(given: &ArgMatches) -> TokenOrder {
 }
 
 /// What `query` was asked for.
-pub fn query(given: &ArgMatches) -> QueryOrder {
+pub(super) fn query(given: &ArgMatches) -> QueryOrder {
     let text = |name: &str| given.get_one::<String>(name).cloned();
     QueryOrder {
         person: PersonId(given.get_one::<Uuid>(USER).copied().unwrap_or_default()),
@@ -285,7 +285,7 @@ pub fn query(given: &ArgMatches) -> QueryOrder {
 }
 
 /// What `key` was asked for.
-pub fn key(given: &ArgMatches) -> KeyOrder {
+pub(super) fn key(given: &ArgMatches) -> KeyOrder {
     let key = || given.get_one::<String>(KEY).cloned().unwrap_or_default();
     match given.get_one::<String>(DONE).map(String::as_str) {
         Some(ROTATE) => KeyOrder::Rotate,
@@ -296,12 +296,12 @@ pub fn key(given: &ArgMatches) -> KeyOrder {
 }
 
 /// Of whom `check` is to find nothing.
-pub fn erased(given: &ArgMatches) -> Option<PersonId> {
+pub(super) fn erased(given: &ArgMatches) -> Option<PersonId> {
     given.get_one::<Uuid>(ERASED).copied().map(PersonId)
 }
 
 /// Where `backup` is to go, and how many are to be there afterwards.
-pub fn backup(given: &ArgMatches) -> BackupOrder {
+pub(super) fn backup(given: &ArgMatches) -> BackupOrder {
     let directory = given.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default();
     match given.get_one::<u64>(KEEP) {
         None => BackupOrder::Into(directory),
@@ -320,7 +320,7 @@ pub struct ImportOrder {
 }
 
 /// Which archive `import` is to read, and for whom.
-pub fn archive(given: &ArgMatches) -> ImportOrder {
+pub(super) fn archive(given: &ArgMatches) -> ImportOrder {
     ImportOrder {
         archive: given.get_one::<PathBuf>(ARCHIVE).cloned().unwrap_or_default(),
         user: given.get_one::<Uuid>(USER).copied().map(PersonId),

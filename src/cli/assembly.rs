@@ -77,7 +77,7 @@ const COMPUTE_STACK: usize = 16 << 20;
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The service, ready to be served.
-pub struct Assembly {
+pub(super) struct Assembly {
     pub app: Shared,
     pub catalog: Catalog,
     pub snapshots: Snapshots,
@@ -92,7 +92,7 @@ pub struct Assembly {
 }
 
 /// What the rooms are made from.
-pub struct Foundations {
+pub(super) struct Foundations {
     pub clock: Arc<dyn Clock>,
     pub catalog: Catalog,
     pub objects: ObjectStorage,
@@ -104,7 +104,7 @@ pub struct Foundations {
     pub readiness: Box<dyn Readiness>,
 }
 
-pub fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembly, Failed> {
+pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<Assembly, Failed> {
     let Foundations {
         clock,
         catalog,

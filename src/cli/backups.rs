@@ -19,14 +19,14 @@ const FORM: &str = "almanac-0000-00-00T000000Z";
 const UNFINISHED: &str = ".unfinished";
 const LOCK: &str = ".almanac-backups";
 
-pub struct Backups {
+pub(super) struct Backups {
     directory: PathBuf,
     /// Held as long as this lives.
     _lock: File,
 }
 
 /// One that is being made.
-pub struct Begun {
+pub(super) struct Begun {
     pub unfinished: PathBuf,
     finished: PathBuf,
 }
@@ -34,7 +34,7 @@ pub struct Begun {
 impl Backups {
     /// The backups in `directory`, which is made if it is not there. What an earlier run left unfinished is
     /// removed.
-    pub fn open(directory: &Path) -> Result<Self, Failed> {
+    pub(super) fn open(directory: &Path) -> Result<Self, Failed> {
         let failed = |error: io::Error| of(directory, &error);
         make_lasting(directory, &SystemDisk).map_err(failed)?;
         let lock = File::create(directory.join(LOCK)).map_err(failed)?;
@@ -58,7 +58,7 @@ impl Backups {
     }
 
     /// The place of a backup that is begun at `now`.
-    pub fn begin(&self, now: Instant) -> Result<Begun, Failed> {
+    pub(super) fn begin(&self, now: Instant) -> Result<Begun, Failed> {
         let time: String = now
             .to_rfc3339()
             .chars()
@@ -80,7 +80,7 @@ impl Backups {
     }
 
     /// It is whole, and named so from now on.
-    pub fn finish(&self, begun: &Begun) -> Result<PathBuf, Failed> {
+    pub(super) fn finish(&self, begun: &Begun) -> Result<PathBuf, Failed> {
         std::fs::rename(&begun.unfinished, &begun.finished)
             .and_then(|()| File::open(&self.directory)?.sync_all())
             .map_err(|error| of(&self.directory, &error))?;
@@ -88,7 +88,7 @@ impl Backups {
     }
 
     /// Removes all but the newest `kept`; how many those were.
-    pub fn keep(&self, kept: usize) -> Result<usize, Failed> {
+    pub(super) fn keep(&self, kept: usize) -> Result<usize, Failed> {
         let mut names = self.names()?;
         names.retain(|name| is_backup(name));
         names.sort_unstable();
@@ -118,7 +118,7 @@ impl Backups {
 
 impl Begun {
     /// It failed: what there is of it stays until the next run, for whoever looks at why.
-    pub fn given_up(&self, reason: &Failed) -> Failed {
+    pub(super) fn given_up(&self, reason: &Failed) -> Failed {
         let place = self.unfinished.display();
         Failed::because(format!(
             "{reason}; what there is of it is in {place}, and no earlier backup was removed"

@@ -15,7 +15,7 @@ const PRIVATE: u32 = 0o700;
 ///
 /// One that others can enter is made private while it is empty: it was made for us just now. One that holds
 /// something already is left as it is and refused, because somebody may rely on what others can do there.
-pub fn open(path: &Path) -> Result<(), Failed> {
+pub(super) fn open(path: &Path) -> Result<(), Failed> {
     let failed = |error: io::Error| {
         Failed::because(format!(
             "the data directory {} cannot be used: {error}",
@@ -38,7 +38,7 @@ pub fn open(path: &Path) -> Result<(), Failed> {
 }
 
 /// A directory as an operator can find it, wherever they stand.
-pub fn shown(path: &Path) -> String {
+pub(super) fn shown(path: &Path) -> String {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     whole.display().to_string()
 }

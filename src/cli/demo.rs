@@ -16,8 +16,8 @@ use crate::model::ids::{PersonId, UploadId};
 use super::Failed;
 
 /// Sam Sample.
-pub const PERSON: PersonId = PersonId(Uuid::from_u128(0x5a3d_1e00_0000_4000_8000_0000_0000_0001));
-pub const NAME: &str = "Sam Sample";
+pub(super) const PERSON: PersonId = PersonId(Uuid::from_u128(0x5a3d_1e00_0000_4000_8000_0000_0000_0001));
+pub(super) const NAME: &str = "Sam Sample";
 
 macro_rules! sample {
     ($($data_type:literal),* $(,)?) => {
@@ -43,7 +43,7 @@ const RECORDS: [(&str, &[u8]); 14] = sample![
 ];
 
 /// Records the sample person's life.
-pub async fn load(app: &App) -> Result<(), Failed> {
+pub(super) async fn load(app: &App) -> Result<(), Failed> {
     app.catalog
         .ensure_person(PERSON, Some(NAME))
         .await
@@ -109,7 +109,7 @@ async fn record(
 
 /// What a newcomer can try.
 #[must_use]
-pub fn invitation(url: &str, token: &str) -> String {
+pub(super) fn invitation(url: &str, token: &str) -> String {
     let range = "start_time=2024-06-03T00:00:00Z&end_time=2024-06-04T00:00:00Z";
     format!(
         "The sample person is {PERSON} ({NAME}); the records are from 3 to 16 June \

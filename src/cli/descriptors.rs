@@ -7,7 +7,7 @@ const LEAST: usize = 16;
 
 /// The connections that there are descriptors for, of those that are wanted: who runs out of descriptors can
 /// open neither the catalogue nor an object, for anybody.
-pub fn connections(wanted: usize) -> usize {
+pub(super) fn connections(wanted: usize) -> usize {
     let Some(descriptors) = limit() else { return wanted };
     let room = descriptors.saturating_sub(KEPT_BACK).max(LEAST);
     if room < wanted {

@@ -19,7 +19,7 @@ use crate::store::files::PieceFiles;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Asks every now and then whether somebody was erased, until `stop` is called.
-pub async fn run(app: Shared, files: PieceFiles, interval: Duration, stop: CancellationToken) {
+pub(super) async fn run(app: Shared, files: PieceFiles, interval: Duration, stop: CancellationToken) {
     let mut forgotten = HashSet::new();
     loop {
         tokio::select! {

@@ -6,7 +6,7 @@
 
 /// Asks the system for ordinary pages from now on, if it knows of others. To be called before there are
 /// threads.
-pub fn decline() {
+pub(super) fn decline() {
     // Where the system cannot be asked it takes more memory, and all else is the same.
     #[cfg(target_os = "linux")]
     let _declined = rustix::thread::disable_transparent_huge_pages(true);

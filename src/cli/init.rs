@@ -13,7 +13,7 @@ use crate::upkeep::identity;
 use super::settings::Settings;
 use super::{Failed, data_directory, print, stores};
 
-pub fn run(settings: &Settings) -> Result<(), Failed> {
+pub(super) fn run(settings: &Settings) -> Result<(), Failed> {
     data_directory::open(&settings.data_dir)?;
     if settings.identity.provider == Provider::Embedded {
         SigningKey::open_or_create(&settings.data_dir).map_err(Failed::from_error)?;

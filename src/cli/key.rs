@@ -17,14 +17,14 @@ use super::{Failed, data_directory, print, stores};
 
 /// What is to be done with the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyOrder {
+pub(super) enum KeyOrder {
     List,
     Rotate,
     Retire(String),
     Rewrap,
 }
 
-pub fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
+pub(super) fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
     if *order == KeyOrder::Rewrap {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -6,7 +6,7 @@ use super::Failed;
 use super::settings::{LogFormat, LogSettings};
 
 /// Starts the log of this process.
-pub fn start(settings: &LogSettings) -> Result<(), Failed> {
+pub(super) fn start(settings: &LogSettings) -> Result<(), Failed> {
     let filter = EnvFilter::try_new(&settings.filter).map_err(|error| {
         Failed::because(format!(
             "log is {:?}: {error}; expected a level or a list such as info,almanac::store=debug",

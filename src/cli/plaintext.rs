@@ -10,7 +10,7 @@ const SAFE_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
 
 /// Refuses to speak to a database whose answers others could read or change on the way. For every command
 /// that opens the catalogue: a backup says more in one go than a service does in a day.
-pub fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> {
+pub(super) fn refuse_unsafe_database(settings: &Settings) -> Result<(), Failed> {
     if settings.allow_plaintext || is_safe_database(&settings.database_url) {
         return Ok(());
     }
@@ -49,7 +49,7 @@ fn is_safe_database(url: &str) -> bool {
 }
 
 /// The host in an address; none where it names none.
-pub fn host_of(url: &str) -> Option<String> {
+pub(super) fn host_of(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -61,7 +61,7 @@ pub fn host_of(url: &str) -> Option<String> {
 }
 
 /// Whether `host` is where this process runs: by its name, its address, or a socket in the file system.
-pub fn is_this_machine(host: &str) -> bool {
+pub(super) fn is_this_machine(host: &str) -> bool {
     let socket = host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
     let loopback = host
         .parse::<IpAddr>()

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Without a terminal, one line for so many parts of the whole.
 const LINES: u64 = 10;
 
-pub struct Progress {
+pub(super) struct Progress {
     bar: ProgressBar,
     what: &'static str,
     plain: bool,
@@ -19,7 +19,7 @@ pub struct Progress {
 
 impl Progress {
     /// `what` is counted, such as `objects`.
-    pub fn new(what: &'static str) -> Self {
+    pub(super) fn new(what: &'static str) -> Self {
         let plain = !std::io::stderr().is_terminal();
         let target = if plain {
             ProgressDrawTarget::hidden()
@@ -40,13 +40,13 @@ impl Progress {
         }
     }
 
-    pub fn expect(&self, total: u64) {
+    pub(super) fn expect(&self, total: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.bar.reset();
         self.bar.set_length(total);
     }
 
-    pub fn advance(&self) {
+    pub(super) fn advance(&self) {
         self.bar.inc(1);
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let total = self.bar.length().unwrap_or(0);
@@ -57,11 +57,11 @@ impl Progress {
     }
 
     /// Does something that prints, without tearing the bar.
-    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -42,7 +42,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 /// What was asked for.
 #[derive(Clone, Debug)]
-pub struct QueryOrder {
+pub(super) struct QueryOrder {
     pub person: PersonId,
     pub text: String,
     /// JSON: a list or an object.
@@ -50,7 +50,7 @@ pub struct QueryOrder {
     pub output: String,
 }
 
-pub fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed> {
+pub(super) fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed> {
     if matches!(settings.identity.provider, Provider::Outside(_)) {
         return Err(Failed::because(
             "tokens come from an identity provider here: send the query to /data/v1/sql with one of its \

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::Failed;
 
 /// The directory inside the data directory.
-pub const SPILL: &str = "spill";
+pub(super) const SPILL: &str = "spill";
 
 /// Held while parts are made and removed, so that no part is found before its owner holds it.
 const DOOR: &str = "lock";
@@ -26,14 +26,14 @@ const HELD: &str = "held";
 
 /// One process's part. Removed when it is dropped.
 #[derive(Debug)]
-pub struct SpillDirectory {
+pub(super) struct SpillDirectory {
     path: PathBuf,
     _held: File,
 }
 
 impl SpillDirectory {
     /// Makes the part `name` of `root`, and removes what dead processes left there.
-    pub fn open(root: &Path, name: Uuid) -> Result<Self, Failed> {
+    pub(super) fn open(root: &Path, name: Uuid) -> Result<Self, Failed> {
         Self::make(root, name).map_err(|error| {
             Failed::because(format!(
                 "the directory {} cannot be used: {error}",
@@ -65,7 +65,7 @@ impl SpillDirectory {
     }
 
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -12,7 +12,7 @@ use super::settings::Settings;
 use super::{Failed, data_directory, print};
 
 /// Everybody, a line each: id, types, records, name.
-pub fn users(settings: &Settings) -> Result<(), Failed> {
+pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
     print(&looked(settings, async |catalog| {
         let mut text = String::new();
         for person in catalog.people().await? {
@@ -31,7 +31,7 @@ pub fn users(settings: &Settings) -> Result<(), Failed> {
 }
 
 /// What an operator looks at first.
-pub fn status(settings: &Settings) -> Result<(), Failed> {
+pub(super) fn status(settings: &Settings) -> Result<(), Failed> {
     let place = data_directory::shown(&settings.data_dir);
     print(&looked(settings, async |catalog| {
         let people = catalog.people_ids().await?.len();

@@ -9,12 +9,12 @@ use super::Failed;
 use super::settings::{EncryptionSettings, Settings};
 
 /// The store for whoever reads and writes what people have.
-pub struct OpenedStore {
+pub(super) struct OpenedStore {
     pub objects: ObjectStorage,
     pub keys: Option<Arc<PersonKeys>>,
 }
 
-pub async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
+pub(super) async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
     let objects = ObjectStorage::open(&settings.objects).map_err(Failed::from_error)?;
     let Some(encryption) = &settings.encryption else {
         sealing::refuse_marked(&objects)
@@ -31,7 +31,7 @@ pub async fn open(settings: &Settings) -> Result<OpenedStore, Failed> {
 }
 
 /// The keys of people, where and wrapped as the settings have it.
-pub fn person_keys(encryption: &EncryptionSettings) -> Result<PersonKeys, Failed> {
+pub(super) fn person_keys(encryption: &EncryptionSettings) -> Result<PersonKeys, Failed> {
     let file = encryption.master.as_deref().map(MasterKeys::read).transpose();
     let service = encryption.service.as_ref().map(KeyService::new).transpose();
     let wrapping = Wrapping::new(

@@ -25,7 +25,7 @@ const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 /// What the session of a token is called for which no name was given.
 const NAMELESS: &str = "almanac token";
 
-pub fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
+pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed> {
     if let Provider::Outside(provider) = &settings.identity.provider {
         return Err(Failed::because(format!(
             "tokens come from the identity provider at {}; this service accepts none of its own",

@@ -35,7 +35,7 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    pub fn into_owned(self) -> Cell<'static> {
+    pub(super) fn into_owned(self) -> Cell<'static> {
         match self {
             Self::Null => Cell::Null,
             Self::Float(value) => Cell::Float(value),
@@ -68,7 +68,7 @@ pub(super) enum Column {
 pub struct UnfillableColumn(pub DataType);
 
 impl Column {
-    pub fn new(data_type: &DataType) -> Result<Self, UnfillableColumn> {
+    pub(super) fn new(data_type: &DataType) -> Result<Self, UnfillableColumn> {
         if !is_fillable(data_type) {
             return Err(UnfillableColumn(data_type.clone()));
         }
@@ -94,7 +94,7 @@ impl Column {
     ///
     /// # Errors
     /// If the cell is of another type than the column; nothing is set then.
-    pub fn set(&mut self, row: usize, cell: Cell<'_>) -> Result<(), ArrowError> {
+    pub(super) fn set(&mut self, row: usize, cell: Cell<'_>) -> Result<(), ArrowError> {
         self.pad(row);
         match (self, cell) {
             (_, Cell::Null) => {}
@@ -120,7 +120,7 @@ impl Column {
 
     /// The number of the value that was set last: what to call it by if it comes again. Only structs and
     /// lists have one.
-    pub fn last_number(&self) -> Option<u32> {
+    pub(super) fn last_number(&self) -> Option<u32> {
         match self {
             Self::Composite(rows) => *rows.rows.last()?,
             _ => None,
@@ -128,7 +128,7 @@ impl Column {
     }
 
     /// The texts in the lists that were set so far, those of each distinct list once.
-    pub fn listed_texts(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn listed_texts(&self) -> impl Iterator<Item = &str> {
         let entries = match self {
             Self::Composite(composite) => composite.entries.as_slice(),
             _ => &[],
@@ -144,7 +144,7 @@ impl Column {
     }
 
     /// The first `rows` rows as an array; the column is empty afterwards, and forgets the numbers it gave.
-    pub fn finish(&mut self, rows: usize) -> Result<ArrayRef, ArrowError> {
+    pub(super) fn finish(&mut self, rows: usize) -> Result<ArrayRef, ArrowError> {
         self.pad(rows);
         Ok(match self {
             Self::Float(rows) => Arc::new(rows.finish()),

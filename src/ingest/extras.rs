@@ -15,7 +15,7 @@ pub(super) struct Extras {
 
 impl Extras {
     /// Adds a member. `false`: there is one of that name already, and this one was not added.
-    pub fn add(&mut self, name: &str, raw: &str) -> bool {
+    pub(super) fn add(&mut self, name: &str, raw: &str) -> bool {
         if !self.names.insert(name.to_owned()) {
             return false;
         }
@@ -26,20 +26,20 @@ impl Extras {
     }
 
     /// Adds the value and the unit as they were before conversion.
-    pub fn add_original(&mut self, value: &str, unit: &str) -> bool {
+    pub(super) fn add_original(&mut self, value: &str, unit: &str) -> bool {
         let mut quoted = String::new();
         json::append_string(unit, &mut quoted);
         self.add("original_value", value) && self.add("original_unit", &quoted)
     }
 
-    pub fn members(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(super) fn members(&self) -> impl Iterator<Item = (&str, &str)> {
         self.members
             .iter()
             .map(|(name, raw)| (name.as_str(), raw.as_str()))
     }
 
     /// The object as text. `None`: there is nothing.
-    pub fn to_text(&self) -> Option<String> {
+    pub(super) fn to_text(&self) -> Option<String> {
         if self.members.is_empty() {
             return None;
         }

@@ -25,7 +25,7 @@ use super::merge::Content;
 use super::upload::WrittenRows;
 
 /// Holds `written` against the partition as it is now.
-pub async fn bring_forward(
+pub(super) async fn bring_forward(
     shared: &IntakeStores,
     person: PersonId,
     written: &mut WrittenRows,

@@ -38,7 +38,7 @@ struct ColumnMemo {
 }
 
 impl Memo {
-    pub fn new(columns: usize) -> Self {
+    pub(super) fn new(columns: usize) -> Self {
         Self {
             columns: vec![ColumnMemo::default(); columns],
             sources: HashMap::new(),
@@ -50,7 +50,7 @@ impl Memo {
     }
 
     /// Forgets everything that refers to rows that were taken.
-    pub fn forget_rows(&mut self) {
+    pub(super) fn forget_rows(&mut self) {
         for column in &mut self.columns {
             *column = ColumnMemo::default();
         }
@@ -60,20 +60,20 @@ impl Memo {
 
     /// If `text` begins with the value that the column had last: how long that is, and the value's number.
     /// Values end where they end, so there is no need to look further.
-    pub fn repeated(&self, column: usize, text: &[u8]) -> Option<(usize, u32)> {
+    pub(super) fn repeated(&self, column: usize, text: &[u8]) -> Option<(usize, u32)> {
         let (last, number) = self.columns.get(column)?.last.as_ref()?;
         text.starts_with(last).then_some((last.len(), *number))
     }
 
     /// The number of the value that `raw` stands for.
-    pub fn number(&mut self, column: usize, raw: &[u8]) -> Option<u32> {
+    pub(super) fn number(&mut self, column: usize, raw: &[u8]) -> Option<u32> {
         let memo = self.columns.get_mut(column)?;
         let number = *memo.numbers.get(raw)?;
         memo.last = Some((raw.to_vec(), number));
         Some(number)
     }
 
-    pub fn learn_value(&mut self, column: usize, raw: &[u8], number: u32) {
+    pub(super) fn learn_value(&mut self, column: usize, raw: &[u8], number: u32) {
         let Some(memo) = self.columns.get_mut(column) else {
             return;
         };
@@ -83,7 +83,7 @@ impl Memo {
         }
     }
 
-    pub fn source(&mut self, key: &SourceKey) -> Option<SourceMark> {
+    pub(super) fn source(&mut self, key: &SourceKey) -> Option<SourceMark> {
         if let Some((last, mark)) = &self.last_source
             && last == key
         {
@@ -94,14 +94,14 @@ impl Memo {
         Some(mark)
     }
 
-    pub fn learn_source(&mut self, key: SourceKey, mark: SourceMark) {
+    pub(super) fn learn_source(&mut self, key: SourceKey, mark: SourceMark) {
         if self.sources.len() < MOST_ENTRIES {
             self.sources.insert(key, mark);
         }
     }
 
     /// The conversion from `unit`, found by `find` unless it was the last one asked for.
-    pub fn conversion(
+    pub(super) fn conversion(
         &mut self,
         unit: &str,
         find: impl FnOnce() -> Option<Conversion>,

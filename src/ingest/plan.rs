@@ -55,7 +55,7 @@ pub(super) struct KnownField {
 
 impl KnownField {
     /// The number that is stored for `value`.
-    pub fn stored(&self, value: f64) -> f64 {
+    pub(super) fn stored(&self, value: f64) -> f64 {
         if self.canonical == Canonical::Longitude {
             return western(value);
         }
@@ -103,7 +103,7 @@ pub enum PlanError {
 const MOST_FIELDS_ON_THE_FAST_WAY: usize = 64;
 
 impl Plan {
-    pub fn new(data_type: &DataType) -> Result<Self, PlanError> {
+    pub(super) fn new(data_type: &DataType) -> Result<Self, PlanError> {
         let storage = data_type.layout.storage.fields();
         let own = storage
             .get(LEADING_COLUMNS..storage.len().saturating_sub(TRAILING_COLUMNS))
@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// The field that a record calls `name`.
-    pub fn field(&self, name: &str) -> Option<usize> {
+    pub(super) fn field(&self, name: &str) -> Option<usize> {
         self.spellings.get(name).copied()
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct ScalarRule {
 }
 
 impl ScalarRule {
-    pub const ANYTHING: Self = Self {
+    pub(super) const ANYTHING: Self = Self {
         tokens: u8::MAX,
         minimum: f64::NEG_INFINITY,
         maximum: f64::INFINITY,
@@ -52,11 +52,11 @@ impl ScalarRule {
         formatted: false,
     };
 
-    pub const fn allows(&self, token: Token) -> bool {
+    pub(super) const fn allows(&self, token: Token) -> bool {
         self.tokens & token.bit() != 0
     }
 
-    pub fn allows_number(&self, value: f64) -> bool {
+    pub(super) fn allows_number(&self, value: f64) -> bool {
         self.minimum <= value && value <= self.maximum && self.above < value && value < self.below
     }
 }

@@ -25,31 +25,31 @@ const EXACT_POWERS: [f64; 16] = [
 ];
 
 impl<'a> Scanner<'a> {
-    pub const fn new(text: &'a str) -> Self {
+    pub(super) const fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
     /// What is left of the line.
-    pub fn rest(&self) -> &'a [u8] {
+    pub(super) fn rest(&self) -> &'a [u8] {
         self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
 
-    pub const fn advance(&mut self, by: usize) {
+    pub(super) const fn advance(&mut self, by: usize) {
         self.at += by;
     }
 
-    pub fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    pub fn skip_blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
             self.at += 1;
         }
     }
 
     /// Takes `expected` if it comes next.
-    pub fn take(&mut self, expected: u8) -> bool {
+    pub(super) fn take(&mut self, expected: u8) -> bool {
         let comes = self.peek() == Some(expected);
         if comes {
             self.at += 1;
@@ -58,7 +58,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a word such as `null` if it comes next.
-    pub fn take_word(&mut self, word: &str) -> bool {
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
         let comes = self.rest().starts_with(word.as_bytes());
         if comes {
             self.at += word.len();
@@ -67,7 +67,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string without escapes.
-    pub fn string(&mut self) -> Option<&'a str> {
+    pub(super) fn string(&mut self) -> Option<&'a str> {
         if !self.take(b'"') {
             return None;
         }
@@ -84,7 +84,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A finite number. Few digits are exact by one division; more take the long way.
-    pub fn number(&mut self) -> Option<NumberToken<'a>> {
+    pub(super) fn number(&mut self) -> Option<NumberToken<'a>> {
         let start = self.at;
         let is_negative = self.take(b'-');
         let digits_start = self.at;
@@ -143,7 +143,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An object or a list, up to the bracket that closes it. Says nothing about what is inside.
-    pub fn composite(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn composite(&mut self) -> Option<&'a [u8]> {
         let start = self.at;
         let mut depth = 0_usize;
         let mut in_string = false;

@@ -65,13 +65,13 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    pub fn new(what: Limited, most: u64) -> Self {
+    pub(super) fn new(what: Limited, most: u64) -> Self {
         let counts = Cache::builder().max_capacity(PEOPLE).time_to_live(MOMENT).build();
         Self { what, most, counts }
     }
 
     /// How much a person has, as it was counted a moment ago, or as `count` counts it now.
-    pub async fn used(
+    pub(super) async fn used(
         &self,
         person: PersonId,
         count: impl Future<Output = Result<u64, CatalogError>>,
@@ -84,7 +84,7 @@ impl Quota {
         Ok(used)
     }
 
-    pub const fn reached(&self) -> QuotaError {
+    pub(super) const fn reached(&self) -> QuotaError {
         QuotaError::Reached {
             what: self.what,
             most: self.most,

@@ -20,7 +20,7 @@ use super::backwards::from_its_end;
 /// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before
 /// it.
 #[derive(Debug)]
-pub struct InTurnExec {
+pub(super) struct InTurnExec {
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     order: LexOrdering,
     /// Whether each input is given out from its last row to its first.
@@ -30,12 +30,12 @@ pub struct InTurnExec {
 
 impl InTurnExec {
     /// `order`: what every input is sorted by.
-    pub fn try_new(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
+    pub(super) fn try_new(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
         Self::build(inputs, order, false)
     }
 
     /// Ascending inputs, the last of them first, each from its end. `order`: what comes out is sorted by.
-    pub fn from_their_ends(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
+    pub(super) fn from_their_ends(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
         Self::build(inputs, order, true)
     }
 

@@ -24,13 +24,13 @@ const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 
 /// `json_text(value)`: null stays null, and text that is JSON stays as it is.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct JsonText {
+pub(super) struct JsonText {
     signature: Signature,
 }
 
 impl JsonText {
     #[must_use]
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             signature: Signature::any(1, Volatility::Immutable),
         }

@@ -9,14 +9,14 @@ use crate::model::ids::IdSource;
 
 /// A sequence of numbers that its seed decides (`SplitMix64`).
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub(super) struct Chance(u64);
 
 impl Chance {
-    pub const fn of(seed: u64) -> Self {
+    pub(super) const fn of(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,33 +25,33 @@ impl Chance {
     }
 
     /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(super) fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 
     /// A number from `first` to `last`.
-    pub fn between(&mut self, first: i64, last: i64) -> i64 {
+    pub(super) fn between(&mut self, first: i64, last: i64) -> i64 {
         first + (self.next() % (last - first + 1) as u64) as i64
     }
 
     /// Never for 0.
-    pub fn one_in(&mut self, many: usize) -> bool {
+    pub(super) fn one_in(&mut self, many: usize) -> bool {
         many != 0 && self.below(many) == 0
     }
 
-    pub fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+    pub(super) fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
         &of[self.below(of.len())]
     }
 }
 
 /// Ids that look like UUIDs of version 7 by the clock of their node, wrong as it may be.
-pub struct ChanceIds {
+pub(super) struct ChanceIds {
     chance: Mutex<Chance>,
     clock: Arc<dyn Clock>,
 }
 
 impl ChanceIds {
-    pub fn new(seed: u64, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(seed: u64, clock: Arc<dyn Clock>) -> Self {
         Self {
             chance: Mutex::new(Chance::of(seed)),
             clock,

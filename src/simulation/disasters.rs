@@ -28,7 +28,7 @@ use crate::upkeep::rebuild::rebuild;
 const LOST_AT_MOST: Duration = Duration::from_mins(1);
 
 /// Something that is not as it was written.
-pub struct Damage {
+pub(super) struct Damage {
     pub owner: usize,
     what: Damaged,
 }
@@ -72,13 +72,13 @@ impl Counted {
 }
 
 /// The database at an earlier moment.
-pub struct Earlier {
+pub(super) struct Earlier {
     file: PathBuf,
     taken_at: Instant,
 }
 
 /// A backup, and what was in it when it was made.
-pub struct Backup {
+pub(super) struct Backup {
     directory: tempfile::TempDir,
     people: Vec<(Rows, BTreeMap<u32, u32>)>,
 }

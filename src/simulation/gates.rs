@@ -22,7 +22,7 @@ const HANDOVERS: usize = 12;
 
 /// What stands before a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub(super) enum What {
     /// A client about to send the next part of a body.
     Client,
     Read,
@@ -33,7 +33,7 @@ pub enum What {
 
 /// What befalls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
+pub(super) enum Opened {
     Goes,
     Fails,
     NoRoom,
@@ -44,7 +44,7 @@ pub enum Opened {
 }
 
 /// One that waits.
-pub struct Gate {
+pub(super) struct Gate {
     /// The life of the node it belongs to.
     pub life: usize,
     pub what: What,
@@ -55,7 +55,7 @@ pub struct Gate {
 }
 
 /// Something that was answered with an error and is not over.
-pub struct Later {
+pub(super) struct Later {
     pub life: usize,
     pub what: What,
     pub path: String,
@@ -68,7 +68,7 @@ enum Release {
 }
 
 #[derive(Default)]
-pub struct Gates {
+pub(super) struct Gates {
     waiting: Mutex<Vec<Gate>>,
     later: Mutex<Vec<Later>>,
     dead: Mutex<BTreeSet<usize>>,
@@ -78,7 +78,7 @@ pub struct Gates {
 }
 
 impl Gates {
-    pub fn new(stillness: Arc<Stillness>) -> Self {
+    pub(super) fn new(stillness: Arc<Stillness>) -> Self {
         Self {
             stillness,
             ..Self::default()
@@ -86,7 +86,7 @@ impl Gates {
     }
 
     /// Waits before a gate; what happens then.
-    pub async fn pass(&self, life: usize, what: What, path: &str) -> Opened {
+    pub(super) async fn pass(&self, life: usize, what: What, path: &str) -> Opened {
         if lock(&self.dead).contains(&life) {
             return Opened::Fails;
         }
@@ -103,7 +103,7 @@ impl Gates {
 
     /// What waits now. Two that are on their way at the same time, on threads of their own, may arrive in
     /// either order: so the order is that of the tasks they belong to.
-    pub fn waiting<T>(&self, each: impl Fn(usize, &Gate) -> Option<T>) -> Vec<T> {
+    pub(super) fn waiting<T>(&self, each: impl Fn(usize, &Gate) -> Option<T>) -> Vec<T> {
         let mut waiting = lock(&self.waiting);
         waiting.retain(|gate| !gate.opens.is_closed());
         waiting.sort_by(|one, other| (one.task, &one.path).cmp(&(other.task, &other.path)));
@@ -115,19 +115,19 @@ impl Gates {
     }
 
     /// Opens the gate at a place of the list that `waiting` goes through.
-    pub fn open(&self, place: usize, opened: Opened) -> String {
+    pub(super) fn open(&self, place: usize, opened: Opened) -> String {
         let gate = lock(&self.waiting).remove(place);
         let told = format!("life {} {:?} {} {opened:?}", gate.life, gate.what, gate.path);
         let _ = gate.opens.send(opened);
         told
     }
 
-    pub fn is_late(&self) -> bool {
+    pub(super) fn is_late(&self) -> bool {
         !lock(&self.later).is_empty()
     }
 
     /// Lets something that is late happen, or never.
-    pub async fn release(&self, place: impl FnOnce(usize) -> usize, happens: bool) -> Option<String> {
+    pub(super) async fn release(&self, place: impl FnOnce(usize) -> usize, happens: bool) -> Option<String> {
         let late = {
             let mut later = lock(&self.later);
             if later.is_empty() {
@@ -146,7 +146,7 @@ impl Gates {
     }
 
     /// Nothing that belongs to this life gets through any more.
-    pub fn kill(&self, life: usize) {
+    pub(super) fn kill(&self, life: usize) {
         lock(&self.dead).insert(life);
         lock(&self.waiting).retain(|gate| gate.life != life);
     }
@@ -162,7 +162,7 @@ impl Gates {
 }
 
 /// What befalls one life of a node.
-pub struct Weather {
+pub(super) struct Weather {
     pub gates: Arc<Gates>,
     pub life: usize,
 }
@@ -232,7 +232,7 @@ impl Fate for Weather {
 /// Whether anything moves. Told by the runtime each time its only thread has nothing to do, and by the
 /// database while it works on threads of its own.
 #[derive(Default)]
-pub struct Stillness {
+pub(super) struct Stillness {
     at_work: AtomicUsize,
     is_still: AtomicBool,
     waiting: Mutex<Option<Waker>>,
@@ -253,7 +253,7 @@ impl Stillness {
     }
 
     /// The runtime has nothing to do.
-    pub fn thread_parks(&self) {
+    pub(super) fn thread_parks(&self) {
         if self.at_work.load(Ordering::SeqCst) == 0 {
             self.is_still.store(true, Ordering::SeqCst);
             if let Some(waker) = lock(&self.waiting).take() {
@@ -263,7 +263,7 @@ impl Stillness {
     }
 
     /// Returns when nothing moves that nobody lets move.
-    pub async fn settled(&self) {
+    pub(super) async fn settled(&self) {
         for _ in 0..HANDOVERS {
             self.still().await;
             // There is one thread for such work, which goes through it in order.

@@ -20,28 +20,28 @@ use crate::catalog::records::Effect as Counted;
 const MANY: usize = 200;
 
 /// What a record holds; each is sent by one write first.
-pub type Token = u32;
+pub(super) type Token = u32;
 
 /// A record by what its writer knows of it: its type and its number, or its content where it came without an
 /// id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub(super) enum Key {
     Given(usize, u8),
     New(usize, Token),
 }
 
-pub type Rows = BTreeMap<Key, Token>;
+pub(super) type Rows = BTreeMap<Key, Token>;
 
 /// What stands in one line of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub(super) enum Line {
     Put(Key, Token),
     Delete(Key),
 }
 
 /// What a write does. `key`: the number of its `Idempotency-Key`, and of the body it came with.
 #[derive(Clone, Debug, Default)]
-pub struct Effect {
+pub(super) struct Effect {
     pub lines: Vec<Line>,
     pub key: Option<(u32, u32)>,
     /// It goes past the tail, in chunks: whether a row that came again within it was written again is not
@@ -88,7 +88,7 @@ fn counted<'t>(touched: impl Iterator<Item = &'t Touched>) -> Counted {
 
 /// What became of a write that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Did {
+pub(super) enum Did {
     Happened(Counted),
     /// Its key was accepted before.
     Repeated,
@@ -216,7 +216,7 @@ struct Open {
 
 /// All that is known of one person.
 #[derive(Debug)]
-pub struct History {
+pub(super) struct History {
     possible: BTreeSet<Possible>,
     open: BTreeMap<u64, Open>,
     /// Reads that are open, and when they began.
@@ -241,17 +241,17 @@ impl Default for History {
 
 impl History {
     /// Writes whose outcome is not known yet.
-    pub fn open(&self) -> usize {
+    pub(super) fn open(&self) -> usize {
         self.open.len()
     }
 
     /// How much is not known of what is true now.
-    pub fn possibilities(&self) -> usize {
+    pub(super) fn possibilities(&self) -> usize {
         self.possible.len()
     }
 
     /// What an open write does, in few words.
-    pub fn effect(&self, write: u64) -> Option<String> {
+    pub(super) fn effect(&self, write: u64) -> Option<String> {
         let Effect { lines, key, .. } = &self.open.get(&write)?.effect;
         let mut told = key.map_or_else(String::new, |(key, body)| format!("key {key} body {body}: "));
         for line in lines {
@@ -265,26 +265,26 @@ impl History {
         Some(told)
     }
 
-    pub fn moves_to(&mut self, now: u64) {
+    pub(super) fn moves_to(&mut self, now: u64) {
         self.now = now;
     }
 
-    pub fn begins_to_read(&mut self, read: u64) {
+    pub(super) fn begins_to_read(&mut self, read: u64) {
         self.reads.insert(read, self.now);
     }
 
     /// A read that was not answered.
-    pub fn forgets(&mut self, read: u64) {
+    pub(super) fn forgets(&mut self, read: u64) {
         self.reads.remove(&read);
     }
 
-    pub fn begins(&mut self, write: u64, effect: Effect) {
+    pub(super) fn begins(&mut self, write: u64, effect: Effect) {
         let may_be_lost = false;
         self.open.insert(write, Open { effect, may_be_lost });
     }
 
     /// A write was acknowledged.
-    pub fn acknowledged(&mut self, write: u64, did: Did) -> Result<(), String> {
+    pub(super) fn acknowledged(&mut self, write: u64, did: Did) -> Result<(), String> {
         let Some(open) = self.open.get(&write).cloned() else {
             return Err("a write that was over was answered".to_owned());
         };
@@ -311,7 +311,7 @@ impl History {
     }
 
     /// A write was refused: it never happens.
-    pub fn refused(&mut self, write: u64) -> Result<(), String> {
+    pub(super) fn refused(&mut self, write: u64) -> Result<(), String> {
         let is_undone = |possible: &&Possible| !possible.done.contains_key(&write);
         let possible: BTreeSet<Possible> = self.possible.iter().filter(is_undone).cloned().collect();
         if possible.is_empty() {
@@ -322,19 +322,19 @@ impl History {
     }
 
     /// A read that began is answered with all rows of one moment.
-    pub fn answered(&mut self, read: u64, rows: &Rows) -> Result<(), String> {
+    pub(super) fn answered(&mut self, read: u64, rows: &Rows) -> Result<(), String> {
         self.shown(read, |all| all == rows)
             .map_err(|_| self.difference(rows))
     }
 
     /// The same of part of the rows; `is_shown` says whether all of that part was among the answer.
-    pub fn shown(&mut self, read: u64, is_shown: impl Fn(&Rows) -> bool) -> Result<(), String> {
+    pub(super) fn shown(&mut self, read: u64, is_shown: impl Fn(&Rows) -> bool) -> Result<(), String> {
         let since = self.reads.remove(&read).unwrap_or(self.now);
         self.read_since(since, is_shown)
     }
 
     /// These are the rows now.
-    pub fn read(&mut self, rows: &Rows) -> Result<(), String> {
+    pub(super) fn read(&mut self, rows: &Rows) -> Result<(), String> {
         self.read_since(u64::MAX, |all| all == rows)
             .map_err(|_| self.difference(rows))
     }
@@ -353,7 +353,7 @@ impl History {
     }
 
     /// This is what there is now.
-    pub fn is_now(&mut self, rows: &Rows, accepted: &BTreeMap<u32, u32>) -> Result<(), String> {
+    pub(super) fn is_now(&mut self, rows: &Rows, accepted: &BTreeMap<u32, u32>) -> Result<(), String> {
         let possible =
             self.reached(|possible| *possible.state.rows == *rows && *possible.state.accepted == *accepted);
         if possible.is_empty() {
@@ -368,7 +368,7 @@ impl History {
     }
 
     /// The same while nothing is under way: what has not happened by now never will.
-    pub fn ends_with(&mut self, rows: &Rows, accepted: &BTreeMap<u32, u32>) -> Result<(), String> {
+    pub(super) fn ends_with(&mut self, rows: &Rows, accepted: &BTreeMap<u32, u32>) -> Result<(), String> {
         self.is_now(rows, accepted)?;
         self.possible = std::mem::take(&mut self.possible)
             .into_iter()
@@ -383,7 +383,7 @@ impl History {
     }
 
     /// The database is as it was at an earlier moment. What is under way may happen yet or be lost.
-    pub fn went_back(&mut self, rows: Rows, accepted: BTreeMap<u32, u32>) {
+    pub(super) fn went_back(&mut self, rows: Rows, accepted: BTreeMap<u32, u32>) {
         for open in self.open.values_mut() {
             open.may_be_lost = true;
         }
@@ -402,7 +402,7 @@ impl History {
     }
 
     /// Forgets which states have passed, but for those that may be the true one.
-    pub fn forget_passed(&mut self) {
+    pub(super) fn forget_passed(&mut self) {
         self.passed = self
             .possible
             .iter()
@@ -411,7 +411,7 @@ impl History {
     }
 
     /// Whether these rows were the true ones at some moment since.
-    pub fn has_passed(&mut self, rows: &Rows) -> bool {
+    pub(super) fn has_passed(&mut self, rows: &Rows) -> bool {
         self.reached(|_| false);
         self.passed.contains(&sum_of(rows))
     }
@@ -480,7 +480,7 @@ impl History {
     }
 
     /// What is wrong with an answer, beside the possibility that differs least from it.
-    pub fn difference(&self, rows: &Rows) -> String {
+    pub(super) fn difference(&self, rows: &Rows) -> String {
         let differing = |possible: &Possible| -> Vec<(Key, Option<Token>, Option<Token>)> {
             let expected = &possible.state.rows;
             let keys: BTreeSet<&Key> = expected.keys().chain(rows.keys()).collect();

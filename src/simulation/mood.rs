@@ -5,7 +5,7 @@ use super::chance::Chance;
 
 /// One in so many steps brings this; 0: none does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mood {
+pub(super) struct Mood {
     /// Of what is done, so much goes wrong.
     pub faults: usize,
     pub crashes: usize,
@@ -36,7 +36,7 @@ pub struct Mood {
 }
 
 impl Mood {
-    pub const fn calm() -> Self {
+    pub(super) const fn calm() -> Self {
         Self {
             faults: 0,
             crashes: 0,
@@ -56,7 +56,7 @@ impl Mood {
     }
 
     /// The mood of the world of this number, so that all come in turn.
-    pub fn of(number: u64, chance: &mut Chance) -> Self {
+    pub(super) fn of(number: u64, chance: &mut Chance) -> Self {
         let calm = Self {
             records: *chance.pick(&[6, 24, 40]),
             ..Self::calm()

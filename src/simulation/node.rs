@@ -37,18 +37,18 @@ use crate::upkeep::{Upkeep, UpkeepStores};
 /// More than anything in a simulation comes to.
 const MEMORY: u64 = 64 << 20;
 /// How long replaced objects stay.
-pub const GRACE: Duration = Duration::from_mins(10);
+pub(super) const GRACE: Duration = Duration::from_mins(10);
 /// How long what was deleted may still be on disk.
 const PURGE: Duration = Duration::from_hours(1);
 
 /// A clock that differs from the time.
-pub struct Skewed {
+pub(super) struct Skewed {
     time: Arc<ManualClock>,
     ahead: AtomicI64,
 }
 
 impl Skewed {
-    pub fn jump(&self, ahead: Duration, is_ahead: bool) {
+    pub(super) fn jump(&self, ahead: Duration, is_ahead: bool) {
         let micros = ahead.as_micros() as i64;
         self.ahead
             .store(if is_ahead { micros } else { -micros }, Ordering::SeqCst);
@@ -63,7 +63,7 @@ impl Clock for Skewed {
 
 /// What all nodes share.
 #[derive(Clone)]
-pub struct Shared {
+pub(super) struct Shared {
     pub gates: Arc<Gates>,
     /// The database's.
     pub time: Arc<ManualClock>,
@@ -74,7 +74,7 @@ pub struct Shared {
 }
 
 /// One life of a node.
-pub struct Node {
+pub(super) struct Node {
     pub life: usize,
     pub clock: Arc<Skewed>,
     pub stores: UpkeepStores,
@@ -91,7 +91,7 @@ pub struct Node {
 
 impl Node {
     /// Starts on what is there.
-    pub async fn start(shared: &Shared, life: usize, seed: u64) -> Self {
+    pub(super) async fn start(shared: &Shared, life: usize, seed: u64) -> Self {
         let clock = Arc::new(Skewed {
             time: Arc::clone(&shared.time),
             ahead: AtomicI64::new(0),
@@ -117,7 +117,7 @@ impl Node {
     }
 
     /// One that nothing befalls and that waits for nobody.
-    pub async fn undisturbed(shared: &Shared) -> Self {
+    pub(super) async fn undisturbed(shared: &Shared) -> Self {
         let clock = Arc::new(Skewed {
             time: Arc::clone(&shared.time),
             ahead: AtomicI64::new(0),
@@ -211,12 +211,12 @@ impl Node {
         }
     }
 
-    pub fn overtaken(&self) -> usize {
+    pub(super) fn overtaken(&self) -> usize {
         self.overtaken.load(Ordering::SeqCst)
     }
 
     /// The process ends without a chance to do anything.
-    pub fn die(&self) {
+    pub(super) fn die(&self) {
         for task in &self.tasks {
             task.abort();
         }

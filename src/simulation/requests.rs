@@ -36,17 +36,17 @@ use crate::upkeep::merge::Sorted;
 use crate::upkeep::runner::Settled;
 use crate::upkeep::scrub::Scrub;
 
-pub const TYPES: [&str; 2] = ["HeartRate", "RestingHeartRate"];
+pub(super) const TYPES: [&str; 2] = ["HeartRate", "RestingHeartRate"];
 /// Bytes of memory for one large body, so that a few dozen rows are a large one and are written
 /// while more come.
 const BODY_MEMORY: usize = 32 << 10;
 /// Records come in steps of a minute from 2023-12-31T22:00:00Z on, so that they lie in two years.
 const FIRST: i64 = 1_704_060_000_000_000;
-pub const MINUTE: i64 = 60_000_000;
+pub(super) const MINUTE: i64 = 60_000_000;
 
 /// How a request ended.
 #[derive(Debug)]
-pub enum Answer {
+pub(super) enum Answer {
     Wrote(Did),
     /// It certainly did not and will not happen.
     Refused(String),
@@ -68,13 +68,13 @@ pub enum Answer {
 
 /// What was read of a person, and what tells the states of their partitions apart.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub(super) struct Seen {
     pub rows: Rows,
     pub stamps: Vec<Stamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Job {
+pub(super) enum Job {
     Flush,
     Compact,
     Collect,
@@ -85,11 +85,11 @@ pub enum Job {
     Check,
 }
 
-pub fn person(number: usize) -> PersonId {
+pub(super) fn person(number: usize) -> PersonId {
     PersonId(Uuid::from_u128(0x5000 + number as u128))
 }
 
-pub fn type_ids() -> [TypeId; 2] {
+pub(super) fn type_ids() -> [TypeId; 2] {
     TYPES.map(TypeId::new)
 }
 
@@ -98,7 +98,7 @@ fn record(id: u8) -> RecordId {
 }
 
 /// A record's start follows from what it holds, so that a replacement may move it into another year.
-pub const fn start_of(token: Token) -> i64 {
+pub(super) const fn start_of(token: Token) -> i64 {
     FIRST + (token as i64 % 240) * MINUTE
 }
 
@@ -130,7 +130,7 @@ fn context(node: &Node) -> DecodeContext {
 }
 
 /// A body of few lines, of any types.
-pub async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, effect: Effect) -> Answer {
+pub(super) async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, effect: Effect) -> Answer {
     let mut several = Several::new(person(owner));
     for (place, line) in effect.lines.iter().enumerate() {
         match line {
@@ -165,7 +165,7 @@ pub async fn write_small(shared: Shared, node: Arc<Node>, owner: usize, effect: 
 }
 
 /// A body of many lines of one type that comes in parts.
-pub async fn write_large(
+pub(super) async fn write_large(
     shared: Shared,
     node: Arc<Node>,
     owner: usize,
@@ -265,7 +265,7 @@ async fn commit(node: &Node, upload: Upload) -> Answer {
 }
 
 /// Reads everything of a person, as of one moment.
-pub async fn read(node: Arc<Node>, owner: usize) -> Answer {
+pub(super) async fn read(node: Arc<Node>, owner: usize) -> Answer {
     match read_all(&node, &node.stores.snapshots, owner).await {
         Ok(Ok(seen)) => Answer::Read(seen),
         Ok(Err(wrong)) => Answer::Wrong(wrong),
@@ -274,7 +274,7 @@ pub async fn read(node: Arc<Node>, owner: usize) -> Answer {
 }
 
 /// The inner error says what contradicts itself in what was read without an error.
-pub async fn read_all(
+pub(super) async fn read_all(
     node: &Node,
     snapshots: &Snapshots,
     owner: usize,
@@ -329,7 +329,7 @@ pub async fn read_all(
 }
 
 /// Which keys of a person were accepted, with which bodies.
-pub async fn accepted(node: &Node, owner: usize, keys: u32) -> BTreeMap<u32, u32> {
+pub(super) async fn accepted(node: &Node, owner: usize, keys: u32) -> BTreeMap<u32, u32> {
     let mut accepted = BTreeMap::new();
     for key in 0..keys {
         let name = format!("key {key}");
@@ -343,7 +343,7 @@ pub async fn accepted(node: &Node, owner: usize, keys: u32) -> BTreeMap<u32, u32
 }
 
 /// One round of a background job.
-pub async fn work(node: Arc<Node>, job: Job) -> Answer {
+pub(super) async fn work(node: Arc<Node>, job: Job) -> Answer {
     let upkeep = &node.upkeep;
     let done = match job {
         Job::Flush => upkeep.flush_due().await,

@@ -18,7 +18,7 @@ use crate::people::sharing::shares::ShareChange;
 
 /// What a share says: one type or all, and from when to when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub(super) struct Terms {
     pub owner: usize,
     pub reader: usize,
     pub types: Vec<usize>,
@@ -31,7 +31,7 @@ impl Terms {
         self.types.contains(&data_type) && (self.start..self.end).contains(&start_of(token))
     }
 
-    pub fn change(&self) -> ShareChange {
+    pub(super) fn change(&self) -> ShareChange {
         let named = self.types.iter().map(|data_type| TYPES[*data_type].to_owned());
         ShareChange {
             name: Some("share".to_owned()),
@@ -46,7 +46,7 @@ impl Terms {
 
 /// What a request does to shares.
 #[derive(Clone, Debug)]
-pub enum Sharing {
+pub(super) enum Sharing {
     Gives(Terms),
     Changes(Uuid, Terms),
     TakesBack(Uuid),
@@ -68,7 +68,7 @@ struct Version {
 
 /// All shares that there are or were.
 #[derive(Debug, Default)]
-pub struct Shares {
+pub(super) struct Shares {
     versions: Vec<Version>,
     /// Requests that are not over, or of which nobody knows how they ended.
     asked: BTreeMap<u64, Sharing>,
@@ -76,7 +76,7 @@ pub struct Shares {
 
 impl Shares {
     /// Shares that their owners know of, with their owners.
-    pub fn known(&self) -> Vec<(Uuid, Terms)> {
+    pub(super) fn known(&self) -> Vec<(Uuid, Terms)> {
         let known = self.versions.iter().filter(|version| version.until.is_none());
         known
             .filter(|version| version.surely_since.is_some())
@@ -84,7 +84,7 @@ impl Shares {
             .collect()
     }
 
-    pub fn begins(&mut self, request: u64, sharing: &Sharing, now: u64) {
+    pub(super) fn begins(&mut self, request: u64, sharing: &Sharing, now: u64) {
         let (share, terms) = match sharing {
             Sharing::Gives(terms) => (None, Some(terms)),
             Sharing::Changes(share, terms) => (Some(*share), Some(terms)),
@@ -111,7 +111,7 @@ impl Shares {
     }
 
     /// It was done; `share`: what was given.
-    pub fn done(&mut self, request: u64, share: Uuid, now: u64) {
+    pub(super) fn done(&mut self, request: u64, share: Uuid, now: u64) {
         let others = self.is_changed_by_others(share, request);
         for version in &mut self.versions {
             if version.by == request {
@@ -125,13 +125,13 @@ impl Shares {
     }
 
     /// It certainly did not happen.
-    pub fn refused(&mut self, request: u64) {
+    pub(super) fn refused(&mut self, request: u64) {
         self.versions.retain(|version| version.by != request);
         self.asked.remove(&request);
     }
 
     /// Shares may be as they were at any earlier moment.
-    pub fn went_back(&mut self) {
+    pub(super) fn went_back(&mut self) {
         for version in &mut self.versions {
             version.surely_since = None;
             version.surely_until = None;
@@ -169,7 +169,7 @@ impl Shares {
     }
 
     /// What is wrong with what a reader was shown.
-    pub fn judge(&self, owner: usize, reader: usize, since: u64, shown: &Shown) -> Result<(), String> {
+    pub(super) fn judge(&self, owner: usize, reader: usize, since: u64, shown: &Shown) -> Result<(), String> {
         for (key, token) in &shown.rows {
             let (Key::Given(data_type, _) | Key::New(data_type, _)) = *key;
             if !self.may_show(owner, reader, since, (data_type, *token)) {
@@ -192,14 +192,14 @@ impl Shares {
 
 /// What a reader was shown: of each type nothing, or what lies in some windows.
 #[derive(Clone, Debug, Default)]
-pub struct Shown {
+pub(super) struct Shown {
     pub windows: Vec<Option<Windows>>,
     pub rows: Rows,
 }
 
 impl Shown {
     /// Whether these are all rows that lie in the windows.
-    pub fn is_all_of(&self, rows: &Rows) -> bool {
+    pub(super) fn is_all_of(&self, rows: &Rows) -> bool {
         rows.iter()
             .filter(|(key, token)| self.opens(**key, **token))
             .eq(self.rows.iter())
@@ -213,7 +213,7 @@ impl Shown {
 }
 
 /// A share is given, changed or taken back.
-pub async fn share(node: Arc<Node>, owner: usize, sharing: Sharing) -> Answer {
+pub(super) async fn share(node: Arc<Node>, owner: usize, sharing: Sharing) -> Answer {
     let owner = person(owner);
     let done = match sharing {
         Sharing::Gives(terms) => {
@@ -241,7 +241,7 @@ pub async fn share(node: Arc<Node>, owner: usize, sharing: Sharing) -> Answer {
 
 /// Reads what somebody shares: the decision, its entry in the owner's log, the rows, and the decision once
 /// more.
-pub async fn look_at(node: Arc<Node>, owner: usize, reader: usize) -> Answer {
+pub(super) async fn look_at(node: Arc<Node>, owner: usize, reader: usize) -> Answer {
     match Box::pin(shown(&node, owner, reader)).await {
         Ok(answer) => answer,
         Err(error) => Answer::Failed(error),

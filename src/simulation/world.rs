@@ -35,7 +35,7 @@ use crate::store::faults::Operation;
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::identity;
 
-pub const PEOPLE: usize = 3;
+pub(super) const PEOPLE: usize = 3;
 const NODES: usize = 3;
 /// What is under way at the same time.
 const AT_ONCE: usize = 10;
@@ -76,7 +76,7 @@ enum About {
 
 /// What a world came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub(super) struct Told {
     pub steps: u64,
     pub writes: u64,
     pub reads: u64,
@@ -91,7 +91,7 @@ pub struct Told {
     pub digest: u64,
 }
 
-pub struct World {
+pub(super) struct World {
     pub(super) seed: u64,
     pub(super) mood: Mood,
     pub(super) chance: Chance,
@@ -130,7 +130,7 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new(seed: u64, mood: Mood, stillness: Arc<Stillness>) -> Self {
+    pub(super) async fn new(seed: u64, mood: Mood, stillness: Arc<Stillness>) -> Self {
         let memory = std::path::Path::new("/dev/shm");
         let directory = tempfile::tempdir_in(memory)
             .or_else(|_| tempfile::tempdir())
@@ -190,7 +190,7 @@ impl World {
         node.stores.catalog.close().await;
     }
 
-    pub async fn run(mut self, steps: u64) -> Told {
+    pub(super) async fn run(mut self, steps: u64) -> Told {
         while self.step < steps {
             self.next().await;
             let unknown = self.histories.iter().any(|history| history.open() > MOST_OPEN);

@@ -26,7 +26,7 @@ pub(super) struct Summing {
 }
 
 impl Summing {
-    pub fn take(&mut self, content: &[u8]) {
+    pub(super) fn take(&mut self, content: &[u8]) {
         self.whole.update(content);
         if let Some((_, footer)) = &mut self.footer {
             footer.update(content);
@@ -47,7 +47,7 @@ impl Summing {
     }
 
     /// Ends the part that is covered by blocks; returns their table, which is to be written next.
-    pub fn end_of_blocks(&mut self) -> Vec<u8> {
+    pub(super) fn end_of_blocks(&mut self) -> Vec<u8> {
         if !self.bytes.is_multiple_of(BLOCK_BYTES) {
             self.end_block();
         }
@@ -55,12 +55,12 @@ impl Summing {
         std::mem::take(&mut self.blocks)
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The checksum of the whole object, and what is to be known of its footer.
-    pub fn finish(self) -> (u32, Footer) {
+    pub(super) fn finish(self) -> (u32, Footer) {
         let footer = self.footer.map_or(
             Footer {
                 bytes: 0,
@@ -90,7 +90,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// From an object of `bytes` with the given footer, if the footer is long enough.
-    pub fn of(footer: &Bytes, bytes: u64) -> Option<Self> {
+    pub(super) fn of(footer: &Bytes, bytes: u64) -> Option<Self> {
         let end = bytes.checked_sub(footer.len() as u64)?;
         let length = usize::try_from(end.div_ceil(BLOCK_BYTES))
             .ok()?
@@ -102,7 +102,7 @@ impl Blocks {
     }
 
     /// Where the blocks end, if their table ends at `offset`.
-    pub fn end_before(offset: u64) -> Option<u64> {
+    pub(super) fn end_before(offset: u64) -> Option<u64> {
         let with_table = |end: u64| end + end.div_ceil(BLOCK_BYTES) * ENTRY_BYTES as u64;
         let (mut least, mut most) = (0, offset);
         while least < most {
@@ -117,7 +117,7 @@ impl Blocks {
     }
 
     /// The whole blocks that hold `range`, unless it reaches beyond the last one.
-    pub fn widen(&self, range: &Range<u64>) -> Option<Range<u64>> {
+    pub(super) fn widen(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let within = range.start <= range.end && range.end <= self.end;
         within.then(|| {
             range.start / BLOCK_BYTES * BLOCK_BYTES..range.end.next_multiple_of(BLOCK_BYTES).min(self.end)
@@ -125,7 +125,7 @@ impl Blocks {
     }
 
     /// Whether `content` is what was written at `range`, which `widen` gave.
-    pub fn verify(&self, range: &Range<u64>, content: &[u8]) -> bool {
+    pub(super) fn verify(&self, range: &Range<u64>, content: &[u8]) -> bool {
         let first = (range.start / BLOCK_BYTES) as usize;
         range.start.is_multiple_of(BLOCK_BYTES)
             && content.len() as u64 == range.end - range.start
@@ -140,7 +140,7 @@ impl Blocks {
                 })
     }
 
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.table.len()
     }
 }

@@ -67,7 +67,7 @@ pub(super) struct Encoded {
 
 impl Encoder {
     /// `sample`: some of the rows to come, by which encodings are chosen.
-    pub fn new(
+    pub(super) fn new(
         target: &Target,
         piece: &str,
         schema: &SchemaRef,
@@ -84,7 +84,7 @@ impl Encoder {
     }
 
     /// Encodes rows; returns what became ready to be stored, which is nothing until a row group is full.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, StoreError> {
         self.add(batch)?;
         self.ready()
     }
@@ -109,7 +109,7 @@ impl Encoder {
     }
 
     /// Ends the object; returns its last bytes.
-    pub fn finish(mut self) -> Result<(Vec<u8>, Encoded), StoreError> {
+    pub(super) fn finish(mut self) -> Result<(Vec<u8>, Encoded), StoreError> {
         let mut finish = || -> Result<Vec<u8>, ParquetError> {
             self.writer.flush()?;
             self.writer.sync()?;

@@ -34,7 +34,7 @@ pub(super) struct HashedId {
 }
 
 impl HashedId {
-    pub fn new(id: RecordId) -> Self {
+    pub(super) fn new(id: RecordId) -> Self {
         Self {
             hash: xxh64(*id.as_bytes()),
             id,
@@ -44,7 +44,7 @@ impl HashedId {
 
 impl Filter {
     /// From the bytes that stand in the file, header included.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParquetError> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, ParquetError> {
         let filter = Sbbf::from_bytes(bytes)?;
         let mut words = Vec::with_capacity(filter.num_blocks() * 32);
         filter.write_bitset(&mut words)?;
@@ -56,7 +56,7 @@ impl Filter {
     }
 
     /// Those of `ids` that may be in the row group. Those that are left out are not.
-    pub fn suspects(&self, ids: &[HashedId]) -> Vec<RecordId> {
+    pub(super) fn suspects(&self, ids: &[HashedId]) -> Vec<RecordId> {
         // Most ids fail at the first words, at random. Whether they do is added up instead of branched on, so
         // that the processor never guesses wrong and fetches the next blocks meanwhile.
         let mut candidates = vec![0_u32; ids.len() + 1];
@@ -93,7 +93,7 @@ impl Filter {
         self.blocks.get(index as usize).unwrap_or(&[u32::MAX; 8])
     }
 
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.blocks.len() * 32
     }
 }

@@ -400,7 +400,7 @@ async fn a_rotated_key_is_found_without_a_restart() {
 
 /// Base64 for urls, for the one test that forges a header.
 mod base64 {
-    pub fn encode(bytes: &[u8]) -> String {
+    pub(super) fn encode(bytes: &[u8]) -> String {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut text = String::new();
         for group in bytes.chunks(3) {

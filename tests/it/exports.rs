@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Almanac, Person, Reply};
 
-pub const EXPORT: &str = "/user/v1alpha1/export";
+pub(crate) const EXPORT: &str = "/user/v1alpha1/export";
 
 /// Longer than the lease of a node that died.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Orders an archive; its id.
-pub async fn order(person: &Person) -> String {
+pub(crate) async fn order(person: &Person) -> String {
     let reply = person.call(Method::POST, EXPORT).await.must_be(202);
     let export = reply.json();
     let id = export["id"].as_str().expect("an id").to_owned();
@@ -28,16 +28,16 @@ pub async fn order(person: &Person) -> String {
     id
 }
 
-pub fn at(id: &str) -> String {
+pub(crate) fn at(id: &str) -> String {
     format!("{EXPORT}/{id}")
 }
 
-pub async fn status(person: &Person, id: &str) -> Value {
+pub(crate) async fn status(person: &Person, id: &str) -> Value {
     person.get(&at(id)).await.must_be(200).json()
 }
 
 /// Waits until the export is done; what is said of it then.
-pub async fn ready(person: &Person, id: &str) -> Value {
+pub(crate) async fn ready(person: &Person, id: &str) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let export = status(person, id).await;
@@ -53,12 +53,12 @@ pub async fn ready(person: &Person, id: &str) -> Value {
     }
 }
 
-pub async fn fetch(person: &Person, id: &str) -> Reply {
+pub(crate) async fn fetch(person: &Person, id: &str) -> Reply {
     person.get(&format!("{}/content", at(id))).await.must_be(200)
 }
 
 /// An archive of everything of the person, as a file in `folder`.
-pub async fn archive(person: &Person, folder: &Path) -> PathBuf {
+pub(crate) async fn archive(person: &Person, folder: &Path) -> PathBuf {
     let id = order(person).await;
     ready(person, &id).await;
     let path = folder.join(format!("{id}.zip"));
@@ -67,7 +67,7 @@ pub async fn archive(person: &Person, folder: &Path) -> PathBuf {
 }
 
 /// What `almanac import` says, and its status.
-pub fn import(server: &Almanac, archive: &Path, user: Option<&Person>) -> (String, Option<i32>) {
+pub(crate) fn import(server: &Almanac, archive: &Path, user: Option<&Person>) -> (String, Option<i32>) {
     let user = user.map(|user| user.id.to_string());
     let mut arguments = vec!["import", archive.to_str().expect("a path")];
     if let Some(user) = &user {
@@ -80,14 +80,14 @@ pub fn import(server: &Almanac, archive: &Path, user: Option<&Person>) -> (Strin
 
 /// The same where it must succeed.
 #[track_caller]
-pub fn imported(server: &Almanac, archive: &Path, user: Option<&Person>) -> String {
+pub(crate) fn imported(server: &Almanac, archive: &Path, user: Option<&Person>) -> String {
     let (text, status) = import(server, archive, user);
     assert_eq!(status, Some(0), "{text}");
     text
 }
 
 /// The objects of exports in a server's directory.
-pub fn parts(server: &Almanac) -> Vec<PathBuf> {
+pub(crate) fn parts(server: &Almanac) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![server.data_dir().join("objects/exports")];
     while let Some(folder) = folders.pop() {
@@ -106,14 +106,14 @@ pub fn parts(server: &Almanac) -> Vec<PathBuf> {
 }
 
 /// A few records of one type.
-pub async fn some_records(person: &Person) {
+pub(crate) async fn some_records(person: &Person) {
     let records: Vec<Value> = (0..50)
         .map(|n| crate::harness::heart_rate(crate::harness::id(n), &crate::harness::instant(n * 60), 60 + n))
         .collect();
     person.records("HeartRate", &records).await;
 }
 
-pub fn count(export: &Value, name: &str) -> u64 {
+pub(crate) fn count(export: &Value, name: &str) -> u64 {
     export[name]
         .as_u64()
         .unwrap_or_else(|| panic!("no {name}: {export}"))

@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 use crate::harness::{Call, Person, Reply};
 
-pub const FILES: &str = "/input/v1/file";
+pub(crate) const FILES: &str = "/input/v1/file";
 
 /// The body that announces a file.
-pub fn announcement(path: &str, name: &str, length: usize) -> Value {
+pub(crate) fn announcement(path: &str, name: &str, length: usize) -> Value {
     json!({"path": path, "name": name, "content_type": "text/plain", "content_length": length})
 }
 
 /// Announces a file; the file and the url for its bytes.
-pub async fn announce(person: &Person, path: &str, name: &str, length: usize) -> (Value, String) {
+pub(crate) async fn announce(person: &Person, path: &str, name: &str, length: usize) -> (Value, String) {
     let reply = person.post(FILES, &announcement(path, name, length)).await;
     let answer = reply.must_be(200).json();
     let url = answer["url"].as_str().expect("a url").to_owned();
@@ -30,40 +30,40 @@ pub async fn announce(person: &Person, path: &str, name: &str, length: usize) ->
 }
 
 /// A request to an upload url: it carries no token.
-pub fn send(method: Method, url: &str) -> Call {
+pub(crate) fn send(method: Method, url: &str) -> Call {
     Person::without_token("").call(method, url)
 }
 
-pub async fn upload(url: &str, bytes: impl Into<reqwest::Body>) -> Reply {
+pub(crate) async fn upload(url: &str, bytes: impl Into<reqwest::Body>) -> Reply {
     send(Method::PUT, url).body(bytes).await
 }
 
 /// A part of an upload.
-pub async fn upload_part(url: &str, range: &str, bytes: &[u8]) -> Reply {
+pub(crate) async fn upload_part(url: &str, range: &str, bytes: &[u8]) -> Reply {
     let call = send(Method::PUT, url).header("content-range", range);
     call.body(bytes.to_vec()).await
 }
 
 /// A new version of a file, with its bytes.
-pub async fn put(person: &Person, path: &str, name: &str, bytes: &[u8]) -> Value {
+pub(crate) async fn put(person: &Person, path: &str, name: &str, bytes: &[u8]) -> Value {
     let (_, url) = announce(person, path, name, bytes.len()).await;
     upload(&url, bytes.to_vec()).await.must_be(200).json()
 }
 
-pub fn file_path(file: &Value) -> String {
+pub(crate) fn file_path(file: &Value) -> String {
     format!("{FILES}/{}", file["id"].as_str().expect("an id"))
 }
 
-pub async fn get(person: &Person, file: &Value) -> Value {
+pub(crate) async fn get(person: &Person, file: &Value) -> Value {
     person.get(&file_path(file)).await.must_be(200).json()
 }
 
-pub async fn download(person: &Person, file: &Value) -> Reply {
+pub(crate) async fn download(person: &Person, file: &Value) -> Reply {
     person.get(&format!("{}/download", file_path(file))).await
 }
 
 /// The members of each file of a listing under a name.
-pub fn each(listing: &Value, member: &str) -> Vec<String> {
+pub(crate) fn each(listing: &Value, member: &str) -> Vec<String> {
     let files = listing["files"].as_array().expect("files");
     let text = |file: &Value| file[member].as_str().expect("a text").to_owned();
     files.iter().map(text).collect()

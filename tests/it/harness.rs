@@ -15,27 +15,27 @@ mod server;
 mod tls_front;
 mod values;
 
-pub use backends::Backends;
-pub use client::{Call, Person, Reply};
-pub use forwarder::Forwarder;
-pub use frames::{Frame, METHODS};
-pub use identity_provider::{AUDIENCE, ISSUER, IdentityProvider, claims, now, sign};
-pub use key_service::{KeyService, TOKEN as KEY_SERVICE_TOKEN};
-pub use metrics::Metrics;
-pub use server::{Almanac, Setup};
-pub use tls_front::{Opening, TlsFront};
-pub use values::{at, heart_rate, id, instant, jsonl, number, steps, texts};
+pub(crate) use backends::Backends;
+pub(crate) use client::{Call, Person, Reply};
+pub(crate) use forwarder::Forwarder;
+pub(crate) use frames::{Frame, METHODS};
+pub(crate) use identity_provider::{AUDIENCE, ISSUER, IdentityProvider, claims, now, sign};
+pub(crate) use key_service::{KeyService, TOKEN as KEY_SERVICE_TOKEN};
+pub(crate) use metrics::Metrics;
+pub(crate) use server::{Almanac, Setup};
+pub(crate) use tls_front::{Opening, TlsFront};
+pub(crate) use values::{at, heart_rate, id, instant, jsonl, number, steps, texts};
 
 /// Everything that any test stores lies inside.
-pub const ALL_TIME: (&str, &str) = ("0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z");
+pub(crate) const ALL_TIME: (&str, &str) = ("0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z");
 
 /// The server that all tests share which need nothing but a person of their own.
-pub fn shared() -> &'static Almanac {
+pub(crate) fn shared() -> &'static Almanac {
     static SHARED: std::sync::LazyLock<Almanac> = std::sync::LazyLock::new(|| Setup::default().start());
     &SHARED
 }
 
 /// A new person on the shared server.
-pub fn person() -> Person {
+pub(crate) fn person() -> Person {
     shared().person()
 }

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::harness::Person;
 
-pub const DATASHARE: &str = "/user/v1/datashare";
-pub const DATASET: &str = "/user/v1/dataset";
-pub const GROUP: &str = "/user/v1/group";
+pub(crate) const DATASHARE: &str = "/user/v1/datashare";
+pub(crate) const DATASET: &str = "/user/v1/dataset";
+pub(crate) const GROUP: &str = "/user/v1/group";
 
 /// The body of a share of some types with one person.
-pub fn share_of(types: &[&str], with: &Person) -> Value {
+pub(crate) fn share_of(types: &[&str], with: &Person) -> Value {
     json!({
         "datashare_name": "a share",
         "svc_data_types": types,
@@ -26,24 +26,24 @@ pub fn share_of(types: &[&str], with: &Person) -> Value {
 }
 
 /// Shares; the share as it is answered.
-pub async fn share(owner: &Person, body: &Value) -> Value {
+pub(crate) async fn share(owner: &Person, body: &Value) -> Value {
     let reply = owner.post(DATASHARE, body).await.must_be(201);
     reply.json()["datashare"].clone()
 }
 
 /// The address of a share.
-pub fn at(share: &Value) -> String {
+pub(crate) fn at(share: &Value) -> String {
     format!("{DATASHARE}/{}", share["datashare_id"].as_str().unwrap())
 }
 
 /// Creates a group; its id.
-pub async fn group(owner: &Person, body: &Value) -> String {
+pub(crate) async fn group(owner: &Person, body: &Value) -> String {
     let reply = owner.post(GROUP, body).await.must_be(201);
     reply.json()["group"]["group_id"].as_str().unwrap().to_owned()
 }
 
 /// Joins a group; the participant's id.
-pub async fn join(member: &Person, group: &str) -> String {
+pub(crate) async fn join(member: &Person, group: &str) -> String {
     let reply = member
         .call(reqwest::Method::POST, &format!("{GROUP}/{group}/membership"))
         .await

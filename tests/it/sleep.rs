@@ -14,55 +14,55 @@ use serde_json::{Value, json};
 
 use crate::harness::{Call, Person, id};
 
-pub const IN_BED: i64 = 0;
-pub const AWAKE: i64 = 1;
-pub const UNKNOWN: i64 = 2;
-pub const LIGHT: i64 = 3;
-pub const DEEP: i64 = 4;
-pub const REM: i64 = 5;
+pub(crate) const IN_BED: i64 = 0;
+pub(crate) const AWAKE: i64 = 1;
+pub(crate) const UNKNOWN: i64 = 2;
+pub(crate) const LIGHT: i64 = 3;
+pub(crate) const DEEP: i64 = 4;
+pub(crate) const REM: i64 = 5;
 
 /// A stage from a moment to another.
-pub type Span = (i64, &'static str, &'static str);
+pub(crate) type Span = (i64, &'static str, &'static str);
 
 /// `01 22:30` or `01 22:30:59`, as an answer shows it.
-pub fn may(moment: &str) -> String {
+pub(crate) fn may(moment: &str) -> String {
     let (day, time) = moment.split_once(' ').expect("a day and a time");
     let seconds = if time.len() == 5 { ":00" } else { "" };
     format!("2024-05-{day}T{time}{seconds}Z")
 }
 
 /// The first of May, from midnight to midnight.
-pub const FIRST_OF_MAY: (&str, &str) = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
+pub(crate) const FIRST_OF_MAY: (&str, &str) = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z");
 
 /// The spans as samples; later ones have greater ids.
-pub fn samples(spans: &[Span]) -> Vec<Value> {
+pub(crate) fn samples(spans: &[Span]) -> Vec<Value> {
     let sample = |(number, (stage, start, end)): (u32, &Span)| json!({"uuid": id(number), "start_date": may(start), "end_date": may(end), "value": stage});
     (0..).zip(spans).map(sample).collect()
 }
 
-pub async fn slept(person: &Person, spans: &[Span]) {
+pub(crate) async fn slept(person: &Person, spans: &[Span]) {
     person.records("SleepStage", &samples(spans)).await;
 }
 
 /// A question about a person's sleep on the first of May.
-pub fn ask(person: &Person, route: &str) -> Call {
+pub(crate) fn ask(person: &Person, route: &str) -> Call {
     ask_about(person, route, FIRST_OF_MAY)
 }
 
-pub fn ask_about(person: &Person, route: &str, (start, end): (&str, &str)) -> Call {
+pub(crate) fn ask_about(person: &Person, route: &str, (start, end): (&str, &str)) -> Call {
     ask_as(person, route, "jstable")
         .with("start_time", start)
         .with("end_time", end)
 }
 
-pub fn ask_as(person: &Person, route: &str, method: &str) -> Call {
+pub(crate) fn ask_as(person: &Person, route: &str, method: &str) -> Call {
     person
         .get(&format!("/data/v0/{}/{route}", person.id))
         .with("output", method)
 }
 
 /// Rows of stages: cycle, stage, start and end.
-pub fn hypnogram(rows: &[Value]) -> Vec<(i64, i64, String, String)> {
+pub(crate) fn hypnogram(rows: &[Value]) -> Vec<(i64, i64, String, String)> {
     let text = |row: &Value, name: &str| {
         row[name]
             .as_str()
@@ -83,7 +83,7 @@ pub fn hypnogram(rows: &[Value]) -> Vec<(i64, i64, String, String)> {
 }
 
 /// The same, written short.
-pub fn rows(expected: &[(i64, Span)]) -> Vec<(i64, i64, String, String)> {
+pub(crate) fn rows(expected: &[(i64, Span)]) -> Vec<(i64, i64, String, String)> {
     expected
         .iter()
         .map(|(cycle, (stage, start, end))| (*cycle, *stage, may(start), may(end)))

@@ -11,27 +11,27 @@ use serde_json::{Value, json};
 
 use crate::harness::{Call, Person};
 
-pub const SQL: &str = "/data/v1/sql";
+pub(crate) const SQL: &str = "/data/v1/sql";
 
 /// A query that is to be sent.
-pub fn query(person: &Person, text: &str) -> Call {
+pub(crate) fn query(person: &Person, text: &str) -> Call {
     person.post(SQL, &json!({"query": text}))
 }
 
 /// The rows that a query finds.
-pub async fn rows(person: &Person, text: &str) -> Vec<Value> {
+pub(crate) async fn rows(person: &Person, text: &str) -> Vec<Value> {
     query(person, text).await.must_be(200).rows()
 }
 
 /// What is wrong with a query.
-pub async fn wrong(person: &Person, text: &str) -> String {
+pub(crate) async fn wrong(person: &Person, text: &str) -> String {
     let reply = query(person, text).await;
     assert_eq!(reply.faults(), ["body.query"], "{text}");
     reply.json()["detail"][0]["msg"].as_str().unwrap().to_owned()
 }
 
 /// Whether two answers hold the same: numbers within a billionth.
-pub fn alike(one: &Value, other: &Value) -> bool {
+pub(crate) fn alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
             let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());

@@ -15,24 +15,24 @@ use crate::query::series::Calculation;
 use crate::query::units::{Holds, ToldIn};
 
 /// The field in which records hold what is measured.
-pub const VALUE: &str = "value";
+pub(super) const VALUE: &str = "value";
 /// The column that names the unit of the one measure of an answer.
-pub const UNIT: &str = "unit";
+pub(super) const UNIT: &str = "unit";
 
 /// `units`, where they are named.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted(Option<UnitSystem>);
+pub(super) struct Wanted(Option<UnitSystem>);
 
 impl Wanted {
     /// `Some` unless the name is unknown.
-    pub fn read(params: &mut Params<'_>) -> Option<Self> {
+    pub(super) fn read(params: &mut Params<'_>) -> Option<Self> {
         let before = params.is_sent("units");
         let system = params.choice("units");
         (system.is_some() || !before).then_some(Self(system))
     }
 
     /// How the values of records are told, where all of them are in one unit.
-    pub async fn of_records(
+    pub(super) async fn of_records(
         self,
         app: &App,
         reader: &Reader,
@@ -53,7 +53,7 @@ impl Wanted {
     /// in other units than those in which values are kept; whether zero is another zero there is told to it.
     /// Whoever names the units is refused then; whoever only prefers some gets them as they are kept. `None`:
     /// it has no unit.
-    pub async fn told(
+    pub(super) async fn told(
         self,
         app: &App,
         reader: &Reader,
@@ -96,13 +96,13 @@ impl Wanted {
 }
 
 /// An answer whose values are in the column of that name.
-pub fn told_as(prepared: Prepared, told: Option<&ToldIn>) -> Result<Prepared, ApiError> {
+pub(super) fn told_as(prepared: Prepared, told: Option<&ToldIn>) -> Result<Prepared, ApiError> {
     let Some(told) = told else { return Ok(prepared) };
     Ok(prepared.told_in(told, &[(VALUE, Holds::Values)], UNIT)?)
 }
 
 /// Whether a condition compares values.
-pub fn compares_values(conditions: &[Condition]) -> Option<(&'static str, &'static str)> {
+pub(super) fn compares_values(conditions: &[Condition]) -> Option<(&'static str, &'static str)> {
     let is_value = |condition: &Condition| condition.field == VALUE;
     conditions
         .iter()
@@ -111,7 +111,7 @@ pub fn compares_values(conditions: &[Condition]) -> Option<(&'static str, &'stat
 }
 
 /// What a column of a series holds of the metric, if anything.
-pub const fn held_by(calculation: Calculation) -> Option<Holds> {
+pub(super) const fn held_by(calculation: Calculation) -> Option<Holds> {
     match calculation {
         Calculation::Count => None,
         Calculation::Delta | Calculation::Std | Calculation::Sum => Some(Holds::Differences),

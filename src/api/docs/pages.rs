@@ -31,7 +31,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// The routes of the pages.
-pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let script = || async { ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], BEGIN) };
     Router::new()
         .merge(SwaggerUi::new(PAGES_PATH).config(Config::from(DOCUMENT_PATH)))

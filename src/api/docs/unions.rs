@@ -22,7 +22,7 @@ struct Variant {
 }
 
 /// Gives every variant of a tagged union a name and its tag.
-pub fn name_variants(document: &mut Value) {
+pub(super) fn name_variants(document: &mut Value) {
     let mut uses = HashMap::new();
     count_uses(document, &mut uses);
     let Some(schemas) = document

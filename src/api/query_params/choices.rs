@@ -36,7 +36,7 @@ pub trait Choice: Copy + FromStr<Err: Display> {
 
 /// What a date without a time means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dates {
+pub(super) enum Dates {
     /// Its midnight in UTC.
     Utc,
     /// The beginning of that day in the zone that is asked for.
@@ -46,7 +46,7 @@ pub enum Dates {
 /// A name that is neither.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown dates {0:?}; use one of utc, local")]
-pub struct UnknownDates(String);
+pub(super) struct UnknownDates(String);
 
 impl Dates {
     const ALL: [Self; 2] = [Self::Utc, Self::Local];

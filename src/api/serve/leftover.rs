@@ -32,7 +32,7 @@ const HOLD: Duration = Duration::from_secs(1);
 
 /// The router's answer to `request`, after which its connection is in order or ends. Nobody is listened to
 /// for longer than `patience`.
-pub async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Response {
+pub(super) async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Response {
     // To end the connection would be to end the other streams.
     let one_at_a_time = request.version() < Version::HTTP_2;
     if request.body().is_end_stream() {

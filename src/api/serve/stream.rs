@@ -14,7 +14,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Fails when nothing could be written for too long, or nothing was said at first. Without it, a client that
 /// stops reading would hold its place, and the rows being sent to it, for ever.
-pub struct Impatient<S> {
+pub(super) struct Impatient<S> {
     stream: S,
     limit: Duration,
     alarm: Pin<Box<Sleep>>,
@@ -25,7 +25,7 @@ pub struct Impatient<S> {
 }
 
 impl<S> Impatient<S> {
-    pub fn new(stream: S, limit: Duration) -> Self {
+    pub(super) fn new(stream: S, limit: Duration) -> Self {
         Self {
             stream,
             limit,

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 /// What is to become of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     InUse,
     /// Nobody asked for anything for too long.
     Idle,
@@ -28,7 +28,7 @@ pub enum State {
 
 /// The use of one connection.
 #[derive(Debug)]
-pub struct Usage(Mutex<Inner>);
+pub(super) struct Usage(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -43,7 +43,7 @@ struct Inner {
 
 impl Usage {
     #[must_use]
-    pub fn begin() -> Arc<Self> {
+    pub(super) fn begin() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner {
             open: 0,
             quiet_since: Instant::now(),
@@ -54,7 +54,7 @@ impl Usage {
 
     /// A request arrives. It is over when the result, or the answer that it is given to, is dropped.
     #[must_use]
-    pub fn request(self: &Arc<Self>) -> Asked {
+    pub(super) fn request(self: &Arc<Self>) -> Asked {
         let mut inner = self.lock();
         inner.open += 1;
         inner.next += 1;
@@ -66,7 +66,7 @@ impl Usage {
 
     /// What is to become of it `now`, where a client may keep us waiting for `limit`.
     #[must_use]
-    pub fn state(&self, now: Instant, limit: Duration) -> State {
+    pub(super) fn state(&self, now: Instant, limit: Duration) -> State {
         let inner = self.lock();
         let is_over = |since: Instant| now.duration_since(since) > limit;
         if inner.waiting.values().any(|since| is_over(*since)) {
@@ -85,7 +85,7 @@ impl Usage {
 
 /// A request that is not answered to the end.
 #[derive(Debug)]
-pub struct Asked {
+pub(super) struct Asked {
     usage: Arc<Usage>,
     id: u64,
 }
@@ -93,7 +93,7 @@ pub struct Asked {
 impl Asked {
     /// The answer, whose body tells how it is taken.
     #[must_use]
-    pub fn answered(self, response: Response) -> Response {
+    pub(super) fn answered(self, response: Response) -> Response {
         if response.body().is_end_stream() {
             return response;
         }

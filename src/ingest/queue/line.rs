@@ -62,7 +62,7 @@ enum Kind {
 }
 
 impl Line {
-    pub fn new(settings: QueueSettings, committer: Committer) -> Self {
+    pub(super) fn new(settings: QueueSettings, committer: Committer) -> Self {
         Self {
             settings,
             committer: Arc::new(committer),
@@ -80,7 +80,7 @@ impl Line {
         }
     }
 
-    pub async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Waiting>) {
+    pub(super) async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Waiting>) {
         let mut is_open = true;
         while is_open || !self.is_idle() {
             let gathered = self.gathering_ends();

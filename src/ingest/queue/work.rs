@@ -43,7 +43,7 @@ pub(super) struct Prepared {
 }
 
 impl Job {
-    pub fn new(person: PersonId, uploads: Vec<Upload>) -> Self {
+    pub(super) fn new(person: PersonId, uploads: Vec<Upload>) -> Self {
         Self {
             person,
             results: uploads.iter().map(|_| None).collect(),
@@ -59,7 +59,7 @@ impl Job {
     }
 
     /// The requests that nothing is known of yet.
-    pub fn open(&self) -> Vec<usize> {
+    pub(super) fn open(&self) -> Vec<usize> {
         (0..self.uploads.len())
             .filter(|index| self.results[*index].is_none() && self.follows[*index].is_none())
             .collect()
@@ -77,7 +77,7 @@ impl Job {
     }
 
     /// All that were open have this outcome.
-    pub fn conclude(&mut self, outcome: &Result<(), CommitError>) {
+    pub(super) fn conclude(&mut self, outcome: &Result<(), CommitError>) {
         for index in self.open() {
             let (upload, effect) = (self.uploads[index].upload, self.effects[index]);
             self.results[index] = Some(outcome.clone().map(|()| Receipt {
@@ -89,7 +89,7 @@ impl Job {
     }
 
     /// One result for each request, in order.
-    pub fn answers(mut self) -> Vec<Result<Receipt, CommitError>> {
+    pub(super) fn answers(mut self) -> Vec<Result<Receipt, CommitError>> {
         let fingerprint = |upload: &Upload| upload.key.as_ref().map(|key| key.fingerprint);
         for (index, first) in self.follows.iter().enumerate() {
             let Some(first) = first.filter(|_| self.results[index].is_none()) else {

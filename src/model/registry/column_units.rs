@@ -46,7 +46,7 @@ impl DataType {
 
 /// The unit that the name of a built-in column stands for.
 #[must_use]
-pub fn unit_of(column: &str) -> Option<&'static str> {
+pub(super) fn unit_of(column: &str) -> Option<&'static str> {
     let named = NAMES.iter().find(|(name, _)| *name == column);
     let ending = ENDINGS.iter().find(|(ending, _)| column.ends_with(ending));
     named.or(ending).map(|(_, unit)| *unit)

@@ -3,12 +3,12 @@
 use crate::model::faults::{Fault, LocPart};
 
 /// Characters of a name or an address.
-pub const LONGEST_LINE: usize = 2_048;
+pub(super) const LONGEST_LINE: usize = 2_048;
 /// Characters of a description.
-pub const LONGEST_PROSE: usize = 65_536;
+pub(super) const LONGEST_PROSE: usize = 65_536;
 
 /// Why a text cannot be kept, if it cannot.
-pub fn fault_of(loc: &[LocPart], text: &str, most: usize) -> Option<Fault> {
+pub(super) fn fault_of(loc: &[LocPart], text: &str, most: usize) -> Option<Fault> {
     let fault = |kind, message: String| Some(Fault::new(loc.to_vec(), kind, message));
     if text.contains('\0') {
         return fault("value_error", "the character U+0000 cannot be kept".to_owned());
@@ -20,7 +20,7 @@ pub fn fault_of(loc: &[LocPart], text: &str, most: usize) -> Option<Fault> {
 }
 
 /// Notes what is wrong with a member of the body that must say something.
-pub fn check_name(faults: &mut Vec<Fault>, member: &str, text: &str) {
+pub(super) fn check_name(faults: &mut Vec<Fault>, member: &str, text: &str) {
     let loc = ["body".into(), member.into()];
     if text.trim().is_empty() {
         faults.push(Fault::new(
@@ -34,7 +34,7 @@ pub fn check_name(faults: &mut Vec<Fault>, member: &str, text: &str) {
 }
 
 /// Notes what is wrong with a member of the body that may be anything.
-pub fn check_prose(faults: &mut Vec<Fault>, member: &str, text: Option<&str>) {
+pub(super) fn check_prose(faults: &mut Vec<Fault>, member: &str, text: Option<&str>) {
     let loc = ["body".into(), member.into()];
     faults.extend(text.and_then(|text| fault_of(&loc, text, LONGEST_PROSE)));
 }

@@ -225,7 +225,7 @@ impl Region {
     }
 
     /// Up to `count` of its bytes from `at` on, as many as there are.
-    pub fn bytes(&self, at: u64, count: usize) -> io::Result<Bytes> {
+    pub(super) fn bytes(&self, at: u64, count: usize) -> io::Result<Bytes> {
         let from = self.from.saturating_add(at).min(self.until);
         let count = (self.until - from).min(count as u64) as usize;
         let mut bytes = vec![0; count];

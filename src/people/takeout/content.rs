@@ -104,7 +104,7 @@ struct List {
 
 impl Archive<'_, '_> {
     /// Begins a member of at most `most` bytes.
-    pub async fn begin(&mut self, name: &str, packing: Packing, most: u64) -> Result<(), ExportError> {
+    pub(super) async fn begin(&mut self, name: &str, packing: Packing, most: u64) -> Result<(), ExportError> {
         self.members.push(MemberEntry {
             name: name.to_owned(),
             bytes: 0,
@@ -116,13 +116,13 @@ impl Archive<'_, '_> {
         self.outlet.write(head).await
     }
 
-    pub async fn add(&mut self, bytes: Bytes) -> Result<(), ExportError> {
+    pub(super) async fn add(&mut self, bytes: Bytes) -> Result<(), ExportError> {
         let packed = self.zip.add(bytes)?;
         self.outlet.write(packed).await
     }
 
     /// Ends the member, which holds so many records or elements of a type.
-    pub async fn end_member(
+    pub(super) async fn end_member(
         &mut self,
         data_type: Option<&str>,
         count: Option<u64>,

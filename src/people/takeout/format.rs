@@ -94,7 +94,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// How many documents of a kind there are, if they are counted.
-    pub fn of(&mut self, kind: DocumentKind) -> Option<&mut u64> {
+    pub(super) fn of(&mut self, kind: DocumentKind) -> Option<&mut u64> {
         match kind {
             DocumentKind::Annotation => Some(&mut self.annotations),
             DocumentKind::Tag => Some(&mut self.tags),
@@ -199,7 +199,7 @@ pub(super) enum ElementError {
 }
 
 impl KeptPerson {
-    pub fn of(known: &KnownPerson) -> Self {
+    pub(super) fn of(known: &KnownPerson) -> Self {
         Self {
             id: known.id,
             name: known.name.clone(),
@@ -209,7 +209,7 @@ impl KeptPerson {
 }
 
 impl KeptSource {
-    pub fn of(source: KnownSource) -> Self {
+    pub(super) fn of(source: KnownSource) -> Self {
         Self {
             id: source.id,
             key: source.key,
@@ -220,7 +220,7 @@ impl KeptSource {
 }
 
 impl KeptDefinition {
-    pub fn of(stored: StoredDefinition) -> Result<Self, ElementError> {
+    pub(super) fn of(stored: StoredDefinition) -> Result<Self, ElementError> {
         Ok(Self {
             id: stored.id,
             base: stored.base,
@@ -233,7 +233,7 @@ impl KeptDefinition {
     }
 
     /// What is stored of it where `person` has it.
-    pub fn stored(self, person: PersonId) -> Result<StoredDefinition, ElementError> {
+    pub(super) fn stored(self, person: PersonId) -> Result<StoredDefinition, ElementError> {
         Ok(StoredDefinition {
             id: self.id,
             person,
@@ -248,7 +248,7 @@ impl KeptDefinition {
 }
 
 impl KeptDocument {
-    pub fn of(document: Document, links: Vec<KeptLink>) -> Result<Self, ElementError> {
+    pub(super) fn of(document: Document, links: Vec<KeptLink>) -> Result<Self, ElementError> {
         Ok(Self {
             id: document.id,
             name: document.name,
@@ -262,7 +262,7 @@ impl KeptDocument {
     }
 
     /// What is stored of it where `person` has it.
-    pub fn stored(self, kind: DocumentKind, person: PersonId) -> Result<Document, ElementError> {
+    pub(super) fn stored(self, kind: DocumentKind, person: PersonId) -> Result<Document, ElementError> {
         Ok(Document {
             kind,
             id: self.id,

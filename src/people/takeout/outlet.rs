@@ -27,7 +27,7 @@ pub(super) struct Outlet<'e> {
 impl<'e> Outlet<'e> {
     /// Begins an export anew: what an earlier attempt left is removed first. `None`: it is done, or gone, or
     /// somebody else has it.
-    pub async fn begin(exports: &'e Exports, export: Export) -> Result<Option<Self>, ExportError> {
+    pub(super) async fn begin(exports: &'e Exports, export: Export) -> Result<Option<Self>, ExportError> {
         let mut outlet = Self {
             exports,
             export: export.clone(),
@@ -43,12 +43,12 @@ impl<'e> Outlet<'e> {
         Ok(Some(outlet))
     }
 
-    pub const fn export(&self) -> &Export {
+    pub(super) const fn export(&self) -> &Export {
         &self.export
     }
 
     /// Appends to the archive.
-    pub async fn write(&mut self, bytes: Bytes) -> Result<(), ExportError> {
+    pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), ExportError> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -67,12 +67,12 @@ impl<'e> Outlet<'e> {
     }
 
     /// The SHA-256 of everything so far, in hexadecimal digits.
-    pub fn digest(&self) -> String {
+    pub(super) fn digest(&self) -> String {
         hexadecimal(&self.digest.clone().finalize())
     }
 
     /// Takes note of how far it is, and says so now and then.
-    pub async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
+    pub(super) async fn tell(&mut self, done: u64, total: u64) -> Result<(), ExportError> {
         (self.export.done, self.export.total) = (done, total);
         if self.now().micros() - self.export.updated_at.micros() < TELLING {
             return Ok(());
@@ -81,7 +81,7 @@ impl<'e> Outlet<'e> {
     }
 
     /// Everything was written: the archive can be had.
-    pub async fn finish(mut self) -> Result<(), ExportError> {
+    pub(super) async fn finish(mut self) -> Result<(), ExportError> {
         self.register().await?;
         let now = self.now();
         let sha256 = self.digest();
@@ -90,7 +90,7 @@ impl<'e> Outlet<'e> {
     }
 
     /// It cannot be made, and will not be tried again.
-    pub async fn fail(mut self, reason: &str) -> Result<(), ExportError> {
+    pub(super) async fn fail(mut self, reason: &str) -> Result<(), ExportError> {
         self.abandon().await;
         let now = self.now();
         let failed = self.export.clone().failed(reason, now, self.exports.expiry(now));
@@ -99,7 +99,7 @@ impl<'e> Outlet<'e> {
     }
 
     /// Gives up the part that was not named yet.
-    pub async fn abandon(&mut self) {
+    pub(super) async fn abandon(&mut self) {
         if let Some(part) = self.part.take()
             && let Err(error) = part.abandon().await
         {

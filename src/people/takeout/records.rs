@@ -36,7 +36,7 @@ const GROUP_BYTES: usize = 32 << 20;
 
 impl Archive<'_, '_> {
     /// The records of a type, as they are at one moment.
-    pub async fn records(&mut self, data_type: &TypeId) -> Result<(), ExportError> {
+    pub(super) async fn records(&mut self, data_type: &TypeId) -> Result<(), ExportError> {
         let stores = &self.exports.stores;
         let mut snapshots = stores
             .snapshots

@@ -29,24 +29,24 @@ pub(super) struct Renaming(HashMap<Uuid, Uuid>);
 impl Renaming {
     /// The id that something gets as `person`'s where its own is taken.
     #[must_use]
-    pub fn other(person: PersonId, id: Uuid) -> Uuid {
+    pub(super) fn other(person: PersonId, id: Uuid) -> Uuid {
         Uuid::new_v5(&person.0, id.as_bytes())
     }
 
-    pub fn rename(&mut self, from: Uuid, to: Uuid) {
+    pub(super) fn rename(&mut self, from: Uuid, to: Uuid) {
         if from != to {
             self.0.insert(from, to);
         }
     }
 
     #[must_use]
-    pub fn of(&self, id: Uuid) -> Uuid {
+    pub(super) fn of(&self, id: Uuid) -> Uuid {
         self.0.get(&id).copied().unwrap_or(id)
     }
 
     /// A text with every id in it renamed.
     #[must_use]
-    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(super) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.0.is_empty() || text.len() < LENGTH {
             return Cow::Borrowed(text);
         }
@@ -77,7 +77,7 @@ impl Renaming {
     }
 
     /// Rows with every id in their texts renamed.
-    pub fn rows(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    pub(super) fn rows(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         if self.0.is_empty() {
             return Ok(batch.clone());
         }

@@ -107,7 +107,7 @@ struct Open {
 
 impl ZipWriter {
     /// `moment`: when the members were made, as they say.
-    pub fn new(moment: Instant) -> Self {
+    pub(super) fn new(moment: Instant) -> Self {
         let moment = DateTime::from_timestamp_micros(moment.micros()).unwrap_or_default();
         let year = (moment.year() - 1980).clamp(0, 127) as u16;
         Self {
@@ -120,7 +120,7 @@ impl ZipWriter {
     }
 
     /// Begins a member of at most `most` bytes, packed or not.
-    pub fn begin(&mut self, name: &str, packing: Packing, most: u64) -> Bytes {
+    pub(super) fn begin(&mut self, name: &str, packing: Packing, most: u64) -> Bytes {
         let wide = most >= u64::from(WIDE);
         let mut head = Vec::with_capacity(64 + name.len());
         put_32(&mut head, LOCAL_HEADER);
@@ -155,7 +155,7 @@ impl ZipWriter {
     }
 
     /// Takes the next bytes of the member that was begun last.
-    pub fn add(&mut self, bytes: Bytes) -> Result<Bytes, TooLong> {
+    pub(super) fn add(&mut self, bytes: Bytes) -> Result<Bytes, TooLong> {
         let Some(open) = &mut self.open else {
             return Err(TooLong);
         };
@@ -179,7 +179,7 @@ impl ZipWriter {
     }
 
     /// Ends the member that was begun last.
-    pub fn end(&mut self) -> Result<(Bytes, Member), TooLong> {
+    pub(super) fn end(&mut self) -> Result<(Bytes, Member), TooLong> {
         let Some(mut open) = self.open.take() else {
             return Err(TooLong);
         };
@@ -214,7 +214,7 @@ impl ZipWriter {
     }
 
     /// Everything after the last member but the comment, of which the length is known and nothing else.
-    pub fn finish(mut self) -> Bytes {
+    pub(super) fn finish(mut self) -> Bytes {
         let begins = self.at;
         let mut directory = Vec::new();
         for entry in &self.written {

@@ -41,7 +41,7 @@ impl Scale {
     }
 }
 
-pub fn resting_heart_rate(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+pub(super) fn resting_heart_rate(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let method = "difference of medians; score: robust z, 0.6745 * delta / median deviation of the baseline; \
                   slope: Theil-Sen over all days";
     shifted(
@@ -54,7 +54,7 @@ pub fn resting_heart_rate(look: &Look<'_>, metric: &Metric, values: &Daily) -> O
     )
 }
 
-pub fn heart_rate_variability(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+pub(super) fn heart_rate_variability(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let method = "difference of medians; score: robust z of the medians of ln(value), 0.6745 * delta / \
                   median deviation of the baseline; slope: Theil-Sen of ln(value) over all days";
     shifted(
@@ -112,7 +112,7 @@ fn shifted(
 }
 
 /// How much more or less than usual.
-pub fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+pub(super) fn activity(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::ActivityChange;
     let compared = match Compared::new(look, kind, metric, values, 20) {
         Ok(compared) => compared,

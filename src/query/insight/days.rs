@@ -120,7 +120,7 @@ impl Days {
 
 /// The last `length` days before day `end`.
 #[must_use]
-pub const fn last(length: usize, end: usize) -> Range<usize> {
+pub(super) const fn last(length: usize, end: usize) -> Range<usize> {
     end.saturating_sub(length)..end
 }
 

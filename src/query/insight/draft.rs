@@ -17,14 +17,14 @@ const DATES: usize = 7;
 
 /// What is looked at, and for whom.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub(super) struct Look<'a> {
     pub days: &'a Days,
     pub person: PersonId,
 }
 
 /// A finding without what follows from the rest.
 #[derive(Debug)]
-pub struct Draft {
+pub(super) struct Draft {
     pub kind: Kind,
     pub metrics: Vec<String>,
     pub title: String,
@@ -41,7 +41,7 @@ pub struct Draft {
 
 impl Look<'_> {
     /// The finding, if enough is covered to speak of it.
-    pub fn found(&self, draft: Draft) -> Outcome {
+    pub(super) fn found(&self, draft: Draft) -> Outcome {
         let Some(confidence) = draft.coverage.confidence() else {
             return Outcome::Skipped(Skipped {
                 kind: draft.kind,
@@ -78,7 +78,7 @@ impl Look<'_> {
     }
 
     /// The values of a metric on some days, as they can be asked for.
-    pub fn daily(&self, metric: &str, range: TimeRange) -> Vec<Evidence> {
+    pub(super) fn daily(&self, metric: &str, range: TimeRange) -> Vec<Evidence> {
         vec![Evidence::Days {
             metric: metric.to_owned(),
             range,
@@ -87,7 +87,7 @@ impl Look<'_> {
     }
 
     /// Which days there is nothing of.
-    pub fn missing(&self, what: &str, days: &[usize]) -> Option<String> {
+    pub(super) fn missing(&self, what: &str, days: &[usize]) -> Option<String> {
         if days.is_empty() {
             return None;
         }
@@ -104,13 +104,13 @@ impl Look<'_> {
     }
 
     /// The time of some days; the days of a draft always have one.
-    pub fn range(&self, days: &Range<usize>) -> Option<TimeRange> {
+    pub(super) fn range(&self, days: &Range<usize>) -> Option<TimeRange> {
         self.days.range(days)
     }
 }
 
 /// What is not enough.
-pub fn skipped(kind: Kind, metric: Option<&str>, reason: &str, have: usize, need: usize) -> Outcome {
+pub(super) fn skipped(kind: Kind, metric: Option<&str>, reason: &str, have: usize, need: usize) -> Outcome {
     Outcome::Skipped(Skipped {
         kind,
         metric: metric.map(str::to_owned),
@@ -121,7 +121,7 @@ pub fn skipped(kind: Kind, metric: Option<&str>, reason: &str, have: usize, need
 }
 
 /// A number for reading: one digit behind the point, none of zero; small ones with more.
-pub fn shown(value: f64) -> String {
+pub(super) fn shown(value: f64) -> String {
     let text = if value != 0.0 && value.abs() < 1.0 {
         format!("{value:.2}")
     } else {
@@ -133,13 +133,13 @@ pub fn shown(value: f64) -> String {
 }
 
 /// The same, with its sign.
-pub fn shown_change(value: f64) -> String {
+pub(super) fn shown_change(value: f64) -> String {
     let text = shown(value);
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
 /// Hours after midnight as a clock shows them.
-pub fn shown_clock(hours: f64) -> String {
+pub(super) fn shown_clock(hours: f64) -> String {
     let minutes = (hours * 60.0).round() as i64;
     let minutes = minutes.rem_euclid(24 * 60);
     format!("{:02}:{:02}", minutes / 60, minutes % 60)

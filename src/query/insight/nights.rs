@@ -11,7 +11,7 @@ use super::report::{Comparison, Coverage, Evidence, Kind, Outcome};
 use super::statistics::{interquartile_range, median, robust_z};
 
 /// Time without sleep that parts two cycles, as the routes take it where nothing is said.
-pub const CYCLE_GAP: i64 = 2 * HOUR;
+pub(super) const CYCLE_GAP: i64 = 2 * HOUR;
 const HOUR: i64 = 3_600_000_000;
 const MICROS_PER_DAY: i64 = 24 * HOUR;
 const WEEK: usize = 7;
@@ -89,7 +89,7 @@ impl Nights {
 }
 
 /// What is lacking of the sleep of a week.
-pub fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Outcome {
+pub(super) fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Outcome {
     let kind = Kind::SleepDebt;
     let week = last(WEEK, nights.end);
     let hours = nights.asleep.values(&week);
@@ -144,7 +144,7 @@ pub fn debt(look: &Look<'_>, nights: &Nights, chosen: Option<f64>) -> Outcome {
 }
 
 /// When the middle of the night is.
-pub fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
+pub(super) fn timing(look: &Look<'_>, nights: &Nights) -> Outcome {
     let kind = Kind::SleepTiming;
     let fortnight = last(FORTNIGHT, nights.end);
     let baseline = last(BASELINE, fortnight.start);

@@ -7,13 +7,13 @@ const NORMAL: f64 = 0.6745;
 
 /// The number in the middle, or the mean of the two.
 #[must_use]
-pub fn median(values: &[f64]) -> Option<f64> {
+pub(super) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
 /// The number that `share` of the values lie below; between two of them, in proportion.
 #[must_use]
-pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let place = share * (sorted.len().checked_sub(1)? as f64);
@@ -26,13 +26,13 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
 
 /// From the first quarter of the values to the last.
 #[must_use]
-pub fn interquartile_range(values: &[f64]) -> Option<f64> {
+pub(super) fn interquartile_range(values: &[f64]) -> Option<f64> {
     Some(quantile(values, 0.75)? - quantile(values, 0.25)?)
 }
 
 /// The median of the distances from the median.
 #[must_use]
-pub fn median_deviation(values: &[f64]) -> Option<f64> {
+pub(super) fn median_deviation(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     median(&distances)
@@ -40,14 +40,14 @@ pub fn median_deviation(values: &[f64]) -> Option<f64> {
 
 /// How far `delta` is, in units of what is usual among `baseline`. `None` where the baseline does not vary.
 #[must_use]
-pub fn robust_z(delta: f64, baseline: &[f64]) -> Option<f64> {
+pub(super) fn robust_z(delta: f64, baseline: &[f64]) -> Option<f64> {
     let usual = median_deviation(baseline).filter(|usual| *usual > 0.0)?;
     Some(NORMAL * delta / usual)
 }
 
 /// The median of the slopes between any two points (Theil and Sen). Points have different places.
 #[must_use]
-pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
+pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let mut slopes = Vec::with_capacity(points.len() * points.len() / 2);
     for (number, (from, low)) in points.iter().enumerate() {
         let later = points.iter().skip(number + 1);
@@ -58,7 +58,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
 
 /// The median of all differences between a value and one of the baseline (Hodges and Lehmann).
 #[must_use]
-pub fn shift(values: &[f64], baseline: &[f64]) -> Option<f64> {
+pub(super) fn shift(values: &[f64], baseline: &[f64]) -> Option<f64> {
     let differences: Vec<f64> = values
         .iter()
         .flat_map(|value| baseline.iter().map(move |usual| value - usual))

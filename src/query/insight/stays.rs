@@ -34,7 +34,7 @@ pub fn reads(days: &Days) -> Option<TimeRange> {
 
 /// The farthest place of the week where nobody had been in the 90 days before. `stays` in the order of their
 /// starts.
-pub fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
+pub(super) fn new_place(look: &Look<'_>, stays: &[Stay]) -> Outcome {
     let kind = Kind::NewPlace;
     let until = look.days.today() + 1;
     let all = last(WEEK + BEFORE, until);

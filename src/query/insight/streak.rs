@@ -12,7 +12,7 @@ const LEAST_HISTORY: usize = 14;
 /// One day is no row.
 const SHORTEST: usize = 2;
 
-pub fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Option<f64>) -> Outcome {
+pub(super) fn steps(look: &Look<'_>, metric: &Metric, values: &Daily, chosen: Option<f64>) -> Outcome {
     let kind = Kind::StepStreak;
     let finished = look.days.finished();
     let trailing = last(TRAILING, finished);

@@ -20,7 +20,7 @@ const LEAST_DAYS: usize = 14;
 const INTERVALS: f64 = 3.0;
 
 /// The last day, where it is far from the 56 before it.
-pub fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+pub(super) fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::Anomaly;
     let finished = look.days.finished();
     let day = last(1, finished);
@@ -80,7 +80,7 @@ pub fn anomaly(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
 }
 
 /// The last day, where there was never one like it.
-pub fn record(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+pub(super) fn record(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::Record;
     let finished = look.days.finished();
     let day = last(1, finished);
@@ -141,7 +141,7 @@ pub fn record(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
 }
 
 /// A silence where there is usually something each day.
-pub fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
+pub(super) fn data_gap(look: &Look<'_>, metric: &Metric, values: &Daily) -> Outcome {
     let kind = Kind::DataGap;
     let until = look.days.today() + 1;
     let recent = last(RECENT, until);

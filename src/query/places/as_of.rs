@@ -37,7 +37,7 @@ pub(super) struct AsOf {
 }
 
 impl AsOf {
-    pub fn new(slots: Slots, look_back: i64, visits: Fallback) -> Self {
+    pub(super) fn new(slots: Slots, look_back: i64, visits: Fallback) -> Self {
         Self {
             next: slots.start,
             slots,
@@ -49,7 +49,7 @@ impl AsOf {
 
     /// The next slot before `until` at which a place is known. Everything told before `until` must have been
     /// taken.
-    pub fn next_before(&mut self, until: i64) -> Option<Placed> {
+    pub(super) fn next_before(&mut self, until: i64) -> Option<Placed> {
         let until = until.min(self.slots.end);
         while self.next < until {
             let slot = self.next;
@@ -64,7 +64,7 @@ impl AsOf {
 
     /// Takes what is told next: no earlier than what was taken before, and after `next_before` of its time
     /// came to an end.
-    pub fn take(&mut self, fix: Fix) {
+    pub(super) fn take(&mut self, fix: Fix) {
         let better = |known: Fix| {
             let key = |fix: Fix| (uncertainty(fix.accuracy), fix.source);
             fix.time > known.time || key(fix) < key(known)
@@ -75,7 +75,7 @@ impl AsOf {
     }
 
     /// Whether no slot is left.
-    pub const fn is_done(&self) -> bool {
+    pub(super) const fn is_done(&self) -> bool {
         self.next >= self.slots.end
     }
 
@@ -124,12 +124,12 @@ pub(super) enum Change {
 }
 
 impl Changes {
-    pub const fn new(least: Option<f64>) -> Self {
+    pub(super) const fn new(least: Option<f64>) -> Self {
         Self { least, last: None }
     }
 
     /// Includes the position unless it is too near to the last one.
-    pub fn include(&mut self, position: Position) -> Change {
+    pub(super) fn include(&mut self, position: Position) -> Change {
         let change = self
             .last
             .map_or(Change::First, |last| Change::Moved(last.distance_to(position)));

@@ -101,7 +101,7 @@ pub(super) struct Fixes {
 }
 
 impl Fixes {
-    pub fn of(batch: &RecordBatch) -> Result<Self> {
+    pub(super) fn of(batch: &RecordBatch) -> Result<Self> {
         Ok(Self {
             times: times(batch, TIME)?,
             places: Places::of(batch)?,
@@ -112,16 +112,16 @@ impl Fixes {
         })
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.times.len()
     }
 
-    pub fn time(&self, row: usize) -> i64 {
+    pub(super) fn time(&self, row: usize) -> i64 {
         self.times.value(row)
     }
 
     /// What a row tells, if that can be believed.
-    pub fn fix(&self, row: usize) -> Option<Fix> {
+    pub(super) fn fix(&self, row: usize) -> Option<Fix> {
         let (position, accuracy) = self.places.usable(row)?;
         let source = if self.sources.value(row) == LocationSource::MobileOs as i8 {
             LocationSource::MobileOs
@@ -146,7 +146,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub fn of(batch: &RecordBatch) -> Result<Self> {
+    pub(super) fn of(batch: &RecordBatch) -> Result<Self> {
         let numbers = |name: &str| {
             batch
                 .column_by_name(name)
@@ -161,7 +161,7 @@ impl Places {
     }
 
     /// The position of a row and how sure it is, if it can be believed.
-    pub fn usable(&self, row: usize) -> Option<(Position, Option<f64>)> {
+    pub(super) fn usable(&self, row: usize) -> Option<(Position, Option<f64>)> {
         if self.latitudes.is_null(row) || self.longitudes.is_null(row) {
             return None;
         }

@@ -37,7 +37,7 @@ pub(super) struct Operator<S> {
 }
 
 impl<S: Step> Operator<S> {
-    pub fn new(step: S, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Self {
+    pub(super) fn new(step: S, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(step.schema()),
             Partitioning::UnknownPartitioning(1),

@@ -41,7 +41,7 @@ pub(super) struct Visit {
 
 impl Visit {
     /// What an arrival and a departure say; `None` when neither is known.
-    pub fn known(arrival: i64, departure: i64) -> Option<(i64, i64)> {
+    pub(super) fn known(arrival: i64, departure: i64) -> Option<(i64, i64)> {
         match (arrival >= FIRST_KNOWN, departure < FIRST_UNKNOWN) {
             (true, true) => Some((arrival, departure)),
             (true, false) => Some((arrival, arrival)),
@@ -51,13 +51,13 @@ impl Visit {
     }
 
     /// The moment of the visit that is nearest to `time`.
-    pub fn nearest(&self, time: i64) -> i64 {
+    pub(super) fn nearest(&self, time: i64) -> i64 {
         time.clamp(self.from, self.to)
     }
 
     /// Among visits that tell the same moment: the later arrival, then the better accuracy, then the smaller
     /// id.
-    pub fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> Standing {
         (Reverse(self.from), uncertainty(self.accuracy), self.id)
     }
 }
@@ -122,7 +122,7 @@ pub(super) struct Fallback {
 }
 
 impl Fallback {
-    pub fn new(mut visits: Vec<Visit>) -> Self {
+    pub(super) fn new(mut visits: Vec<Visit>) -> Self {
         visits.sort_unstable_by_key(|visit| visit.from);
         Self {
             coming: visits.into_iter().peekable(),
@@ -133,7 +133,7 @@ impl Fallback {
     }
 
     /// The visit that was last known to go on at `moment`, and when that was.
-    pub fn at(&mut self, moment: i64) -> Option<(i64, Visit)> {
+    pub(super) fn at(&mut self, moment: i64) -> Option<(i64, Visit)> {
         while let Some(visit) = self.coming.next_if(|visit| visit.from <= moment) {
             self.leaving.push(Reverse((visit.to, visit.standing())));
             self.present.insert(visit.standing(), visit);
@@ -155,7 +155,7 @@ impl Fallback {
     }
 
     /// When the next visit begins, if nobody is anywhere now.
-    pub fn idle_until(&mut self, moment: i64, look_back: i64) -> Option<i64> {
+    pub(super) fn idle_until(&mut self, moment: i64, look_back: i64) -> Option<i64> {
         match self.at(moment) {
             Some((told, _)) if told >= moment.saturating_sub(look_back) => None,
             _ => Some(self.coming.peek().map_or(i64::MAX, |visit| visit.from)),

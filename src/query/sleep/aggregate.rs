@@ -84,7 +84,7 @@ impl Unit {
 
 /// One stage in one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Total {
+pub(super) struct Total {
     /// Start of the period.
     pub period: i64,
     pub stage: i64,
@@ -98,7 +98,7 @@ pub struct Total {
 
 /// Totals of periods as they pass.
 #[derive(Debug)]
-pub struct Totals {
+pub(super) struct Totals {
     spec: AggregateSpec,
     periods: Periods,
     /// What has happened and is not counted yet: a row may be split into more periods than fit into one
@@ -135,7 +135,7 @@ impl CycleSink for Totals {
 
 impl Totals {
     #[must_use]
-    pub fn new(spec: AggregateSpec) -> Self {
+    pub(super) fn new(spec: AggregateSpec) -> Self {
         let periods = Periods::new(spec.period, spec.zone);
         Self {
             spec,
@@ -150,13 +150,13 @@ impl Totals {
 
     /// What is not counted yet.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         self.events.len() + self.ready.len()
     }
 
     /// Totals of periods that have passed, when there are enough for a batch. After the last cycle, `ended`,
     /// whatever is left.
-    pub fn take(&mut self, ended: bool) -> Option<Vec<Total>> {
+    pub(super) fn take(&mut self, ended: bool) -> Option<Vec<Total>> {
         while self.ready.len() < BATCH_ROWS {
             match self.events.pop_front() {
                 Some(event) => self.count(event),
@@ -299,7 +299,7 @@ fn whole_bin(grid: &Grid, moment: Instant) -> Option<(i64, i64)> {
 }
 
 /// Totals as a batch.
-pub fn batch(totals: &[Total], spec: &AggregateSpec, schema: &SchemaRef) -> Result<RecordBatch> {
+pub(super) fn batch(totals: &[Total], spec: &AggregateSpec, schema: &SchemaRef) -> Result<RecordBatch> {
     let each = |value: fn(&Total) -> i64| totals.iter().map(value).collect::<Vec<i64>>();
     let times = |value: fn(&Total) -> i64| -> ArrayRef {
         Arc::new(TimestampMicrosecondArray::from(each(value)).with_timezone(spec.zone.written()))

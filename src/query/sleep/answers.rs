@@ -16,7 +16,7 @@ use super::stages::StageTable;
 use super::summary::{self, Summaries};
 
 /// What an answer is made of: rows of cycles, and sometimes samples as they were recorded.
-pub trait Answer: CycleSink + Send {
+pub(super) trait Answer: CycleSink + Send {
     fn sample(&mut self, _sample: &Sample) {}
 
     fn take(&mut self, reader: &SampleReader, ended: bool) -> Result<Option<RecordBatch>>;
@@ -26,12 +26,12 @@ pub trait Answer: CycleSink + Send {
 }
 
 /// Whether so many rows are to leave now.
-pub const fn is_due(rows: usize, ended: bool) -> bool {
+pub(super) const fn is_due(rows: usize, ended: bool) -> bool {
     rows >= BATCH_ROWS || (ended && rows > 0)
 }
 
 #[derive(Debug)]
-pub struct StagesAnswer {
+pub(super) struct StagesAnswer {
     pub rows: StageRows,
     pub schema: SchemaRef,
     /// `None` when sources are not to be named.
@@ -64,7 +64,7 @@ impl Answer for StagesAnswer {
 }
 
 #[derive(Debug)]
-pub struct CyclesAnswer {
+pub(super) struct CyclesAnswer {
     pub summaries: Summaries,
     pub stages: Arc<StageTable>,
 }
@@ -104,7 +104,7 @@ impl Answer for CyclesAnswer {
 }
 
 #[derive(Debug)]
-pub struct AggregateAnswer {
+pub(super) struct AggregateAnswer {
     pub totals: Totals,
     pub spec: AggregateSpec,
     pub schema: SchemaRef,

@@ -61,7 +61,7 @@ pub struct TooManyCells {
 
 /// A metric that is attached to cycles.
 #[derive(Clone, Debug)]
-pub struct Attached {
+pub(super) struct Attached {
     /// Its samples, as a series reads them: sorted by start.
     pub rows: Arc<dyn ExecutionPlan>,
     /// The series of a window, with the name of the column; each window has a grid of its own in place of
@@ -94,7 +94,7 @@ impl Attached {
 
 /// Attaches metrics to cycles.
 #[derive(Clone, Debug)]
-pub struct AttachedExec {
+pub(super) struct AttachedExec {
     cycles: Arc<dyn ExecutionPlan>,
     metrics: Vec<Attached>,
     reach: Reach,
@@ -104,7 +104,7 @@ pub struct AttachedExec {
 impl AttachedExec {
     /// `cycles` has one partition with `start_time` and `end_time`, in order.
     #[must_use]
-    pub fn new(cycles: Arc<dyn ExecutionPlan>, metrics: Vec<Attached>, reach: Reach) -> Self {
+    pub(super) fn new(cycles: Arc<dyn ExecutionPlan>, metrics: Vec<Attached>, reach: Reach) -> Self {
         let mut fields: Vec<FieldRef> = cycles.schema().fields().iter().cloned().collect();
         fields.extend(metrics.iter().map(|metric| {
             Arc::new(Field::new(

@@ -6,7 +6,7 @@ use crate::model::permit::Windows;
 
 /// Cuts spans that come in the order of their starts.
 #[derive(Clone, Debug)]
-pub struct Clip {
+pub(super) struct Clip {
     windows: Arc<[(i64, i64)]>,
     /// So many windows end before every span to come.
     passed: usize,
@@ -14,7 +14,7 @@ pub struct Clip {
 
 impl Clip {
     #[must_use]
-    pub fn to(windows: &Windows) -> Self {
+    pub(super) fn to(windows: &Windows) -> Self {
         let windows = windows.as_slice().iter();
         Self {
             windows: windows
@@ -26,7 +26,7 @@ impl Clip {
 
     /// Cuts nothing.
     #[must_use]
-    pub fn nothing() -> Self {
+    pub(super) fn nothing() -> Self {
         Self {
             windows: Arc::from([(i64::MIN, i64::MAX)]),
             passed: 0,
@@ -34,7 +34,7 @@ impl Clip {
     }
 
     /// The parts of `[start, end)` that lie in a window, in order.
-    pub fn parts(&mut self, start: i64, end: i64, emit: &mut impl FnMut(i64, i64)) {
+    pub(super) fn parts(&mut self, start: i64, end: i64, emit: &mut impl FnMut(i64, i64)) {
         while self
             .windows
             .get(self.passed)
@@ -53,7 +53,7 @@ impl Clip {
     }
 
     /// The parts of `[start, end)` that lie in a window, for spans in any order.
-    pub fn parts_of_any(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pub(super) fn parts_of_any(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let first = self.windows.partition_point(|window| window.1 <= start);
         let inside = self
             .windows

@@ -10,7 +10,7 @@ use super::resolve::Row;
 use super::stages::StageSet;
 
 /// What becomes of rows and cycles as they are found, in order: the rows of a cycle, then its end.
-pub trait CycleSink {
+pub(super) trait CycleSink {
     /// A row of cycle `number`.
     fn row(&mut self, number: i64, row: &Row);
     /// The cycle is complete.
@@ -21,7 +21,7 @@ pub trait CycleSink {
 
 /// A cycle, from the first start to the last end of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cycle {
+pub(super) struct Cycle {
     pub number: i64,
     pub start: i64,
     pub end: i64,
@@ -29,7 +29,7 @@ pub struct Cycle {
 
 /// Finds cycles in rows that come in their order.
 #[derive(Debug)]
-pub struct CycleFinder {
+pub(super) struct CycleFinder {
     gap: i64,
     gap_stages: StageSet,
     /// Cycles that share time with this are told of.
@@ -60,7 +60,7 @@ struct Waiting {
 
 impl CycleFinder {
     #[must_use]
-    pub fn new(gap: i64, gap_stages: StageSet, asked: (i64, i64)) -> Self {
+    pub(super) fn new(gap: i64, gap_stages: StageSet, asked: (i64, i64)) -> Self {
         Self {
             gap,
             gap_stages,
@@ -71,7 +71,7 @@ impl CycleFinder {
         }
     }
 
-    pub fn push(&mut self, row: Row, sink: &mut impl CycleSink) {
+    pub(super) fn push(&mut self, row: Row, sink: &mut impl CycleSink) {
         if self
             .open
             .as_ref()
@@ -112,11 +112,11 @@ impl CycleFinder {
 
     /// Rows that cannot be told of yet.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         self.early.len() + self.open.as_ref().map_or(0, |open| open.waiting.len())
     }
 
-    pub fn finish(&mut self, sink: &mut impl CycleSink) {
+    pub(super) fn finish(&mut self, sink: &mut impl CycleSink) {
         self.close(sink);
         self.early.clear();
     }

@@ -8,14 +8,14 @@ use super::clip::Clip;
 /// the other does not, so starts and ends of those that are kept both rise: a month in bed hides every night
 /// in it.
 #[derive(Debug)]
-pub struct InBed {
+pub(super) struct InBed {
     clip: Clip,
     samples: VecDeque<(i64, i64)>,
 }
 
 impl InBed {
     #[must_use]
-    pub fn new(clip: Clip) -> Self {
+    pub(super) fn new(clip: Clip) -> Self {
         Self {
             clip,
             samples: VecDeque::new(),
@@ -23,7 +23,7 @@ impl InBed {
     }
 
     /// Takes a sample as it was recorded. Samples come in the order of their starts.
-    pub fn push(&mut self, start: i64, end: i64) {
+    pub(super) fn push(&mut self, start: i64, end: i64) {
         if self.samples.back().is_some_and(|last| last.1 >= end) {
             return;
         }
@@ -34,7 +34,7 @@ impl InBed {
     }
 
     /// No cycle to come starts before `moment`.
-    pub fn forget_before(&mut self, moment: i64) {
+    pub(super) fn forget_before(&mut self, moment: i64) {
         while self.samples.front().is_some_and(|first| first.1 < moment) {
             self.samples.pop_front();
         }
@@ -42,13 +42,13 @@ impl InBed {
 
     /// Samples that are kept.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.samples.len()
     }
 
     /// The union of what touches a cycle: sorted, disjoint, not touching.
     #[must_use]
-    pub fn block(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
+    pub(super) fn block(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
         let first = self.samples.partition_point(|sample| sample.1 < start);
         let near = self
             .samples
@@ -64,7 +64,7 @@ impl InBed {
 
 /// The union of spans that are sorted by their starts.
 #[must_use]
-pub fn union(spans: impl IntoIterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+pub(super) fn union(spans: impl IntoIterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
     let mut joined: Vec<(i64, i64)> = Vec::new();
     for (start, end) in spans {
         match joined.last_mut() {

@@ -7,7 +7,7 @@ use super::samples::SourceNumber;
 
 /// Joins rows that come in their order.
 #[derive(Debug)]
-pub enum Joiner {
+pub(super) enum Joiner {
     /// Leaves rows as they are.
     Nothing,
     /// For rows that do not overlap: touching rows of one stage are joined, whatever their sources.
@@ -17,7 +17,7 @@ pub enum Joiner {
 }
 
 impl Joiner {
-    pub fn push(&mut self, row: Row, emit: &mut impl FnMut(Row)) {
+    pub(super) fn push(&mut self, row: Row, emit: &mut impl FnMut(Row)) {
         match self {
             Self::Nothing => emit(row),
             Self::Neighbours(last) => match last {
@@ -34,7 +34,7 @@ impl Joiner {
 
     /// Rows that may still be continued, and those behind them.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         match self {
             Self::Nothing => 0,
             Self::Neighbours(last) => usize::from(last.is_some()),
@@ -43,7 +43,7 @@ impl Joiner {
     }
 
     /// Gives out what is left.
-    pub fn finish(&mut self, emit: &mut impl FnMut(Row)) {
+    pub(super) fn finish(&mut self, emit: &mut impl FnMut(Row)) {
         match self {
             Self::Nothing => {}
             Self::Neighbours(last) => {
@@ -58,7 +58,7 @@ impl Joiner {
 
 /// Rows that another may still continue, and rows that wait behind them.
 #[derive(Debug, Default)]
-pub struct Chains {
+pub(super) struct Chains {
     /// In the order of their starts.
     waiting: VecDeque<Row>,
     /// So many rows have been given out.

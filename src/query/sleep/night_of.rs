@@ -9,12 +9,12 @@ use crate::model::zone::Zone;
 const NIGHT_OF: &str = "night_of";
 const DAY: i64 = 86_400_000_000;
 
-pub fn field() -> Field {
+pub(super) fn field() -> Field {
     Field::new(NIGHT_OF, DataType::Date32, false)
 }
 
 /// The night in which a moment lies, in days since 1970.
-pub fn night_of(zone: &Zone, micros: i64) -> i32 {
+pub(super) fn night_of(zone: &Zone, micros: i64) -> i32 {
     let days = zone.wall_clock(micros).saturating_sub(DAY / 2).div_euclid(DAY);
     i32::try_from(days).unwrap_or(if days < 0 { i32::MIN } else { i32::MAX })
 }

@@ -37,7 +37,7 @@ use super::summary::{self, Summaries};
 
 /// Answers a question from stored samples.
 #[derive(Clone, Debug)]
-pub struct SleepExec {
+pub(super) struct SleepExec {
     input: Arc<dyn ExecutionPlan>,
     question: Question,
     windows: Windows,
@@ -50,7 +50,7 @@ impl SleepExec {
     /// `input` has the key columns and `value`, and `source` where the question needs it; one partition,
     /// sorted by start.
     #[must_use]
-    pub fn new(
+    pub(super) fn new(
         input: Arc<dyn ExecutionPlan>,
         question: Question,
         windows: &Windows,

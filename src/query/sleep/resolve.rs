@@ -14,7 +14,7 @@ use super::samples::{Sample, SourceNumber};
 
 /// A span of time in one stage. Rows are ordered as answers are: by start, end and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
+pub(super) struct Row {
     /// Microseconds since 1970.
     pub start: i64,
     pub end: i64,
@@ -38,7 +38,7 @@ impl Row {
 
 /// Makes rows of samples that come in the order of their starts. Rows come in their own order.
 #[derive(Debug)]
-pub struct Rows {
+pub(super) struct Rows {
     clip: Clip,
     way: Way,
 }
@@ -53,7 +53,7 @@ enum Way {
 
 impl Rows {
     #[must_use]
-    pub fn new(clip: Clip, merge_overlapping: bool) -> Self {
+    pub(super) fn new(clip: Clip, merge_overlapping: bool) -> Self {
         let way = if merge_overlapping {
             Way::Resolved(Sweep::default())
         } else {
@@ -62,7 +62,7 @@ impl Rows {
         Self { clip, way }
     }
 
-    pub fn push(&mut self, sample: Sample, emit: &mut impl FnMut(Row)) {
+    pub(super) fn push(&mut self, sample: Sample, emit: &mut impl FnMut(Row)) {
         let clip = &mut self.clip;
         match &mut self.way {
             Way::Resolved(sweep) => sweep.push(sample, &mut |stretch| won(clip, &stretch, emit)),
@@ -82,7 +82,7 @@ impl Rows {
 
     /// Samples and parts of samples that are held.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         match &self.way {
             Way::Resolved(sweep) => sweep.open(),
             Way::Apart(waiting) => waiting.len(),
@@ -90,7 +90,7 @@ impl Rows {
     }
 
     /// Gives out what is left.
-    pub fn finish(&mut self, emit: &mut impl FnMut(Row)) {
+    pub(super) fn finish(&mut self, emit: &mut impl FnMut(Row)) {
         let clip = &mut self.clip;
         match &mut self.way {
             Way::Resolved(sweep) => sweep.finish(&mut |stretch| won(clip, &stretch, emit)),

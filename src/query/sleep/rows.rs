@@ -18,28 +18,28 @@ use super::samples::SourceNumber;
 use super::spec::StagesSpec;
 
 /// Rows of one batch of an answer.
-pub const BATCH_ROWS: usize = 8192;
+pub(super) const BATCH_ROWS: usize = 8192;
 
-pub fn moments(micros: Vec<i64>) -> ArrayRef {
+pub(super) fn moments(micros: Vec<i64>) -> ArrayRef {
     Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"))
 }
 
-pub fn numbers(numbers: Vec<i64>) -> ArrayRef {
+pub(super) fn numbers(numbers: Vec<i64>) -> ArrayRef {
     Arc::new(Int64Array::from(numbers))
 }
 
-pub fn days(days: Vec<i32>) -> ArrayRef {
+pub(super) fn days(days: Vec<i32>) -> ArrayRef {
     Arc::new(Date32Array::from(days))
 }
 
 /// The length of `[start, end)` in whole milliseconds.
-pub const fn milliseconds(start: i64, end: i64) -> i64 {
+pub(super) const fn milliseconds(start: i64, end: i64) -> i64 {
     (end - start) / 1000
 }
 
 /// Rows for other questions to build on.
 #[derive(Debug, Default)]
-pub struct ResolvedRows {
+pub(super) struct ResolvedRows {
     start: Vec<i64>,
     end: Vec<i64>,
     stage: Vec<i64>,
@@ -47,7 +47,7 @@ pub struct ResolvedRows {
 
 impl ResolvedRows {
     #[must_use]
-    pub fn schema() -> SchemaRef {
+    pub(super) fn schema() -> SchemaRef {
         Arc::new(Schema::new(vec![
             Field::new("start_time", timestamp(), false),
             Field::new("end_time", timestamp(), false),
@@ -55,18 +55,18 @@ impl ResolvedRows {
         ]))
     }
 
-    pub fn push(&mut self, row: &Row) {
+    pub(super) fn push(&mut self, row: &Row) {
         self.start.push(row.start);
         self.end.push(row.end);
         self.stage.push(row.stage);
     }
 
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.start.len()
     }
 
-    pub fn take(&mut self, schema: &SchemaRef) -> Result<RecordBatch> {
+    pub(super) fn take(&mut self, schema: &SchemaRef) -> Result<RecordBatch> {
         let Self { start, end, stage } = std::mem::take(self);
         let columns = vec![moments(start), moments(end), numbers(stage)];
         Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
@@ -75,7 +75,7 @@ impl ResolvedRows {
 
 /// Rows with the number of their cycle.
 #[derive(Debug)]
-pub struct StageRows {
+pub(super) struct StageRows {
     spec: StagesSpec,
     cycle: Vec<i64>,
     rows: Vec<Row>,
@@ -86,7 +86,7 @@ pub struct StageRows {
 
 impl StageRows {
     #[must_use]
-    pub const fn new(spec: StagesSpec) -> Self {
+    pub(super) const fn new(spec: StagesSpec) -> Self {
         Self {
             spec,
             cycle: Vec::new(),
@@ -97,7 +97,7 @@ impl StageRows {
     }
 
     #[must_use]
-    pub fn schema(spec: &StagesSpec) -> SchemaRef {
+    pub(super) fn schema(spec: &StagesSpec) -> SchemaRef {
         let mut fields = vec![
             Field::new("cycle", DataType::Int64, false),
             Field::new("start_time", timestamp(), false),
@@ -113,12 +113,12 @@ impl StageRows {
     }
 
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// The rows so far. `name` gives the id under which a source is listed.
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         schema: &SchemaRef,
         name: impl Fn(SourceNumber) -> Option<Uuid>,

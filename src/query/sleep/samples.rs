@@ -15,11 +15,11 @@ use crate::query::sweep::Contender;
 use super::stages::StageTable;
 
 /// A source, as the number that a [`SampleReader`] gave it.
-pub type SourceNumber = u32;
+pub(super) type SourceNumber = u32;
 
 /// What one source says about one span of time. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub(super) struct Sample {
     /// Microseconds since 1970, as recorded.
     pub start: i64,
     pub end: i64,
@@ -48,14 +48,14 @@ impl Contender for Sample {
 
 /// Reads batches of stored rows.
 #[derive(Debug)]
-pub struct SampleReader {
+pub(super) struct SampleReader {
     stages: Arc<StageTable>,
     sources: Option<Sources>,
 }
 
 impl SampleReader {
     #[must_use]
-    pub fn new(stages: Arc<StageTable>, with_sources: bool) -> Self {
+    pub(super) fn new(stages: Arc<StageTable>, with_sources: bool) -> Self {
         Self {
             stages,
             sources: with_sources.then(Sources::default),
@@ -63,7 +63,7 @@ impl SampleReader {
     }
 
     /// The samples of a batch. Those of no length say nothing about any moment and are left out.
-    pub fn read(&mut self, rows: &RecordBatch, mut each: impl FnMut(Sample)) -> Result<()> {
+    pub(super) fn read(&mut self, rows: &RecordBatch, mut each: impl FnMut(Sample)) -> Result<()> {
         let starts = column(rows, "start_time")?.as_primitive_opt::<TimestampMicrosecondType>();
         let ends = column(rows, "end_time")?.as_primitive_opt::<TimestampMicrosecondType>();
         let values = column(rows, "value")?.as_primitive_opt::<Float64Type>();
@@ -106,7 +106,7 @@ impl SampleReader {
 
     /// What is stored of a source.
     #[must_use]
-    pub fn source(&self, number: SourceNumber) -> &str {
+    pub(super) fn source(&self, number: SourceNumber) -> &str {
         let sources = self.sources.as_ref();
         sources
             .and_then(|sources| sources.keys.get(number as usize))

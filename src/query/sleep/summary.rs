@@ -20,7 +20,7 @@ use super::stages::StageTable;
 
 /// A cycle as it is told of. Times are microseconds since 1970, lengths are microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub(super) struct Summary {
     pub number: i64,
     /// The start of its first row, whatever stage that has.
     pub begun: i64,
@@ -38,7 +38,7 @@ pub struct Summary {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StageTotal {
+pub(super) struct StageTotal {
     pub stage: i64,
     pub length: i64,
     /// From the start of the cycle to the first row of the stage.
@@ -47,7 +47,7 @@ pub struct StageTotal {
 
 /// The summary of the rows of a cycle. `in_bed` is what its sources say about being in bed; they may say
 /// nothing. `None` when none of the rows has a stage that is shown.
-pub fn summarise(
+pub(super) fn summarise(
     number: i64,
     rows: &[Row],
     in_bed: Vec<(i64, i64)>,
@@ -95,7 +95,7 @@ pub fn summarise(
 
 /// Summaries of cycles as they close.
 #[derive(Debug)]
-pub struct Summaries {
+pub(super) struct Summaries {
     spec: CyclesSpec,
     stages: Arc<StageTable>,
     pub in_bed: InBed,
@@ -108,7 +108,7 @@ pub struct Summaries {
 
 impl Summaries {
     #[must_use]
-    pub const fn new(spec: CyclesSpec, stages: Arc<StageTable>, in_bed: InBed) -> Self {
+    pub(super) const fn new(spec: CyclesSpec, stages: Arc<StageTable>, in_bed: InBed) -> Self {
         Self {
             spec,
             stages,
@@ -121,23 +121,23 @@ impl Summaries {
 
     /// Cycles and intervals that are ready.
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.ready.len() + self.intervals
     }
 
     /// Rows of the open cycle, and what is ready.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub(super) fn waiting(&self) -> usize {
         self.rows.len() + self.in_bed.len() + self.len()
     }
 
     #[must_use]
-    pub const fn spec(&self) -> &CyclesSpec {
+    pub(super) const fn spec(&self) -> &CyclesSpec {
         &self.spec
     }
 
     /// The cycles that have closed since the last time.
-    pub fn take(&mut self) -> Vec<Summary> {
+    pub(super) fn take(&mut self) -> Vec<Summary> {
         self.intervals = 0;
         std::mem::take(&mut self.ready)
     }
@@ -186,7 +186,7 @@ fn item(fields: Fields) -> FieldRef {
 
 /// The columns of cycles.
 #[must_use]
-pub fn schema(spec: &CyclesSpec) -> SchemaRef {
+pub(super) fn schema(spec: &CyclesSpec) -> SchemaRef {
     let time = |name: &str| Field::new(name, timestamp(), false);
     let length = |name: &str| Field::new(name, DataType::Int64, false);
     let list = |name: &str, fields: Fields| Field::new(name, DataType::List(item(fields)), false);
@@ -210,7 +210,7 @@ pub fn schema(spec: &CyclesSpec) -> SchemaRef {
 }
 
 /// Cycles as a batch of [`schema`].
-pub fn batch(cycles: &[Summary], stages: &StageTable, spec: &CyclesSpec) -> Result<RecordBatch> {
+pub(super) fn batch(cycles: &[Summary], stages: &StageTable, spec: &CyclesSpec) -> Result<RecordBatch> {
     let mut columns = columns(cycles, stages)?;
     if let Some(zone) = &spec.nights {
         let nights = cycles.iter().map(|cycle| night_of::night_of(zone, cycle.begun));

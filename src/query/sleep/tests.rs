@@ -27,11 +27,11 @@ use super::operator::SleepExec;
 use super::spec::{CyclesSpec, Question, SourceNames};
 use super::stages::StageSet;
 
-pub const SECOND: i64 = 1_000_000;
+pub(super) const SECOND: i64 = 1_000_000;
 
 /// A sample in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
+pub(super) struct Given {
     pub start: i64,
     pub end: i64,
     pub stage: i64,
@@ -39,7 +39,7 @@ pub struct Given {
     pub id: u128,
 }
 
-pub fn given(stage: i64, start: i64, end: i64, id: u128) -> Given {
+pub(super) fn given(stage: i64, start: i64, end: i64, id: u128) -> Given {
     Given {
         start,
         end,
@@ -49,24 +49,24 @@ pub fn given(stage: i64, start: i64, end: i64, id: u128) -> Given {
     }
 }
 
-pub fn table() -> Arc<StageTable> {
+pub(super) fn table() -> Arc<StageTable> {
     Arc::new(StageTable::new(&crate::model::sleep::stages().unwrap()))
 }
 
-pub fn instant(second: i64) -> Instant {
+pub(super) fn instant(second: i64) -> Instant {
     Instant::from_micros(second * SECOND)
 }
 
-pub fn range(start: i64, end: i64) -> TimeRange {
+pub(super) fn range(start: i64, end: i64) -> TimeRange {
     TimeRange::new(instant(start), instant(end)).unwrap()
 }
 
-pub fn windows(ranges: &[(i64, i64)]) -> Windows {
+pub(super) fn windows(ranges: &[(i64, i64)]) -> Windows {
     Windows::new(ranges.iter().map(|&(start, end)| range(start, end)))
 }
 
 /// Cycles of everything in the range, parted by two hours.
-pub fn cycles_of(asked: TimeRange) -> CyclesSpec {
+pub(super) fn cycles_of(asked: TimeRange) -> CyclesSpec {
     CyclesSpec {
         range: asked,
         clip: true,
@@ -78,7 +78,7 @@ pub fn cycles_of(asked: TimeRange) -> CyclesSpec {
 }
 
 /// The samples as they are stored: sorted, in batches of `batch` rows.
-pub fn stored(samples: &[Given], batch: usize) -> Vec<RecordBatch> {
+pub(super) fn stored(samples: &[Given], batch: usize) -> Vec<RecordBatch> {
     let mut sorted = samples.to_vec();
     sorted.sort_by_key(|sample| (sample.start, sample.end, sample.id));
     sorted.chunks(batch).map(rows).collect()
@@ -119,7 +119,7 @@ fn storage() -> Arc<Schema> {
 }
 
 /// The answer of the operator.
-pub fn asked(samples: &[Given], batch: usize, question: Question, seen: &Windows) -> Vec<RecordBatch> {
+pub(super) fn asked(samples: &[Given], batch: usize, question: Question, seen: &Windows) -> Vec<RecordBatch> {
     let names: SourceNames = ["watch", "phone", "app", "ring"]
         .into_iter()
         .zip(0_u128..)
@@ -132,14 +132,14 @@ pub fn asked(samples: &[Given], batch: usize, question: Question, seen: &Windows
 }
 
 /// A column of times in seconds.
-pub fn seconds(batches: &[RecordBatch], name: &str) -> Vec<i64> {
+pub(super) fn seconds(batches: &[RecordBatch], name: &str) -> Vec<i64> {
     batches
         .iter()
         .flat_map(|batch| seconds_of(batch.column_by_name(name).unwrap()))
         .collect()
 }
 
-pub fn seconds_of(column: &ArrayRef) -> Vec<i64> {
+pub(super) fn seconds_of(column: &ArrayRef) -> Vec<i64> {
     column
         .as_primitive::<TimestampMicrosecondType>()
         .values()
@@ -148,19 +148,19 @@ pub fn seconds_of(column: &ArrayRef) -> Vec<i64> {
         .collect()
 }
 
-pub fn integers(batches: &[RecordBatch], name: &str) -> Vec<i64> {
+pub(super) fn integers(batches: &[RecordBatch], name: &str) -> Vec<i64> {
     batches
         .iter()
         .flat_map(|batch| integers_of(batch.column_by_name(name).unwrap()))
         .collect()
 }
 
-pub fn integers_of(column: &ArrayRef) -> Vec<i64> {
+pub(super) fn integers_of(column: &ArrayRef) -> Vec<i64> {
     column.as_primitive::<Int64Type>().values().to_vec()
 }
 
 /// Rows of `Question::Resolved` or of stages: start, end, stage.
-pub fn hypnogram(batches: &[RecordBatch]) -> Vec<(i64, i64, i64)> {
+pub(super) fn hypnogram(batches: &[RecordBatch]) -> Vec<(i64, i64, i64)> {
     let stage = if batches
         .first()
         .is_some_and(|batch| batch.column_by_name("stage").is_some())
@@ -179,7 +179,7 @@ pub fn hypnogram(batches: &[RecordBatch]) -> Vec<(i64, i64, i64)> {
 }
 
 /// The lists of structs in a column, row by row.
-pub fn lists(batches: &[RecordBatch], name: &str) -> Vec<Vec<ArrayRef>> {
+pub(super) fn lists(batches: &[RecordBatch], name: &str) -> Vec<Vec<ArrayRef>> {
     let mut lists = Vec::new();
     for batch in batches {
         let column = batch.column_by_name(name).unwrap().as_list::<i32>();

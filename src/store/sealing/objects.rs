@@ -49,7 +49,7 @@ const REMOVED_AT_ONCE: usize = 10;
 
 /// The store above another one.
 #[derive(Clone)]
-pub struct SealedObjects {
+pub(super) struct SealedObjects {
     beneath: Arc<dyn ObjectStore>,
     keys: Arc<PersonKeys>,
     headings: Cache<Path, Heading>,
@@ -76,7 +76,7 @@ impl fmt::Display for SealedObjects {
 }
 
 impl SealedObjects {
-    pub fn new(beneath: Arc<dyn ObjectStore>, keys: Arc<PersonKeys>) -> Self {
+    pub(super) fn new(beneath: Arc<dyn ObjectStore>, keys: Arc<PersonKeys>) -> Self {
         Self {
             beneath,
             keys,

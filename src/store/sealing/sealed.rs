@@ -10,33 +10,33 @@ use bytes::{Bytes, BytesMut};
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 /// Bytes of a block before it is sealed.
-pub const BLOCK: u64 = 64 << 10;
+pub(super) const BLOCK: u64 = 64 << 10;
 /// What a block grows by.
 const TAG: u64 = 16;
-pub const SALT: usize = 16;
+pub(super) const SALT: usize = 16;
 const FORM: [u8; 8] = *b"almseal1";
 /// Bytes of the heading.
-pub const HEADING: u64 = (FORM.len() + SALT) as u64;
+pub(super) const HEADING: u64 = (FORM.len() + SALT) as u64;
 
 /// What an object begins with.
-pub fn heading(salt: [u8; SALT]) -> Vec<u8> {
+pub(super) fn heading(salt: [u8; SALT]) -> Vec<u8> {
     [&FORM[..], &salt[..]].concat()
 }
 
 /// The salt in a heading.
-pub fn salt_of(heading: &[u8]) -> Option<&[u8]> {
+pub(super) fn salt_of(heading: &[u8]) -> Option<&[u8]> {
     heading.strip_prefix(&FORM).filter(|salt| salt.len() == SALT)
 }
 
 /// Bytes that an object of `sealed` bytes holds.
-pub fn opened_length(sealed: u64) -> u64 {
+pub(super) fn opened_length(sealed: u64) -> u64 {
     let content = sealed.saturating_sub(HEADING);
     content.saturating_sub(content.div_ceil(BLOCK + TAG) * TAG)
 }
 
 /// The blocks that hold `range`, which is not empty, and where they stand in a sealed object of `sealed`
 /// bytes.
-pub fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {
+pub(super) fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {
     let (first, last) = (range.start / BLOCK, (range.end - 1) / BLOCK);
     let from = HEADING + first * (BLOCK + TAG);
     let until = (HEADING + (last + 1) * (BLOCK + TAG)).min(sealed);
@@ -44,14 +44,14 @@ pub fn blocks_of(range: &Range<u64>, sealed: u64) -> (u64, Range<u64>) {
 }
 
 /// Seals what comes bit by bit.
-pub struct Sealer {
+pub(super) struct Sealer {
     key: LessSafeKey,
     next: u64,
     waiting: BytesMut,
 }
 
 impl Sealer {
-    pub fn new(key: LessSafeKey) -> Self {
+    pub(super) fn new(key: LessSafeKey) -> Self {
         Self {
             key,
             next: 0,
@@ -60,7 +60,7 @@ impl Sealer {
     }
 
     /// Appends to `out` what is whole with `content`.
-    pub fn push(&mut self, content: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn push(&mut self, content: &[u8], out: &mut Vec<u8>) -> Option<()> {
         self.waiting.extend_from_slice(content);
         while self.waiting.len() as u64 >= BLOCK {
             let block = self.waiting.split_to(BLOCK as usize);
@@ -70,7 +70,7 @@ impl Sealer {
     }
 
     /// Appends the last block.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> Option<()> {
         let block = self.waiting.split();
         if block.is_empty() {
             Some(())
@@ -95,7 +95,7 @@ impl Sealer {
 
 /// What `range` holds, of `sealed`, which are all the blocks that hold it and begin with the one numbered
 /// `first`. Nothing where a block is not what was sealed.
-pub fn open(key: &LessSafeKey, first: u64, range: &Range<u64>, sealed: Bytes) -> Option<Bytes> {
+pub(super) fn open(key: &LessSafeKey, first: u64, range: &Range<u64>, sealed: Bytes) -> Option<Bytes> {
     let mut content = sealed
         .try_into_mut()
         .unwrap_or_else(|shared| BytesMut::from(&shared[..]));
@@ -121,7 +121,7 @@ pub fn open(key: &LessSafeKey, first: u64, range: &Range<u64>, sealed: Bytes) ->
 }
 
 /// Opens blocks that come bit by bit, and keeps what of them was asked for.
-pub struct Opener {
+pub(super) struct Opener {
     key: LessSafeKey,
     next: u64,
     waiting: BytesMut,
@@ -133,7 +133,7 @@ pub struct Opener {
 
 impl Opener {
     /// For `range`, whose blocks begin with the one numbered `first`.
-    pub fn new(key: LessSafeKey, first: u64, range: &Range<u64>) -> Self {
+    pub(super) fn new(key: LessSafeKey, first: u64, range: &Range<u64>) -> Self {
         Self {
             key,
             next: first,
@@ -144,7 +144,7 @@ impl Opener {
     }
 
     /// What is open with `sealed`, more of the object. Nothing where a block is not what was sealed.
-    pub fn push(&mut self, sealed: &[u8]) -> Option<Bytes> {
+    pub(super) fn push(&mut self, sealed: &[u8]) -> Option<Bytes> {
         self.waiting.extend_from_slice(sealed);
         let mut out = BytesMut::new();
         while self.waiting.len() as u64 >= BLOCK + TAG {
@@ -155,7 +155,7 @@ impl Opener {
     }
 
     /// What is open at the end. Nothing where something is missing.
-    pub fn finish(&mut self) -> Option<Bytes> {
+    pub(super) fn finish(&mut self) -> Option<Bytes> {
         let mut out = BytesMut::new();
         let block = self.waiting.split();
         if !block.is_empty() {

@@ -14,10 +14,10 @@ use crate::files::{FILES, announce, put};
 use crate::harness::{ALL_TIME, Backends, Frame, Person, Setup, heart_rate, id, instant, steps};
 
 /// Random choices, the same for the same seed.
-pub struct Choices(TestRunner);
+pub(super) struct Choices(TestRunner);
 
 impl Choices {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(TestRunner::new_with_rng(
             Config::default(),
             proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
@@ -49,7 +49,7 @@ impl Choices {
 }
 
 /// Everything that one can store, some of it replaced and deleted again.
-pub async fn live(person: &Person, random: &mut Choices) {
+pub(super) async fn live(person: &Person, random: &mut Choices) {
     every_type(person).await;
     random_records(person, random).await;
     own_types(person, random).await;
@@ -202,7 +202,7 @@ async fn preferences(person: &Person) {
 
 /// What everything that can be asked about a person answers. The moments of writing are not among it, nor
 /// what others have to do with.
-pub async fn answers(person: &Person) -> BTreeMap<String, Value> {
+pub(super) async fn answers(person: &Person) -> BTreeMap<String, Value> {
     let mut answers = BTreeMap::new();
     let range = [("start_time", ALL_TIME.0), ("end_time", ALL_TIME.1)];
     let may = [
@@ -300,7 +300,7 @@ pub async fn answers(person: &Person) -> BTreeMap<String, Value> {
 }
 
 #[track_caller]
-pub fn assert_equal(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) {
+pub(super) fn assert_equal(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) {
     assert_eq!(
         before.keys().collect::<Vec<_>>(),
         after.keys().collect::<Vec<_>>(),

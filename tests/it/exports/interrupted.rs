@@ -10,7 +10,7 @@ use crate::harness::Setup;
 
 mod rand_bytes {
     /// Bytes that no compression makes fewer, the same each time.
-    pub fn bytes(count: usize) -> Vec<u8> {
+    pub(super) fn bytes(count: usize) -> Vec<u8> {
         let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {

@@ -15,13 +15,13 @@ use super::{announce, download, file_path, get, put, upload};
 use crate::harness::{Almanac, Person, Setup};
 
 /// What both scanners take for harm.
-pub const HARM: &str = "ALMANAC-TEST-HARM-7b1d0c";
+pub(super) const HARM: &str = "ALMANAC-TEST-HARM-7b1d0c";
 
 /// A scanner that speaks the protocol and knows one kind of harm, until it is dropped.
-pub struct Scanner(tokio::task::JoinHandle<()>);
+pub(super) struct Scanner(tokio::task::JoinHandle<()>);
 
 impl Scanner {
-    pub async fn listen(address: &str) -> (Self, String) {
+    pub(super) async fn listen(address: &str) -> (Self, String) {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let task = tokio::spawn(async move {
@@ -70,7 +70,7 @@ async fn answer(mut stream: TcpStream) {
     stream.write_all(verdict).await.unwrap();
 }
 
-pub async fn until_scanned(person: &Person, file: &Value) -> Value {
+pub(super) async fn until_scanned(person: &Person, file: &Value) -> Value {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let file = get(person, file).await;

@@ -6,13 +6,13 @@ use tokio::net::TcpStream;
 use crate::harness::{Almanac, Person};
 
 /// A request whose body is on its way.
-pub struct Sending {
+pub(super) struct Sending {
     stream: TcpStream,
 }
 
 impl Sending {
     /// Opens a request for JSON lines of a type, `length` bytes of them.
-    pub async fn open(server: &Almanac, person: &Person, data_type: &str, length: usize) -> Self {
+    pub(super) async fn open(server: &Almanac, person: &Person, data_type: &str, length: usize) -> Self {
         let head = format!(
             "POST /ingest/v1/record/{data_type} HTTP/1.1\r\nHost: almanac\r\nConnection: \
              close\r\nAuthorization: Bearer {}\r\nContent-Type: application/x-jsonl\r\nContent-Length: \
@@ -25,12 +25,12 @@ impl Sending {
     }
 
     /// Sends more of it. `false`: the other side does not want it any more.
-    pub async fn send(&mut self, part: &str) -> bool {
+    pub(super) async fn send(&mut self, part: &str) -> bool {
         self.stream.write_all(part.as_bytes()).await.is_ok()
     }
 
     /// The status of the answer, and all of it.
-    pub async fn answer(mut self) -> (u16, String) {
+    pub(super) async fn answer(mut self) -> (u16, String) {
         let mut answer = Vec::new();
         // Whoever was refused early may see the connection reset behind the answer.
         drop(self.stream.read_to_end(&mut answer).await);

@@ -9,22 +9,22 @@ use uuid::Uuid;
 
 /// Where a server keeps its catalogue and objects; the default is the embedded pair.
 #[derive(Clone, Debug, Default)]
-pub struct Backends {
+pub(crate) struct Backends {
     settings: BTreeMap<String, String>,
 }
 
 impl Backends {
-    pub fn embedded() -> Self {
+    pub(crate) fn embedded() -> Self {
         Self::default()
     }
 
-    pub fn settings(&self) -> BTreeMap<String, String> {
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
         self.settings.clone()
     }
 
     /// A database and a prefix of their own in the servers that `ALMANAC_TEST_POSTGRES_URL` and
     /// `ALMANAC_TEST_S3_ENDPOINT` name; `None` where they are not set.
-    pub fn networked() -> Option<Self> {
+    pub(crate) fn networked() -> Option<Self> {
         let (Ok(postgres), Ok(_)) = (
             env::var("ALMANAC_TEST_POSTGRES_URL"),
             env::var("ALMANAC_TEST_S3_ENDPOINT"),
@@ -64,19 +64,19 @@ impl Backends {
     }
 
     /// Every pair there is.
-    pub fn available() -> Vec<Self> {
+    pub(crate) fn available() -> Vec<Self> {
         std::iter::once(Self::embedded())
             .chain(Self::networked())
             .collect()
     }
 
     /// The same with one setting changed, to put something between the server and its backend.
-    pub fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    pub fn setting(&self, name: &str) -> &str {
+    pub(crate) fn setting(&self, name: &str) -> &str {
         self.settings.get(name).map_or("", String::as_str)
     }
 }

@@ -13,7 +13,7 @@ use super::{ALL_TIME, jsonl};
 
 /// Somebody with a token, talking to one server.
 #[derive(Clone, Debug)]
-pub struct Person {
+pub(crate) struct Person {
     pub id: Uuid,
     url: String,
     token: Option<String>,
@@ -21,7 +21,7 @@ pub struct Person {
 }
 
 impl Person {
-    pub fn new(url: &str, id: Uuid, token: String) -> Self {
+    pub(crate) fn new(url: &str, id: Uuid, token: String) -> Self {
         Self {
             id,
             url: url.to_owned(),
@@ -30,7 +30,7 @@ impl Person {
         }
     }
 
-    pub fn without_token(url: &str) -> Self {
+    pub(crate) fn without_token(url: &str) -> Self {
         Self {
             id: Uuid::nil(),
             url: url.to_owned(),
@@ -40,18 +40,18 @@ impl Person {
     }
 
     /// The same person showing another token.
-    pub fn showing(&self, token: impl Into<String>) -> Self {
+    pub(crate) fn showing(&self, token: impl Into<String>) -> Self {
         Self {
             token: Some(token.into()),
             ..self.clone()
         }
     }
 
-    pub fn token(&self) -> &str {
+    pub(crate) fn token(&self) -> &str {
         self.token.as_deref().expect("a token")
     }
 
-    pub fn call(&self, method: Method, path: &str) -> Call {
+    pub(crate) fn call(&self, method: Method, path: &str) -> Call {
         let asked = format!("{method} {path}");
         let mut request = self.client.request(method, format!("{}{path}", self.url));
         if let Some(token) = &self.token {
@@ -60,47 +60,47 @@ impl Person {
         Call { request, asked }
     }
 
-    pub fn get(&self, path: &str) -> Call {
+    pub(crate) fn get(&self, path: &str) -> Call {
         self.call(Method::GET, path)
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Call {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Call {
         self.call(Method::POST, path)
             .header("content-type", "application/json")
             .body(body.to_string())
     }
 
-    pub fn put(&self, path: &str, body: &Value) -> Call {
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Call {
         self.call(Method::PUT, path)
             .header("content-type", "application/json")
             .body(body.to_string())
     }
 
     /// An ingest request that has its type and token, and no body yet.
-    pub fn ingest(&self, data_type: &str) -> Call {
+    pub(crate) fn ingest(&self, data_type: &str) -> Call {
         self.call(Method::POST, &format!("/ingest/v1/record/{data_type}"))
     }
 
     /// Records one record.
-    pub fn record(&self, data_type: &str, record: &Value) -> Call {
+    pub(crate) fn record(&self, data_type: &str, record: &Value) -> Call {
         self.ingest(data_type)
             .header("content-type", "application/json")
             .body(record.to_string())
     }
 
     /// Records many.
-    pub fn lines(&self, data_type: &str, records: &[Value]) -> Call {
+    pub(crate) fn lines(&self, data_type: &str, records: &[Value]) -> Call {
         self.ingest(data_type)
             .header("content-type", "application/x-jsonl")
             .body(jsonl(records))
     }
 
     /// Records many that must be accepted; the upload's id.
-    pub async fn records(&self, data_type: &str, records: &[Value]) -> Uuid {
+    pub(crate) async fn records(&self, data_type: &str, records: &[Value]) -> Uuid {
         self.lines(data_type, records).await.upload()
     }
 
-    pub async fn delete(&self, data_type: &str, record: Uuid) -> Uuid {
+    pub(crate) async fn delete(&self, data_type: &str, record: Uuid) -> Uuid {
         self.record(
             "DeletedRecord",
             &json!({"deleted_id": record, "deleted_type": data_type}),
@@ -109,7 +109,7 @@ impl Person {
         .upload()
     }
 
-    pub fn metric_samples(&self, metric: &str, start: &str, end: &str) -> Call {
+    pub(crate) fn metric_samples(&self, metric: &str, start: &str, end: &str) -> Call {
         let path = format!("/data/v0/{}/metric_samples", self.id);
         self.get(&path)
             .with("metric", metric)
@@ -118,32 +118,32 @@ impl Person {
     }
 
     /// The raw samples of a metric in a range.
-    pub async fn samples(&self, metric: &str, start: &str, end: &str) -> Vec<Value> {
+    pub(crate) async fn samples(&self, metric: &str, start: &str, end: &str) -> Vec<Value> {
         self.metric_samples(metric, start, end).await.must_be(200).rows()
     }
 
-    pub async fn all_samples(&self, metric: &str) -> Vec<Value> {
+    pub(crate) async fn all_samples(&self, metric: &str) -> Vec<Value> {
         self.samples(metric, ALL_TIME.0, ALL_TIME.1).await
     }
 
     /// `/data/v1alpha1/event/…` or `/metric/…` over all time.
-    pub fn read(&self, class: &str, data_type: &str) -> Call {
+    pub(crate) fn read(&self, class: &str, data_type: &str) -> Call {
         self.get(&format!("/data/v1alpha1/{class}/{data_type}"))
             .with("start_time", ALL_TIME.0)
             .with("end_time", ALL_TIME.1)
     }
 
-    pub async fn rows(&self, class: &str, data_type: &str) -> Vec<Value> {
+    pub(crate) async fn rows(&self, class: &str, data_type: &str) -> Vec<Value> {
         self.read(class, data_type).await.must_be(200).rows()
     }
 
     /// How many changes `/data/v1/updates` counts for a type, today.
-    pub async fn updates(&self, data_type: &str) -> i64 {
+    pub(crate) async fn updates(&self, data_type: &str) -> i64 {
         let all = self.all_updates().await;
         all[data_type].as_i64().unwrap_or(0)
     }
 
-    pub async fn all_updates(&self) -> Value {
+    pub(crate) async fn all_updates(&self) -> Value {
         let reply = self
             .get("/data/v1/updates")
             .with("start_time", "2020-01-01T00:00:00Z")
@@ -154,7 +154,7 @@ impl Person {
     }
 
     /// Defines a type of one's own; its id, `Event/<uuid>` or `Metric/<uuid>`.
-    pub async fn define(&self, base: &str, definition: &Value) -> String {
+    pub(crate) async fn define(&self, base: &str, definition: &Value) -> String {
         let reply = self
             .post(&format!("/input/v1/data_type/{base}"), definition)
             .await;
@@ -181,20 +181,20 @@ fn client() -> Client {
 
 /// A request being written; `.await` sends it.
 #[derive(Debug)]
-pub struct Call {
+pub(crate) struct Call {
     request: RequestBuilder,
     asked: String,
 }
 
 impl Call {
-    pub fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.asked = format!("{} {name}={value}", self.asked);
         self.request = self.request.query(&[(name, value)]);
         self
     }
 
     /// A header, in place of an earlier one of that name.
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.asked = if name == "content-type" {
             self.asked
         } else {
@@ -207,18 +207,18 @@ impl Call {
         self
     }
 
-    pub fn body(mut self, body: impl Into<reqwest::Body>) -> Self {
+    pub(crate) fn body(mut self, body: impl Into<reqwest::Body>) -> Self {
         self.request = self.request.body(body);
         self
     }
 
     /// Sends the request and hands over the answer while its body is still on the way.
-    pub async fn open(self) -> reqwest::Result<reqwest::Response> {
+    pub(crate) async fn open(self) -> reqwest::Result<reqwest::Response> {
         self.request.send().await
     }
 
     /// The answer, or what went wrong underway: for servers that are being killed.
-    pub async fn attempt(self) -> reqwest::Result<Reply> {
+    pub(crate) async fn attempt(self) -> reqwest::Result<Reply> {
         let asked = self.asked;
         let response = self.request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -247,7 +247,7 @@ impl IntoFuture for Call {
 
 /// An answer with its whole body.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     asked: String,
     pub status: u16,
     pub headers: HeaderMap,
@@ -264,36 +264,36 @@ impl std::fmt::Display for Reply {
 
 impl Reply {
     #[track_caller]
-    pub fn must_be(self, status: u16) -> Self {
+    pub(crate) fn must_be(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{self}");
         self
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("a body of text")
     }
 
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}): {self}"))
     }
 
     /// The rows of a JSON array.
     #[track_caller]
-    pub fn rows(&self) -> Vec<Value> {
+    pub(crate) fn rows(&self) -> Vec<Value> {
         self.json()
             .as_array()
             .cloned()
             .unwrap_or_else(|| panic!("not an array: {self}"))
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
     /// The upload's id of an accepted request.
     #[track_caller]
-    pub fn upload(&self) -> Uuid {
+    pub(crate) fn upload(&self) -> Uuid {
         assert_eq!(self.status, 201, "{self}");
         self.json()["upload_id"]
             .as_str()
@@ -303,7 +303,7 @@ impl Reply {
 
     /// How many records an accepted request stored, replaced, left unchanged and deleted.
     #[track_caller]
-    pub fn counts(&self) -> [u64; 4] {
+    pub(crate) fn counts(&self) -> [u64; 4] {
         assert_eq!(self.status, 201, "{self}");
         let body = self.json();
         ["stored", "replaced", "unchanged", "deleted"].map(|name| {
@@ -315,7 +315,7 @@ impl Reply {
 
     /// A refusal with places: `{detail: [{loc, msg, type}]}`; the places, joined by dots.
     #[track_caller]
-    pub fn faults(&self) -> Vec<String> {
+    pub(crate) fn faults(&self) -> Vec<String> {
         assert_eq!(self.status, 422, "{self}");
         let body = self.json();
         let detail = body["detail"]
@@ -345,7 +345,7 @@ impl Reply {
 
     /// Checks that this is a problem document of the status.
     #[track_caller]
-    pub fn problem(self, status: u16) -> Value {
+    pub(crate) fn problem(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self}");
         let content_type = self.header("content-type").unwrap_or_default();
         assert!(

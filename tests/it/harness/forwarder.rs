@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Forwards connections for as long as the runtime of the test lives.
 #[derive(Debug)]
-pub struct Forwarder {
+pub(crate) struct Forwarder {
     port: u16,
     wire: Arc<Wire>,
 }
@@ -38,7 +38,7 @@ const LAST: u8 = 3;
 
 impl Forwarder {
     /// A wire to `target`, `host:port`.
-    pub async fn to(target: &str) -> Self {
+    pub(crate) async fn to(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let wire = Arc::new(Wire {
@@ -51,40 +51,40 @@ impl Forwarder {
         Self { port, wire }
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub fn connections(&self) -> u64 {
+    pub(crate) fn connections(&self) -> u64 {
         self.wire.connections.load(Ordering::SeqCst)
     }
 
     /// Connections break, and new ones break at once.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.wire.open.store(false, Ordering::SeqCst);
     }
 
     /// Lets requests through and breaks the connection in place of the answer.
-    pub fn lose_answers(&self) {
+    pub(crate) fn lose_answers(&self) {
         self.wire.mute.store(true, Ordering::SeqCst);
     }
 
     /// Lets the next commit through that changes something, and breaks its connection in place of the answer.
-    pub fn lose_answer_to_commit(&self) {
+    pub(crate) fn lose_answer_to_commit(&self) {
         self.wire.next_commit.store(UNHEARD, Ordering::SeqCst);
     }
 
     /// Breaks the connection of the next commit that changes something before the commit arrives.
-    pub fn lose_commit(&self) {
+    pub(crate) fn lose_commit(&self) {
         self.wire.next_commit.store(LOST, Ordering::SeqCst);
     }
 
     /// Lets the next commit through that changes something, and nothing after it.
-    pub fn cut_after_commit(&self) {
+    pub(crate) fn cut_after_commit(&self) {
         self.wire.next_commit.store(LAST, Ordering::SeqCst);
     }
 
-    pub fn mend(&self) {
+    pub(crate) fn mend(&self) {
         self.wire.next_commit.store(PASSES, Ordering::SeqCst);
         self.wire.open.store(true, Ordering::SeqCst);
         self.wire.mute.store(false, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value, json};
 
-pub const METHODS: [&str; 8] = [
+pub(crate) const METHODS: [&str; 8] = [
     "ndjson",
     "jstable",
     "jscolumns",
@@ -23,7 +23,7 @@ pub const METHODS: [&str; 8] = [
 
 /// A table as some reader sees it: rows of JSON, text alone for the CSV methods.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub(crate) struct Frame {
     pub columns: Vec<String>,
     pub rows: Vec<Value>,
     /// The types, where the method carries any.
@@ -32,7 +32,7 @@ pub struct Frame {
 
 impl Frame {
     #[track_caller]
-    pub fn read(method: &str, body: &Bytes) -> Self {
+    pub(crate) fn read(method: &str, body: &Bytes) -> Self {
         match method {
             "ndjson" => Self::of_rows(text(body).lines().map(parse).collect()),
             "jstable" => Self::of_rows(parse(text(body)).as_array().expect("an array").clone()),
@@ -138,7 +138,7 @@ impl Frame {
 
     /// The stored type of a column.
     #[track_caller]
-    pub fn data_type(&self, column: &str) -> DataType {
+    pub(crate) fn data_type(&self, column: &str) -> DataType {
         let schema = self.schema.as_ref().expect("a method that carries types");
         match schema.field_with_name(column).expect("the column").data_type() {
             DataType::Dictionary(_, value) => value.as_ref().clone(),

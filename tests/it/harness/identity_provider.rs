@@ -11,12 +11,12 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-pub const ISSUER: &str = "https://identity.example/";
-pub const AUDIENCE: &str = "almanac-tests";
+pub(crate) const ISSUER: &str = "https://identity.example/";
+pub(crate) const AUDIENCE: &str = "almanac-tests";
 
 /// Serves its key set for as long as the runtime of the test lives.
 #[derive(Debug)]
-pub struct IdentityProvider {
+pub(crate) struct IdentityProvider {
     url: String,
     published: Arc<Mutex<JwkSet>>,
     asked: Arc<AtomicU64>,
@@ -24,7 +24,7 @@ pub struct IdentityProvider {
 
 impl IdentityProvider {
     /// A provider that publishes the keys called `names`.
-    pub async fn start(names: &[&str]) -> Self {
+    pub(crate) async fn start(names: &[&str]) -> Self {
         let published = Arc::new(Mutex::new(key_set(names)));
         let asked = Arc::new(AtomicU64::new(0));
         let (served, counted) = (Arc::clone(&published), Arc::clone(&asked));
@@ -43,23 +43,23 @@ impl IdentityProvider {
         }
     }
 
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// How often the keys were fetched.
-    pub fn fetches(&self) -> u64 {
+    pub(crate) fn fetches(&self) -> u64 {
         self.asked.load(Ordering::SeqCst)
     }
 
     /// Publishes other keys from now on.
-    pub fn rotate(&self, names: &[&str]) {
+    pub(crate) fn rotate(&self, names: &[&str]) {
         *self.published.lock().expect("lock") = key_set(names);
     }
 }
 
 /// A token signed with the key called `name`, whether any provider publishes it or not.
-pub fn sign(name: &str, claims: &Value) -> String {
+pub(crate) fn sign(name: &str, claims: &Value) -> String {
     let header = Header {
         kid: Some(name.to_owned()),
         ..Header::new(Algorithm::ES256)
@@ -68,11 +68,11 @@ pub fn sign(name: &str, claims: &Value) -> String {
 }
 
 /// Claims that hold for an hour.
-pub fn claims(person: uuid::Uuid) -> Value {
+pub(crate) fn claims(person: uuid::Uuid) -> Value {
     json!({"sub": person, "svc_userid": person, "iss": ISSUER, "aud": AUDIENCE, "iat": now(), "exp": now() + 3600})
 }
 
-pub fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("after 1970")

@@ -10,11 +10,11 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-pub const TOKEN: &str = "a token of the key service";
+pub(crate) const TOKEN: &str = "a token of the key service";
 
 /// Answers for as long as the runtime of the test lives.
 #[derive(Debug)]
-pub struct KeyService {
+pub(crate) struct KeyService {
     url: String,
     kept: Arc<Kept>,
 }
@@ -30,7 +30,7 @@ struct Kept {
 type Answer = Result<Json<Value>, StatusCode>;
 
 impl KeyService {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let kept = Arc::new(Kept {
             is_away: AtomicBool::new(false),
             asked: AtomicU64::new(0),
@@ -49,20 +49,20 @@ impl KeyService {
         }
     }
 
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    pub fn goes_away(&self) {
+    pub(crate) fn goes_away(&self) {
         self.kept.is_away.store(true, Ordering::SeqCst);
     }
 
-    pub fn comes_back(&self) {
+    pub(crate) fn comes_back(&self) {
         self.kept.is_away.store(false, Ordering::SeqCst);
     }
 
     /// How often it was asked for anything.
-    pub fn asked(&self) -> u64 {
+    pub(crate) fn asked(&self) -> u64 {
         self.kept.asked.load(Ordering::SeqCst)
     }
 }

@@ -2,12 +2,12 @@
 
 /// Every sample of one scrape.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     samples: Vec<(String, f64)>,
 }
 
 impl Metrics {
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let samples = text
             .lines()
             .filter(|line| !line.starts_with('#'))
@@ -21,11 +21,11 @@ impl Metrics {
     }
 
     /// The sum of all samples whose name, with its labels, contains every one of `parts`.
-    pub fn sum(&self, parts: &[&str]) -> f64 {
+    pub(crate) fn sum(&self, parts: &[&str]) -> f64 {
         self.matching(parts).map(|(_, value)| value).sum()
     }
 
-    pub fn has(&self, parts: &[&str]) -> bool {
+    pub(crate) fn has(&self, parts: &[&str]) -> bool {
         self.matching(parts).next().is_some()
     }
 

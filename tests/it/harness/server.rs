@@ -23,7 +23,7 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]
-pub struct Setup {
+pub(crate) struct Setup {
     settings: BTreeMap<String, String>,
     backends: Backends,
     data_dir: Option<PathBuf>,
@@ -32,48 +32,48 @@ pub struct Setup {
 
 impl Setup {
     /// One setting by its environment name.
-    pub fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    pub fn on(mut self, backends: Backends) -> Self {
+    pub(crate) fn on(mut self, backends: Backends) -> Self {
         self.backends = backends;
         self
     }
 
     /// Upkeep that never rests, so that flushing, compaction and collection happen while a test looks.
-    pub fn busy_upkeep(self) -> Self {
+    pub(crate) fn busy_upkeep(self) -> Self {
         self.with("ALMANAC_FLUSH_AGE", "50ms")
             .with("ALMANAC_UPKEEP_INTERVAL", "50ms")
             .with("ALMANAC_GRACE_PERIOD", "1s")
     }
 
     /// Upkeep that does not come, so that what is accepted stays in the tail.
-    pub fn no_upkeep(self) -> Self {
+    pub(crate) fn no_upkeep(self) -> Self {
         self.with("ALMANAC_UPKEEP", "false")
     }
 
     /// A data directory that outlives the server.
-    pub fn in_dir(mut self, dir: &Path) -> Self {
+    pub(crate) fn in_dir(mut self, dir: &Path) -> Self {
         self.data_dir = Some(dir.to_owned());
         self
     }
 
     /// In a numbering of processes of its own, in which it is process 1, as in a container.
-    pub fn in_container(mut self) -> Self {
+    pub(crate) fn in_container(mut self) -> Self {
         self.contained = true;
         self
     }
 
-    pub fn start(self) -> Almanac {
+    pub(crate) fn start(self) -> Almanac {
         let almanac = self.prepare();
         almanac.launch();
         almanac
     }
 
     /// The same without a running process, for the commands.
-    pub fn prepare(self) -> Almanac {
+    pub(crate) fn prepare(self) -> Almanac {
         let home = TempDir::new().expect("a temporary directory");
         let data_dir = self.data_dir.unwrap_or_else(|| home.path().join("data"));
         let mut settings = self.settings;
@@ -99,7 +99,7 @@ fn is_root() -> bool {
 
 /// One data directory and, between `launch` and `stop` or `kill`, the process that serves it.
 #[derive(Debug)]
-pub struct Almanac {
+pub(crate) struct Almanac {
     port: u16,
     data_dir: PathBuf,
     settings: BTreeMap<String, String>,
@@ -116,24 +116,24 @@ struct Running {
 }
 
 impl Almanac {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Setup::default().start()
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub fn data_dir(&self) -> &Path {
+    pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
     /// What the process wrote to its standard output and error since the first launch.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
@@ -141,7 +141,7 @@ impl Almanac {
         self.home.path().join("log")
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.running
             .lock()
             .expect("lock")
@@ -152,14 +152,14 @@ impl Almanac {
     }
 
     /// Starts the process and returns when it says that it is ready.
-    pub fn launch(&self) {
+    pub(crate) fn launch(&self) {
         if let Err(status) = self.try_launch() {
             panic!("the server ended with {status}:\n{}", self.log());
         }
     }
 
     /// The same, or how the process ended instead.
-    pub fn try_launch(&self) -> Result<(), ExitStatus> {
+    pub(crate) fn try_launch(&self) -> Result<(), ExitStatus> {
         let deadline = Instant::now() + START_LIMIT;
         let mut running = self.spawn();
         while !is_ready(self.port) {
@@ -208,7 +208,7 @@ impl Almanac {
     }
 
     /// The binary with this server's settings and nothing of the surroundings' own.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = if self.contained {
             let mut command = Command::new("unshare");
             if !is_root() {
@@ -232,7 +232,7 @@ impl Almanac {
     }
 
     /// Runs a command to its end.
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments)
             .stdin(Stdio::null())
             .output()
@@ -240,7 +240,7 @@ impl Almanac {
     }
 
     /// The power goes: no destructor runs, nothing is flushed.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let mut running = self
             .running
             .lock()
@@ -252,7 +252,7 @@ impl Almanac {
     }
 
     /// Asks the process to end, and waits until it did.
-    pub fn stop(&self) -> ExitStatus {
+    pub(crate) fn stop(&self) -> ExitStatus {
         let mut running = self
             .running
             .lock()
@@ -266,7 +266,7 @@ impl Almanac {
     }
 
     /// Asks the process to end and does not wait.
-    pub fn ask_to_stop(&self) {
+    pub(crate) fn ask_to_stop(&self) {
         signal(
             &self
                 .running
@@ -279,21 +279,21 @@ impl Almanac {
         );
     }
 
-    pub fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.stop();
         self.launch();
     }
 
     /// A new person with a token.
-    pub fn person(&self) -> Person {
+    pub(crate) fn person(&self) -> Person {
         self.person_called(Uuid::new_v4())
     }
 
-    pub fn person_called(&self, person: Uuid) -> Person {
+    pub(crate) fn person_called(&self, person: Uuid) -> Person {
         Person::new(&self.url(), person, self.token(person))
     }
 
-    pub fn token(&self, person: Uuid) -> String {
+    pub(crate) fn token(&self, person: Uuid) -> String {
         if !self.data_dir.join("signing.key").exists() {
             let made = self.run(&["init"]);
             assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -311,16 +311,16 @@ impl Almanac {
     }
 
     /// Somebody who shows no token.
-    pub fn nobody(&self) -> Person {
+    pub(crate) fn nobody(&self) -> Person {
         Person::without_token(&self.url())
     }
 
-    pub async fn metrics(&self) -> Metrics {
+    pub(crate) async fn metrics(&self) -> Metrics {
         Metrics::parse(self.nobody().get("/metrics").await.must_be(200).text())
     }
 
     /// The Parquet objects in the data directory.
-    pub fn objects(&self) -> Vec<PathBuf> {
+    pub(crate) fn objects(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         collect_objects(&self.data_dir, &mut found);
         found.sort();
@@ -328,7 +328,7 @@ impl Almanac {
     }
 
     /// Waits until the data directory holds at least `count` Parquet objects.
-    pub async fn until_objects(&self, count: usize) -> Vec<PathBuf> {
+    pub(crate) async fn until_objects(&self, count: usize) -> Vec<PathBuf> {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let objects = self.objects();
@@ -346,7 +346,7 @@ impl Almanac {
     }
 
     /// The greatest resident memory since the start or the last `forget_peak`, in MiB.
-    pub fn peak_memory(&self) -> u64 {
+    pub(crate) fn peak_memory(&self) -> u64 {
         let status =
             fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the status of the process");
         let line = status
@@ -361,7 +361,7 @@ impl Almanac {
         kilobytes / 1024
     }
 
-    pub fn forget_peak(&self) {
+    pub(crate) fn forget_peak(&self) {
         fs::write(format!("/proc/{}/clear_refs", self.pid()), "5").expect("the peak is reset");
     }
 }

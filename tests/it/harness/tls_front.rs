@@ -18,7 +18,7 @@ const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// How TLS begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub(crate) enum Opening {
     /// With the connection.
     AtOnce,
     /// When the client of PostgreSQL asks for it.
@@ -29,13 +29,13 @@ pub enum Opening {
 
 /// Forwards connections for as long as the runtime of the test lives.
 #[derive(Debug)]
-pub struct TlsFront {
+pub(crate) struct TlsFront {
     port: u16,
 }
 
 impl TlsFront {
     /// A front of `target`, `host:port`.
-    pub async fn to(target: &str, opening: Opening) -> Self {
+    pub(crate) async fn to(target: &str, opening: Opening) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let (target, acceptor) = (target.to_owned(), acceptor());
@@ -47,12 +47,12 @@ impl TlsFront {
         Self { port }
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// The certificate as a file in `folder`, for those who are to trust it.
-    pub fn certificate(folder: &Path) -> PathBuf {
+    pub(crate) fn certificate(folder: &Path) -> PathBuf {
         let path = folder.join("trusted.pem");
         std::fs::write(&path, CERTIFICATE).expect("the certificate is written");
         path

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// The `n`th id; people keep them apart.
-pub fn id(n: u32) -> Uuid {
+pub(crate) fn id(n: u32) -> Uuid {
     Uuid::from_u128(0x0191_0000_0000_7000_8000_0000_0000_0000 + u128::from(n))
 }
 
 /// A moment on the first of May 2024: `10:00` or `10:00:05`.
-pub fn at(time: &str) -> String {
+pub(crate) fn at(time: &str) -> String {
     if time.len() == 5 {
         format!("2024-05-01T{time}:00Z")
     } else {
@@ -18,7 +18,7 @@ pub fn at(time: &str) -> String {
 }
 
 /// The `second`th second from the first of May 2024 on.
-pub fn instant(second: u32) -> String {
+pub(crate) fn instant(second: u32) -> String {
     let (day, rest) = (second / 86_400, second % 86_400);
     assert!(day < 31, "a second of May");
     format!(
@@ -31,18 +31,18 @@ pub fn instant(second: u32) -> String {
 }
 
 /// A heart rate at one moment.
-pub fn heart_rate(record: Uuid, moment: &str, value: impl Into<f64>) -> Value {
+pub(crate) fn heart_rate(record: Uuid, moment: &str, value: impl Into<f64>) -> Value {
     let value: f64 = value.into();
     json!({"uuid": record, "start_date": moment, "end_date": moment, "value": value})
 }
 
 /// Steps over an interval.
-pub fn steps(record: Uuid, start: &str, end: &str, value: impl Into<f64>) -> Value {
+pub(crate) fn steps(record: Uuid, start: &str, end: &str, value: impl Into<f64>) -> Value {
     let value: f64 = value.into();
     json!({"uuid": record, "start_date": start, "end_date": end, "value": value})
 }
 
-pub fn jsonl(records: &[Value]) -> String {
+pub(crate) fn jsonl(records: &[Value]) -> String {
     let mut body = String::new();
     for record in records {
         body.push_str(&record.to_string());
@@ -53,7 +53,7 @@ pub fn jsonl(records: &[Value]) -> String {
 
 /// One text member of each row.
 #[track_caller]
-pub fn texts(rows: &[Value], name: &str) -> Vec<String> {
+pub(crate) fn texts(rows: &[Value], name: &str) -> Vec<String> {
     rows.iter()
         .map(|row| {
             row[name]
@@ -66,7 +66,7 @@ pub fn texts(rows: &[Value], name: &str) -> Vec<String> {
 
 /// A number of one row.
 #[track_caller]
-pub fn number(row: &Value, name: &str) -> f64 {
+pub(crate) fn number(row: &Value, name: &str) -> f64 {
     row[name]
         .as_f64()
         .unwrap_or_else(|| panic!("no number {name} in {row}"))

@@ -15,7 +15,7 @@ async fn entries(owner: &Person) -> Vec<Value> {
 }
 
 /// The entries once none of them waits for its end.
-pub async fn ended(owner: &Person) -> Vec<Value> {
+pub(super) async fn ended(owner: &Person) -> Vec<Value> {
     for _ in 0..200 {
         let found = entries(owner).await;
         if found.iter().all(|entry| entry["outcome"] != "begun") {

@@ -7,7 +7,7 @@ use super::golden::A_NIGHT_AND_A_NAP;
 use super::{DEEP, FIRST_OF_MAY, IN_BED, LIGHT, REM, ask, ask_as, hypnogram, rows, samples, slept};
 use crate::harness::{Frame, METHODS, Person, Reply, id, person};
 
-pub const CYCLE_COLUMNS: [&str; 13] = [
+pub(super) const CYCLE_COLUMNS: [&str; 13] = [
     "number",
     "start_time",
     "end_time",

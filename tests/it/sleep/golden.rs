@@ -218,7 +218,7 @@ async fn golden_s01_to_s14_give_the_expected_rows() {
     }
 }
 
-pub const A_NIGHT_AND_A_NAP: &[Span] = &[
+pub(super) const A_NIGHT_AND_A_NAP: &[Span] = &[
     (IN_BED, "01 00:00", "01 08:00"),
     (AWAKE, "01 00:30", "01 00:45"),
     (LIGHT, "01 00:45", "01 02:00"),

@@ -6,7 +6,7 @@ use super::{ask, samples};
 use crate::harness::{at, id, person};
 
 /// Seconds of an instant on one of the first days of May.
-pub fn seconds(moment: &str) -> i64 {
+pub(super) fn seconds(moment: &str) -> i64 {
     let part = |from: usize| moment[from..from + 2].parse::<i64>().expect("two digits");
     part(8) * 86_400 + part(11) * 3600 + part(14) * 60 + part(17)
 }

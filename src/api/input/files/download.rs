@@ -19,7 +19,7 @@ use crate::auth::tokens::Reader;
     responses((status = 200, description = "The bytes", body = RawBytes, content_type = "*/*"),
         (status = 206, description = "The range of them", body = RawBytes, content_type = "*/*"),
         (status = 403), (status = 404), (status = 409), (status = 416), (status = 422)))]
-pub async fn download_file(
+pub(super) async fn download_file(
     State(app): State<Shared>,
     reader: Reader,
     Path(input_id): Path<String>,

@@ -32,13 +32,13 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Something of the archive under the ids that it has there.
-    pub fn as_written(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
+    pub(super) fn as_written(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
         kept.stored(kind, self.known.id)
             .map_err(|error| damaged(kind.as_str(), &error))
     }
 
     /// The same under the ids that it gets here.
-    pub fn document(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
+    pub(super) fn document(&self, kind: DocumentKind, kept: KeptDocument) -> Result<Document, ImportError> {
         let mut document = self.as_written(kind, kept)?;
         document.id = self.renaming.of(document.id);
         document.body = self.renaming.text(&document.body).into_owned();
@@ -46,7 +46,7 @@ impl Plan {
     }
 
     /// A definition under the ids that it gets here.
-    pub fn definition(&self, kept: KeptDefinition) -> Result<StoredDefinition, ImportError> {
+    pub(super) fn definition(&self, kept: KeptDefinition) -> Result<StoredDefinition, ImportError> {
         let mut stored = kept
             .stored(self.known.id)
             .map_err(|error| damaged(DATA_TYPES, &error))?;
@@ -56,7 +56,7 @@ impl Plan {
     }
 
     /// What a type of the archive is called here.
-    pub fn data_type(&self, name: &str) -> String {
+    pub(super) fn data_type(&self, name: &str) -> String {
         self.renaming.text(name).into_owned()
     }
 }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use super::Given;
 
 /// Seconds that the model looks at.
-pub const HORIZON: i64 = 1000;
+pub(super) const HORIZON: i64 = 1000;
 
-pub const PRIORITY: [i64; 6] = [0, 2, 1, 2, 2, 2];
+pub(super) const PRIORITY: [i64; 6] = [0, 2, 1, 2, 2, 2];
 
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub(super) struct Asked {
     /// What may be seen; one window over everything where nothing is clipped.
     pub windows: Vec<(i64, i64)>,
     /// Cycles that share time with this are told of.
@@ -28,7 +28,7 @@ impl Asked {
     }
 
     /// The parts of a sample that may be seen.
-    pub fn parts(&self, sample: &Given) -> Vec<(i64, i64)> {
+    pub(super) fn parts(&self, sample: &Given) -> Vec<(i64, i64)> {
         let parts = self
             .windows
             .iter()
@@ -38,7 +38,7 @@ impl Asked {
 }
 
 /// Who wins each second: the place of the sample.
-pub fn winners(samples: &[Given], asked: &Asked) -> Vec<Option<usize>> {
+pub(super) fn winners(samples: &[Given], asked: &Asked) -> Vec<Option<usize>> {
     let rank = |place: usize| {
         let sample = &samples[place];
         (
@@ -60,7 +60,7 @@ pub fn winners(samples: &[Given], asked: &Asked) -> Vec<Option<usize>> {
 }
 
 /// Runs of equal values over time: start, end, value.
-pub fn runs<T: PartialEq + Copy>(values: impl IntoIterator<Item = Option<T>>) -> Vec<(i64, i64, T)> {
+pub(super) fn runs<T: PartialEq + Copy>(values: impl IntoIterator<Item = Option<T>>) -> Vec<(i64, i64, T)> {
     let mut runs: Vec<(i64, i64, T)> = Vec::new();
     for (second, value) in (0_i64..).zip(values) {
         let Some(value) = value else { continue };
@@ -73,7 +73,7 @@ pub fn runs<T: PartialEq + Copy>(values: impl IntoIterator<Item = Option<T>>) ->
 }
 
 /// The stage of each second.
-pub fn stages(samples: &[Given], asked: &Asked) -> Vec<Option<i64>> {
+pub(super) fn stages(samples: &[Given], asked: &Asked) -> Vec<Option<i64>> {
     let winners = winners(samples, asked);
     winners
         .into_iter()
@@ -82,7 +82,7 @@ pub fn stages(samples: &[Given], asked: &Asked) -> Vec<Option<i64>> {
 }
 
 /// For each second the number of the cycle whose span it lies in, and the spans.
-pub fn spans(stages: &[Option<i64>], asked: &Asked) -> Vec<(i64, i64)> {
+pub(super) fn spans(stages: &[Option<i64>], asked: &Asked) -> Vec<(i64, i64)> {
     let mut spans: Vec<(i64, i64)> = Vec::new();
     for (second, stage) in (0_i64..).zip(stages) {
         if stage.is_none_or(|stage| asked.gap_stages.contains(&stage)) {
@@ -98,7 +98,7 @@ pub fn spans(stages: &[Option<i64>], asked: &Asked) -> Vec<(i64, i64)> {
 }
 
 /// Rows of a cycle: number, start, end, stage.
-pub fn cycle_rows(samples: &[Given], asked: &Asked) -> Vec<(i64, i64, i64, i64)> {
+pub(super) fn cycle_rows(samples: &[Given], asked: &Asked) -> Vec<(i64, i64, i64, i64)> {
     let stages = stages(samples, asked);
     let mut rows = Vec::new();
     for (number, (start, end)) in (0..).zip(spans(&stages, asked)) {
@@ -115,7 +115,7 @@ pub fn cycle_rows(samples: &[Given], asked: &Asked) -> Vec<(i64, i64, i64, i64)>
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Night {
+pub(super) struct Night {
     pub start: i64,
     pub end: i64,
     pub asleep: i64,
@@ -127,7 +127,7 @@ pub struct Night {
 }
 
 /// Every cycle by counting seconds.
-pub fn nights(samples: &[Given], asked: &Asked) -> Vec<Night> {
+pub(super) fn nights(samples: &[Given], asked: &Asked) -> Vec<Night> {
     let stages = stages(samples, asked);
     let night = |(start, end): (i64, i64)| {
         let inside = |second: i64| stages[second as usize].filter(|_| start <= second && second < end);
@@ -186,10 +186,14 @@ pub fn nights(samples: &[Given], asked: &Asked) -> Vec<Night> {
 }
 
 /// One row of an aggregate: period, stage, cycles, sum, min, max, first start, last end.
-pub type Total = (i64, i64, i64, i64, i64, i64, i64, i64);
+pub(super) type Total = (i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// Which period a second counts for, given the cycle it lies in.
-pub fn totals(samples: &[Given], asked: &Asked, period_of: impl Fn((i64, i64), i64) -> i64) -> Vec<Total> {
+pub(super) fn totals(
+    samples: &[Given],
+    asked: &Asked,
+    period_of: impl Fn((i64, i64), i64) -> i64,
+) -> Vec<Total> {
     let stages = stages(samples, asked);
     let mut units: BTreeMap<(i64, i64, usize), (i64, i64, i64)> = BTreeMap::new();
     for (number, span) in spans(&stages, asked).into_iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::query::sleep::aggregate::AggregateSpec;
 use crate::query::sleep::spec::{Function, Mode, StagesSpec};
 
 /// Nested, touching, equal, without length: places are few, so that all of it happens often.
-pub fn samples() -> impl Strategy<Value = Vec<Given>> {
+pub(super) fn samples() -> impl Strategy<Value = Vec<Given>> {
     let sample = (
         0_i64..60,
         prop_oneof![Just(0_i64), 1_i64..6, 1_i64..40],
@@ -29,7 +29,7 @@ pub fn samples() -> impl Strategy<Value = Vec<Given>> {
     })
 }
 
-pub fn asked_for() -> impl Strategy<Value = Asked> {
+pub(super) fn asked_for() -> impl Strategy<Value = Asked> {
     let spans = prop::collection::vec((0_i64..95, 1_i64..60), 1..4);
     (spans, 1_i64..12, prop::collection::vec(0_i64..6, 0..3)).prop_map(|(spans, gap, gap_stages)| {
         let seen = windows(
@@ -52,7 +52,7 @@ pub fn asked_for() -> impl Strategy<Value = Asked> {
     })
 }
 
-pub fn spec_of(asked: &Asked, clip: bool) -> CyclesSpec {
+pub(super) fn spec_of(asked: &Asked, clip: bool) -> CyclesSpec {
     CyclesSpec {
         range: range(asked.range.0, asked.range.1),
         clip,
