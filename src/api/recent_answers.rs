@@ -20,7 +20,7 @@ use crate::query::records::ReadState;
 /// Bytes of all answers together.
 const ALL: u64 = 16 << 20;
 /// Bytes of one. Of a longer answer the greater part of the work is to send it.
-const ONE: usize = 64 << 10;
+const ONE: usize = 256 << 10;
 /// Bytes that an answer takes beside its own.
 const AROUND: usize = 256;
 

@@ -305,15 +305,12 @@ fn geocoder(settings: &Settings, metrics: &Metrics) -> Result<Arc<dyn Geocoder>,
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
-    let mut builder = Builder::new_multi_thread();
-    if threads > 0 {
-        builder.worker_threads(threads);
-    }
-    builder
+    // One question can keep a thread busy for seconds, whatever it gives way; a second thread is for
+    // everybody else.
+    let usual = || std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
+    Builder::new_multi_thread()
+        .worker_threads(if threads > 0 { threads } else { usual() })
         .thread_name("compute")
-        // A step of a question is long. Who comes from another thread would wait for some sixty of them by
-        // default.
-        .global_queue_interval(2)
         .thread_stack_size(COMPUTE_STACK)
         .enable_all()
         .build()

@@ -228,11 +228,17 @@ impl ObjectStorage {
             }
             removed += 1;
         }
+        self.remove_empty_folders(folder).await?;
+        Ok(removed)
+    }
+
+    /// Removes a folder as far as there is nothing but folders in it, where folders are something.
+    pub async fn remove_empty_folders(&self, folder: &str) -> Result<(), StoreError> {
         if let Some(directory) = self.directory.clone() {
             let folder = location(folder)?;
             blocking(move || directory.remove_empty(&folder)).await?;
         }
-        Ok(removed)
+        Ok(())
     }
 
     /// Whether there is a folder with nothing in it but folders. Where folders are only names there is none.

@@ -30,14 +30,16 @@ use crate::store::piece::DATA_FOLDER;
 
 /// What is remembered of erasures is in this folder.
 pub const ERASED_FOLDER: &str = "erased";
-/// In each of these, whatever is in the folder named by a person is theirs.
+/// In each of these, whatever is in the folder named by a person is theirs. They are emptied in this order:
+/// by the last two a catalogue that is made anew knows that there was such a person, of whom something may be
+/// left.
 pub const FOLDERS_OF_PEOPLE: [&str; 6] = [
-    PEOPLE_FOLDER,
-    DATA_FOLDER,
     FILES_FOLDER,
     INCOMING_FOLDER,
     EXPORTS_FOLDER,
     FRAMES_FOLDER,
+    DATA_FOLDER,
+    PEOPLE_FOLDER,
 ];
 /// How long an erasure lasts at least: longer than any write that was under way when it began.
 pub const LENGTH: Duration = ORPHAN_AGE;

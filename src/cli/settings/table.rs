@@ -407,7 +407,7 @@ pub const SETTINGS: &[Entry] = &[
         "query-threads",
         "ALMANAC_QUERY_THREADS",
         "0",
-        "Threads that compute answers; 0: one per processor",
+        "Threads that compute answers; 0: one per processor, two at least",
     ),
     entry(
         "memory_limit",
