@@ -35,6 +35,7 @@ mod strays;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod value;
 mod verifying;
 mod witness;
 mod writing;

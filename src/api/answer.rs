@@ -106,13 +106,12 @@ pub async fn answer(
         return Ok((StatusCode::NOT_MODIFIED, tag_header).into_response());
     }
     let prepared = prepared.only(form.columns.as_ref())?.first(form.limit);
-    let question = Question {
+    let question = prepared.scope.is_own().then(|| Question {
         route: request.route,
         words: request.question.to_owned(),
         states: prepared.states.clone(),
         packing,
-    };
-    let question = prepared.scope.is_own().then_some(question);
+    });
     let found = question
         .as_ref()
         .and_then(|question| sending.app.recent.find(question));
@@ -161,6 +160,7 @@ impl Sending<'_> {
         let run = self.run(failed, None);
         deferred([(CONTENT_TYPE, PLAIN)], async move {
             let lines = prepared.explained(&run.engine, explain).await;
+            // Held until here: what is explained by being run takes a place like any other.
             drop(run.ticket);
             let lines = lines.map_err(|error| (run.failed)(&run.meters, Broken::Plan(error)))?;
             Ok(lines

@@ -22,6 +22,7 @@ use sqlx::{
 use super::disturbance::{Disturbance, Ending, Held, broken};
 use super::errors::CatalogError;
 use super::lookups::{Found, Lookups};
+pub(super) use super::value::Value;
 use super::writing::{Limits, Writer, Writing};
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
@@ -32,23 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RESTED: Duration = Duration::from_secs(1);
 /// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
 const PREPARED_STATEMENTS: usize = 512;
-/// Pages of the write-ahead log after which SQLite moves them into the database file: 16 MB.
-const CHECKPOINT_PAGES: u32 = 4000;
 /// Serialises the migrations of nodes that start together; any number that is ours alone.
 const MIGRATION_LOCK: i64 = 0x616c_6d61_6e61_6331;
 
 /// Nobody, but in tests.
 type Disturbed = Option<Arc<dyn Disturbance>>;
-
-/// A value to bind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
-    Int(i64),
-    Text(String),
-    Bytes(Vec<u8>),
-    NullInt,
-    NullText,
-}
 
 /// The catalogue's database.
 #[derive(Clone, Debug)]
@@ -628,7 +617,6 @@ async fn open_sqlite(path: &Path) -> Result<Database, CatalogError> {
     let limits = Limits {
         patience: PATIENCE,
         prepared_statements: PREPARED_STATEMENTS,
-        checkpoint_pages: CHECKPOINT_PAGES,
     };
     let writer = Writer::open(path, limits)?;
     let options = SqliteConnectOptions::new()
@@ -747,7 +735,7 @@ fn classify(error: sqlx::Error) -> CatalogError {
     match &error {
         sqlx::Error::Database(database) => match database.code().as_deref() {
             Some(code) if code.len() == 5 => classify_postgres(code, detail),
-            Some(code) => classify_sqlite(code.parse().unwrap_or(0), detail),
+            Some(code) => CatalogError::of_sqlite(code.parse().unwrap_or(0), detail),
             None => CatalogError::Refused { detail },
         },
         sqlx::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => CatalogError::Full { detail },
@@ -760,19 +748,6 @@ fn classify(error: sqlx::Error) -> CatalogError {
         | sqlx::Error::BeginFailed => CatalogError::Unavailable { detail },
         // A value of another type than the column's.
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => CatalogError::Corrupt { what: detail },
-        _ => CatalogError::Refused { detail },
-    }
-}
-
-pub(super) fn classify_sqlite(code: u32, detail: String) -> CatalogError {
-    const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
-    match (code, code & 0xff) {
-        (NO_ROOM_FOR_SHARED_MEMORY, _) | (_, 13) => CatalogError::Full { detail },
-        // Corrupt; not a database.
-        (_, 11 | 26) => CatalogError::Corrupt { what: detail },
-        // Busy, locked, out of memory, read-only, interrupted, input or output error, cannot open, protocol.
-        (_, 5 | 6 | 7 | 8 | 9 | 10 | 14 | 15) => CatalogError::Unavailable { detail },
-        (_, 19) if matches!(code, 1555 | 2067) => CatalogError::Exists { what: detail },
         _ => CatalogError::Refused { detail },
     }
 }

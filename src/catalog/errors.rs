@@ -45,6 +45,21 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
+    /// What SQLite says with an extended code.
+    pub(super) fn of_sqlite(code: u32, detail: String) -> Self {
+        const NO_ROOM_FOR_SHARED_MEMORY: u32 = 4874;
+        match (code, code & 0xff) {
+            (NO_ROOM_FOR_SHARED_MEMORY, _) | (_, 13) => Self::Full { detail },
+            // Corrupt; not a database.
+            (_, 11 | 26) => Self::Corrupt { what: detail },
+            // Busy, locked, out of memory, read-only, interrupted, input or output error, cannot open,
+            // protocol.
+            (_, 5 | 6 | 7 | 8 | 9 | 10 | 14 | 15) => Self::Unavailable { detail },
+            (_, 19) if matches!(code, 1555 | 2067) => Self::Exists { what: detail },
+            _ => Self::Refused { detail },
+        }
+    }
+
     pub(super) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
     }

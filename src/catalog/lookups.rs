@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement, ToSql};
 
-use super::database::Value;
+use super::value::Value;
 
 /// Statements kept prepared on a connection.
 const PREPARED_STATEMENTS: usize = 64;

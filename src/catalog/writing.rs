@@ -1,9 +1,9 @@
 //! The one connection that writes to SQLite, used by the thread that writes.
 //!
 //! A commit is a dozen short statements and one wait for the disk. Handed one by one to a thread of the
-//! connection's own, as the driver does it, they cost three times what SQLite takes for them, nearly all of
-//! it for threads that wake each other. So they are carried out here, and the runtime is told that its thread
-//! is busy. Writers come one after the other. Knows no tables.
+//! connection's own, as the driver does it, they make threads wake each other dozens of times. So they are
+//! carried out here, and the runtime is told that its thread is busy. Writers come one after the other. Knows
+//! no tables.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +13,14 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::database::{Value, classify_sqlite};
 use super::errors::CatalogError;
 use super::lookups::{Found, bind, rows};
+use super::value::Value;
 
-/// How the connection is set up, beside what every connection is.
+/// How the connection is set up. What is in the log moves into the file after 4,000 pages of it: 16 MB.
 const SETTINGS: &str = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA foreign_keys = on; \
-                        PRAGMA cell_size_check = on; PRAGMA journal_size_limit = 67108864; \
-                        PRAGMA cache_size = -16384;";
+                        PRAGMA cell_size_check = on; PRAGMA wal_autocheckpoint = 4000; \
+                        PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;";
 
 /// Who writes, and with what.
 #[derive(Clone, Debug)]
@@ -41,8 +41,6 @@ pub(super) struct Limits {
     /// How long a caller waits for its turn, and a statement for another process.
     pub patience: Duration,
     pub prepared_statements: usize,
-    /// Pages of the log after which they are moved into the file.
-    pub checkpoint_pages: u32,
 }
 
 /// The connection, while a transaction has it. One that is not given back is closed, which undoes what it
@@ -139,8 +137,6 @@ fn connect(path: &Path, limits: Limits) -> Result<Connection, CatalogError> {
     connection.busy_timeout(limits.patience).map_err(classify)?;
     connection.set_prepared_statement_cache_capacity(limits.prepared_statements);
     connection.execute_batch(SETTINGS).map_err(classify)?;
-    let checkpoint = format!("PRAGMA wal_autocheckpoint = {}", limits.checkpoint_pages);
-    connection.execute_batch(&checkpoint).map_err(classify)?;
     Ok(connection)
 }
 
@@ -148,7 +144,7 @@ fn connect(path: &Path, limits: Limits) -> Result<Connection, CatalogError> {
 fn classify(error: rusqlite::Error) -> CatalogError {
     let detail = error.to_string();
     match error.sqlite_error() {
-        Some(failure) => classify_sqlite(failure.extended_code as u32, detail),
+        Some(failure) => CatalogError::of_sqlite(failure.extended_code as u32, detail),
         None => CatalogError::Refused { detail },
     }
 }

@@ -305,7 +305,7 @@ fn geocoder(settings: &Settings, metrics: &Metrics) -> Result<Arc<dyn Geocoder>,
 }
 
 fn compute_runtime(threads: usize) -> Result<Runtime, Failed> {
-    // One question can keep a thread busy for seconds, whatever it gives way; a second thread is for
+    // One question can keep a thread busy for seconds, however often it gives way; a second thread is for
     // everybody else.
     let usual = || std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
     Builder::new_multi_thread()

@@ -286,8 +286,10 @@ async fn what_needs_more_memory_or_time_than_there_is_is_told_so_and_nobody_else
     person.records("HeartRate", &beats).await;
     for (text, statuses) in [
         (
-            "SELECT count(*) FROM heart_rate a JOIN heart_rate b ON a.value + b.value < 0",
-            &[200, 504][..],
+            "WITH half AS (SELECT value FROM heart_rate UNION ALL SELECT value FROM heart_rate),
+                  beats AS (SELECT * FROM half UNION ALL SELECT * FROM half)
+             SELECT count(*) FROM beats a JOIN beats b ON a.value + b.value < 0",
+            &[504][..],
         ),
         (
             "SELECT count(*) FROM (SELECT DISTINCT a.uuid || b.uuid FROM heart_rate a, heart_rate b)",
