@@ -34,40 +34,81 @@ impl TimeColumns {
 
     /// Whether a condition says something about times.
     pub(super) fn are_in(&self, condition: &Expr) -> bool {
-        narrowed(TimeRange::ALWAYS, self, condition) != TimeRange::ALWAYS
+        Bounds::WIDEST.narrowed(self, condition) != Bounds::WIDEST
     }
 
     /// A range in which all records lie that meet all of `conditions`.
     pub(super) fn range(&self, conditions: &[Expr]) -> TimeRange {
-        conditions.iter().fold(TimeRange::ALWAYS, |range, condition| {
-            narrowed(range, self, condition)
-        })
+        conditions
+            .iter()
+            .fold(Bounds::WIDEST, |bounds, condition| {
+                bounds.narrowed(self, condition)
+            })
+            .range()
     }
 }
 
-fn narrowed(range: TimeRange, times: &TimeColumns, condition: &Expr) -> TimeRange {
-    match condition {
-        Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: Operator::And,
-            right,
-        }) => narrowed(narrowed(range, times, left), times, right),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            if let Some((end, moment)) = compared(times, left, right) {
-                within(range, end, *op, moment)
-            } else if let (Some((end, moment)), Some(op)) = (compared(times, right, left), op.swap()) {
-                within(range, end, op, moment)
-            } else {
-                range
+/// What a record must reach beyond, and what it must begin before. The two may cross: a record that begins
+/// by four and ends after six is asked for by both, and no moment lies between them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Bounds {
+    after: Instant,
+    before: Instant,
+}
+
+impl Bounds {
+    const WIDEST: Self = Self {
+        after: TimeRange::ALWAYS.start(),
+        before: TimeRange::ALWAYS.end(),
+    };
+
+    fn narrowed(self, times: &TimeColumns, condition: &Expr) -> Self {
+        match condition {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: Operator::And,
+                right,
+            }) => self.narrowed(times, left).narrowed(times, right),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                if let Some((end, moment)) = compared(times, left, right) {
+                    self.with(end, *op, moment)
+                } else if let (Some((end, moment)), Some(op)) = (compared(times, right, left), op.swap()) {
+                    self.with(end, op, moment)
+                } else {
+                    self
+                }
             }
+            Expr::Between(between) if !between.negated => {
+                let low = compared(times, &between.expr, &between.low);
+                let high = compared(times, &between.expr, &between.high);
+                let bounds = low.map_or(self, |(end, moment)| self.with(end, Operator::GtEq, moment));
+                high.map_or(bounds, |(end, moment)| bounds.with(end, Operator::LtEq, moment))
+            }
+            _ => self,
         }
-        Expr::Between(between) if !between.negated => {
-            let low = compared(times, &between.expr, &between.low);
-            let high = compared(times, &between.expr, &between.high);
-            let range = low.map_or(range, |(end, moment)| within(range, end, Operator::GtEq, moment));
-            high.map_or(range, |(end, moment)| within(range, end, Operator::LtEq, moment))
+    }
+
+    fn with(self, end: End, op: Operator, moment: Instant) -> Self {
+        let next = |by: i64| Instant::from_micros(moment.micros().saturating_add(by));
+        let (after, before) = match (op, end) {
+            (Operator::Gt | Operator::GtEq, End::Start) => (Some(moment), None),
+            // One that ends at the moment at which a range begins does not lie in it.
+            (Operator::Gt | Operator::GtEq, End::End) => (Some(next(-1)), None),
+            (Operator::Lt | Operator::LtEq, _) => (None, Some(next(1))),
+            (Operator::Eq, End::Start) => (Some(moment), Some(next(1))),
+            (Operator::Eq, End::End) => (Some(next(-1)), Some(next(1))),
+            _ => (None, None),
+        };
+        Self {
+            after: after.map_or(self.after, |after| after.max(self.after)),
+            before: before.map_or(self.before, |before| before.min(self.before)),
         }
-        _ => range,
+    }
+
+    /// A record within bounds that cross lasts over the last moment before which it must have begun.
+    fn range(self) -> TimeRange {
+        let last = Instant::from_micros(self.before.micros().saturating_sub(1));
+        TimeRange::between(self.after.min(last), self.before)
     }
 }
 
@@ -80,23 +121,6 @@ fn compared(times: &TimeColumns, column: &Expr, moment: &Expr) -> Option<(End, I
         return None;
     };
     Some((times.end_of(&column.name)?, Instant::from_micros(*micros)))
-}
-
-/// What is left of a range. A record lies in a range if it shares time with it, or begins in it.
-fn within(range: TimeRange, end: End, op: Operator, moment: Instant) -> TimeRange {
-    let next = |by: i64| Instant::from_micros(moment.micros().saturating_add(by));
-    let (first, last) = match (op, end) {
-        (Operator::Gt | Operator::GtEq, End::Start) => (Some(moment), None),
-        // One that ends at the moment at which a range begins does not lie in it.
-        (Operator::Gt | Operator::GtEq, End::End) => (Some(next(-1)), None),
-        (Operator::Lt | Operator::LtEq, _) => (None, Some(next(1))),
-        (Operator::Eq, End::Start) => (Some(moment), Some(next(1))),
-        (Operator::Eq, End::End) => (Some(next(-1)), Some(next(1))),
-        _ => (None, None),
-    };
-    let start = first.map_or(range.start(), |first| first.max(range.start()));
-    let end = last.map_or(range.end(), |last| last.min(range.end()));
-    TimeRange::new(start, end).unwrap_or_else(|| TimeRange::between(start, start))
 }
 
 #[cfg(test)]
@@ -164,6 +188,17 @@ mod tests {
             let selected = range.selects(Instant::from_micros(start), Instant::from_micros(end));
             prop_assert!(!met || selected, "{range:?}");
         }
+    }
+
+    #[test]
+    fn a_record_that_lasts_over_all_that_is_named_is_in_the_range() {
+        let conditions = [col("start_time").lt_eq(moment(4)), col("end_time").gt(moment(6))];
+        let range = times().range(&conditions);
+        assert!(range.selects(Instant::from_micros(4), Instant::from_micros(7)));
+        assert_eq!(
+            range,
+            TimeRange::between(Instant::from_micros(4), Instant::from_micros(5))
+        );
     }
 
     #[test]
