@@ -257,11 +257,11 @@ impl Run {
 }
 
 /// What has to be computed before any of it can be said: only for who wants more than its head.
-pub fn computed<F>(making: F) -> Response
+pub fn computed<F>(content_type: HeaderValue, making: F) -> Response
 where
     F: Future<Output = Result<Response, ApiError>> + Send + 'static,
 {
-    deferred([(CONTENT_TYPE, JSON)], making)
+    deferred([(CONTENT_TYPE, content_type)], making)
 }
 
 /// A listing, or 304 when the caller has it already. Listings hold no sums of fractions, so equal ones are

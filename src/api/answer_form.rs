@@ -22,6 +22,8 @@ pub struct AnswerForm {
     pub columns: Option<Columns>,
     /// At most so many rows.
     pub limit: Option<usize>,
+    /// Where a page of them begins, where answers come in pages.
+    pub cursor: Option<String>,
     compression: Option<FrameCompression>,
     /// How the rows are found, in their place.
     pub explain: Explain,
@@ -38,6 +40,18 @@ impl AnswerForm {
     pub fn required(params: &mut Params<'_>) -> Option<Self> {
         let method = params.required_choice("output");
         Self::besides(params, method)
+    }
+
+    /// The same as [`Self::read`], of an answer that comes in pages.
+    pub fn of_pages(params: &mut Params<'_>) -> Option<Self> {
+        let cursor = params.text("cursor");
+        Self::read(params).map(|form| Self { cursor, ..form })
+    }
+
+    /// The same as [`Self::required`], of an answer that comes in pages.
+    pub fn required_of_pages(params: &mut Params<'_>) -> Option<Self> {
+        let cursor = params.text("cursor");
+        Self::required(params).map(|form| Self { cursor, ..form })
     }
 
     /// `format`, or `output` in its place.
@@ -65,6 +79,16 @@ impl AnswerForm {
         Self::besides(params, Some(output.or(named).unwrap_or(otherwise)))
     }
 
+    /// The same, of an answer that comes in pages.
+    pub fn in_place_of_pages(
+        params: &mut Params<'_>,
+        named: Option<OutputMethod>,
+        otherwise: OutputMethod,
+    ) -> Option<Self> {
+        let cursor = params.text("cursor");
+        Self::in_place_of(params, named, otherwise).map(|form| Self { cursor, ..form })
+    }
+
     fn besides(params: &mut Params<'_>, method: Option<OutputMethod>) -> Option<Self> {
         let names = params.list("columns");
         let columns = if names.is_empty() {
@@ -83,6 +107,7 @@ impl AnswerForm {
             method: if defuse { method.defused() } else { method },
             columns,
             limit,
+            cursor: None,
             compression,
             explain,
         })
@@ -95,6 +120,7 @@ impl AnswerForm {
             method,
             columns: None,
             limit: None,
+            cursor: None,
             compression: None,
             explain: Explain::No,
         }

@@ -8,9 +8,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 
+use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
-use crate::query::paging::RowPlace;
+use crate::model::ids::PersonId;
+use crate::query::paging::{RowKey, RowPlace};
+use crate::query::records::Prepared;
 
 /// Where the next page begins. Without it there is none.
 pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");
@@ -18,6 +21,19 @@ pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor")
 /// Digits of a time, a partition, or a seal, and of an id.
 const NUMBER: usize = 16;
 const ID: usize = 32;
+
+/// Parameters that may change from page to page.
+const SHAPES_PAGES: [&str; 9] = [
+    "",
+    "columns",
+    "compression",
+    "cursor",
+    "defuse_formulas",
+    "explain",
+    "limit",
+    "output",
+    "strict",
+];
 
 /// What pages of one answer have in common.
 #[derive(Clone, Debug)]
@@ -35,6 +51,18 @@ impl<'a> Pages<'a> {
             tickets,
             question: hasher.finish(),
         }
+    }
+
+    /// Of the answer to a question as its address says it: `query` without what shapes a page alone.
+    #[must_use]
+    pub fn of_address(tickets: &'a Tickets, owner: PersonId, route: &str, query: &str) -> Self {
+        let shapes_pages = |parameter: &&str| {
+            let name = parameter.split('=').next().unwrap_or_default();
+            !SHAPES_PAGES.contains(&name)
+        };
+        let mut asked: Vec<&str> = query.split('&').filter(shapes_pages).collect();
+        asked.sort_unstable();
+        Self::of(tickets, &(owner, route, asked))
     }
 
     /// The place for which a cursor stands.
@@ -59,6 +87,16 @@ impl<'a> Pages<'a> {
             response.headers_mut().insert(NEXT_CURSOR, cursor);
         }
         Ok(response)
+    }
+
+    /// The page of an answer that begins at a place, and the place of its last row if more follow.
+    pub async fn page_of(
+        app: &App,
+        prepared: Prepared,
+        key: &RowKey,
+        (after, limit): (Option<RowPlace>, Option<usize>),
+    ) -> Result<(Prepared, Option<RowPlace>), ApiError> {
+        Ok(Box::pin(prepared.page(&app.engine, key, after.as_ref(), limit)).await?)
     }
 
     fn seal(&self, place: &RowPlace) -> u64 {

@@ -13,15 +13,16 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::body::Document;
 use crate::api::docs::bodies::{DataTypeChange, NewDataType};
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::registry::{Base, CatalogEntry};
+use crate::output::{Holds, ListedColumn};
 use crate::people::types::OwnType;
 
 /// Every route that defines.
@@ -37,15 +38,44 @@ pub fn routes() -> OpenApiRouter<Shared> {
 #[derive(Debug)]
 pub struct ListQuery {
     archived: bool,
+    form: ListingForm,
 }
 
 impl FromParams for ListQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (archived, form) = (
+            params.flag_or("include_deprecated", false),
+            ListingForm::read(params),
+        );
         Some(Self {
-            archived: params.flag_or("include_deprecated", false)?,
+            archived: archived?,
+            form: form?,
         })
     }
 }
+
+const COLUMNS: [ListedColumn; 20] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("description", Holds::Text),
+    ListedColumn::new("class", Holds::Text),
+    ListedColumn::new("api_version", Holds::Text),
+    ListedColumn::new("categories", Holds::Texts),
+    ListedColumn::new("column_name", Holds::Text),
+    ListedColumn::new("deprecated", Holds::Flag),
+    ListedColumn::new("svc_userid", Holds::Text),
+    ListedColumn::new("icon", Holds::Text),
+    ListedColumn::new("metric_kind", Holds::Text),
+    ListedColumn::new("queryable", Holds::Flag),
+    ListedColumn::new("recordable", Holds::Flag),
+    ListedColumn::new("record_spec", Holds::Json),
+    ListedColumn::new("unit", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("updated_at", Holds::Time),
+    ListedColumn::new("deleted", Holds::Flag),
+    ListedColumn::new("svc_data_type", Holds::Text),
+    ListedColumn::new("url", Holds::Text),
+];
 
 /// The caller's own types.
 #[utoipa::path(get, path = "/input/v1/data_type", operation_id = "list_own_types",
@@ -62,10 +92,8 @@ pub async fn list(
     let wanted = own
         .iter()
         .filter(|own| query.archived || !own.definition.deprecated);
-    listing(
-        &headers,
-        &wanted.map(|own| entry(&app, own)).collect::<Vec<OwnEntry>>(),
-    )
+    let entries: Vec<OwnEntry> = wanted.map(|own| entry(&app, own)).collect();
+    listed_as(&app, &headers, query.form, &COLUMNS, &entries).await
 }
 
 /// Defines a type upon `Event` or `Metric`.
@@ -91,20 +119,20 @@ pub async fn create(
 /// One of the caller's own types, archived or not.
 #[utoipa::path(get, path = "/input/v1/data_type/{base}/{id}", operation_id = "get_own_type",
     tag = "own types",
-    params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<NoParams>),
+    params(("base" = inline(Base), Path), ("id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The type", body = OwnEntry), (status = 404), (status = 422)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
     Path((base, id)): Path<(String, String)>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let base = base_named(&base)?;
     let own = app.types.own(reader.person(), definition_id(&id)?).await?;
     let own = own.filter(|own| own.definition.base == base.as_str());
     let own = own.ok_or_else(|| ApiError::not_found(format!("{base}/{id} is not one of your data types")))?;
-    listing(&headers, &entry(&app, &own))
+    one_as(&app, &headers, query.form, &COLUMNS, &entry(&app, &own)).await
 }
 
 /// Changes what is sent: names, a schema that grows, or `deprecated` to archive and restore.

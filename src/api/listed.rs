@@ -1,5 +1,5 @@
-//! Listings in every form: JSON as the interface has it, where the caller names no other, and rows of
-//! declared columns in all others.
+//! Listings, and answers about one thing, in every form: JSON as the interface has it, where the caller names
+//! no other, and rows of declared columns in all others.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,13 +14,18 @@ use crate::api::answer::{Broken, header_value, is_known, listing};
 use crate::api::app::App;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
+use crate::model::nearest::nearest;
 use crate::output::{FrameCompression, ListedColumn, OutputMethod, Packing, encode, listed};
+use crate::query::columns::{ColumnError, Columns};
+use crate::query::records::QueryError;
 
 /// The form of a listing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ListingForm {
     /// `None`: as the interface has it.
     method: Option<OutputMethod>,
+    /// Those that are wanted, in this order; all of them if none are named.
+    columns: Vec<String>,
     frame: FrameCompression,
 }
 
@@ -29,22 +34,39 @@ impl ListingForm {
         // What is wrong with one of them was noted, and no answer is made of the rest.
         let method: Option<OutputMethod> = params.choice("output");
         let frame = params.choice("compression");
+        let columns = params.list("columns");
+        if !columns.is_empty()
+            && let Err(error) = Columns::new(columns.clone())
+        {
+            params.fault("columns", "value_error", error.to_string());
+        }
+        // Columns are of rows, whose form they have where none is named.
+        let method = method.or((!columns.is_empty()).then_some(OutputMethod::Jstable));
         let defuse = params.flag_or("defuse_formulas", false)?;
         Some(Self {
             method: method.map(|method| if defuse { method.defused() } else { method }),
+            columns,
             frame: frame.unwrap_or_default(),
         })
     }
 
     /// Whether the caller asked for rows, of whatever form.
     #[must_use]
-    pub const fn is_of_rows(self) -> bool {
+    pub const fn is_of_rows(&self) -> bool {
         self.method.is_some()
+    }
+
+    /// What the answer is, as its head says it.
+    #[must_use]
+    pub fn content_type(&self) -> HeaderValue {
+        let json = HeaderValue::from_static("application/json");
+        self.method
+            .map_or(json, |method| HeaderValue::from_static(method.content_type()))
     }
 }
 
 /// The query of a listing that takes nothing but its form.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ListingQuery {
     pub form: ListingForm,
 }
@@ -65,14 +87,36 @@ pub async fn listed_as<T: Serialize>(
     columns: &[ListedColumn],
     entries: &[T],
 ) -> Result<Response, ApiError> {
+    document_as(app, headers, form, columns, (&entries, entries)).await
+}
+
+/// One thing in the form that was asked for: with `output` it is the one row of a table.
+pub async fn one_as<T: Serialize>(
+    app: &App,
+    headers: &HeaderMap,
+    form: ListingForm,
+    columns: &[ListedColumn],
+    entry: &T,
+) -> Result<Response, ApiError> {
+    document_as(app, headers, form, columns, (entry, std::slice::from_ref(entry))).await
+}
+
+/// A document, or where rows were asked for, those that say the same.
+pub async fn document_as<T: Serialize, Row: Serialize>(
+    app: &App,
+    headers: &HeaderMap,
+    form: ListingForm,
+    columns: &[ListedColumn],
+    (document, rows): (&T, &[Row]),
+) -> Result<Response, ApiError> {
     let Some(method) = form.method else {
-        return listing(headers, &entries);
+        return listing(headers, document);
     };
-    let rows = match serde_json::to_value(entries).map_err(ApiError::internal)? {
+    let rows = match serde_json::to_value(rows).map_err(ApiError::internal)? {
         Value::Array(rows) => rows,
         other => vec![other],
     };
-    let batch = listed(columns, &rows).map_err(ApiError::internal)?;
+    let batch = listed(&chosen(columns, &form.columns)?, &rows).map_err(ApiError::internal)?;
     let packing = Packing {
         method,
         frame: form.frame,
@@ -97,4 +141,23 @@ pub async fn listed_as<T: Serialize>(
         (CONTENT_DISPOSITION, header_value(&name)?),
     ];
     Ok((head, body).into_response())
+}
+
+/// The columns of these names, in their order; all where none are named.
+fn chosen(columns: &[ListedColumn], names: &[String]) -> Result<Vec<ListedColumn>, ApiError> {
+    if names.is_empty() {
+        return Ok(columns.to_vec());
+    }
+    let named = names.iter().map(|name| {
+        let found = columns.iter().find(|column| column.name == name);
+        found.copied().ok_or_else(|| {
+            let known = columns.iter().map(|column| column.name);
+            let error = ColumnError::Unknown {
+                name: name.clone(),
+                nearest: nearest(name, known).map(str::to_owned),
+            };
+            QueryError::from(error).into()
+        })
+    });
+    named.collect()
 }

@@ -33,6 +33,7 @@ use super::units::{UnitTableError, Units};
 
 pub use annotation::AnnotationTraits;
 pub use canonical::{Canonical, respelt};
+pub use column_units::unit_of;
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};

@@ -3,10 +3,11 @@
 //!
 //! Knows columns and conversions; knows nothing of who prefers what.
 
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Float64Array, ListArray};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Float64Array, ListArray, StructArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Float64Type, Schema};
 use datafusion::common::{Result, internal_err};
 use datafusion::config::ConfigOptions;
@@ -19,6 +20,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::records::{Prepared, QueryError};
 use super::shape::constant;
+use crate::model::registry::unit_of;
 use crate::model::units::Conversion;
 
 /// Field metadata: the unit of what a column holds.
@@ -35,11 +37,13 @@ pub struct ToldIn {
 }
 
 /// What a column holds of a measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holds {
     Values,
     /// Lengths on its scale: what lies between two values, or a sum of them.
     Differences,
+    /// Structures, of which these members hold some of it.
+    Members(Vec<(String, Self)>),
 }
 
 impl Prepared {
@@ -66,7 +70,7 @@ impl Prepared {
                     let shown = shown.as_ref().clone().with_metadata(metadata);
                     match conversion {
                         Some(conversion) => {
-                            let expr = converted(column, field, &held, (conversion, *holds))?;
+                            let expr = converted(column, field, &held, (conversion, holds))?;
                             let data_type = expr.data_type(&held)?;
                             (expr, Arc::new(shown.with_data_type(data_type)))
                         }
@@ -102,38 +106,28 @@ impl Prepared {
     }
 }
 
-/// Columns of the product's own that are always in one unit.
-const BY_NAME: [(&str, &str); 12] = [
-    ("latitude_degrees", "deg"),
-    ("longitude_degrees", "deg"),
-    ("lat", "deg"),
-    ("long", "deg"),
-    ("course_heading_degrees", "deg"),
-    ("course_heading_accuracy_degrees", "deg"),
-    ("horizontal_accuracy_meters", "m"),
-    ("vertical_accuracy_meters", "m"),
-    ("altitude_meters", "m"),
-    ("ellipsoidal_altitude_meters", "m"),
-    ("distance_change_m", "m"),
-    ("speed", "m/s"),
-];
-/// And those whose names end so are lengths of time.
-const MILLISECONDS: &str = "_ms";
-
 impl Prepared {
     /// The same answer, about sleep or places, with the units that its columns always have.
     #[must_use]
-    pub fn with_units_by_name(mut self) -> Self {
+    pub fn with_units_by_name(self) -> Self {
+        self.with_units_of(|name| unit_of(name).map(str::to_owned))
+    }
+
+    /// The same answer, of records, with the units of their columns.
+    #[must_use]
+    pub fn with_units(self, units: &BTreeMap<String, String>) -> Self {
+        self.with_units_of(|name| units.get(name).cloned())
+    }
+
+    /// Columns that have a unit keep it.
+    fn with_units_of(mut self, unit_of: impl Fn(&str) -> Option<String>) -> Self {
         let named = |field: &FieldRef| {
-            let name = field.name().as_str();
-            let known = BY_NAME.iter().find(|(known, _)| *known == name);
-            let unit = match known {
-                Some((_, unit)) => *unit,
-                None if name.ends_with(MILLISECONDS) => "ms",
-                None => return Arc::clone(field),
+            let unit = match unit_of(field.name()) {
+                Some(unit) if !field.metadata().contains_key(UNIT) => unit,
+                _ => return Arc::clone(field),
             };
             let mut metadata = field.metadata().clone();
-            metadata.insert(UNIT.to_owned(), unit.to_owned());
+            metadata.insert(UNIT.to_owned(), unit);
             Arc::new(field.as_ref().clone().with_metadata(metadata))
         };
         let fields: Vec<FieldRef> = self.schema.fields().iter().map(named).collect();
@@ -147,14 +141,10 @@ fn converted(
     column: Arc<dyn PhysicalExpr>,
     field: &Field,
     held: &Schema,
-    (conversion, holds): (Conversion, Holds),
+    (conversion, holds): (Conversion, &Holds),
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let Conversion::Linear { times, over, plus } = conversion else {
         return Ok(column);
-    };
-    let plus = match holds {
-        Holds::Values => plus,
-        Holds::Differences => 0.0,
     };
     // Whole numbers of one unit are seldom such of another.
     let (column, field) = if field.data_type().is_integer() {
@@ -171,6 +161,7 @@ fn converted(
         times: times.to_bits(),
         over: over.to_bits(),
         plus: plus.to_bits(),
+        holds: holds.clone(),
         signature: Signature::any(1, Volatility::Immutable),
     });
     let options = Arc::new(ConfigOptions::default());
@@ -178,7 +169,7 @@ fn converted(
     Ok(Arc::new(expr))
 }
 
-/// `converted(value)`: a number, or each of a list, in another unit. Numbers are kept by their bits, so that
+/// `converted(value)`: a number, each of a list, or members of structures, in another unit. Numbers are kept by their bits, so that
 /// equal functions are equal.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Converted {
@@ -186,18 +177,35 @@ struct Converted {
     times: u64,
     over: u64,
     plus: u64,
+    holds: Holds,
     signature: Signature,
 }
 
 impl Converted {
-    fn number(&self, value: f64) -> f64 {
-        value * f64::from_bits(self.times) / f64::from_bits(self.over) + f64::from_bits(self.plus)
-    }
-
-    fn evaluate(&self, array: &ArrayRef) -> Result<ArrayRef> {
+    fn evaluate(&self, array: &ArrayRef, holds: &Holds) -> Result<ArrayRef> {
         if let Some(numbers) = array.as_primitive_opt::<Float64Type>() {
-            let told: Float64Array = numbers.unary(|value| self.number(value));
+            let (times, over) = (f64::from_bits(self.times), f64::from_bits(self.over));
+            let plus = match holds {
+                Holds::Differences => 0.0,
+                Holds::Values | Holds::Members(_) => f64::from_bits(self.plus),
+            };
+            let told: Float64Array = numbers.unary(|value| value * times / over + plus);
             return Ok(Arc::new(told));
+        }
+        if let (Some(structures), Holds::Members(members)) = (array.as_struct_opt(), holds) {
+            let fields = structures.fields().iter().zip(structures.columns());
+            let told = fields.map(|(field, column)| {
+                let known = members.iter().find(|(name, _)| name == field.name());
+                known.map_or_else(
+                    || Ok(Arc::clone(column)),
+                    |(_, holds)| self.evaluate(column, holds),
+                )
+            });
+            return Ok(Arc::new(StructArray::try_new(
+                structures.fields().clone(),
+                told.collect::<Result<Vec<_>>>()?,
+                structures.nulls().cloned(),
+            )?));
         }
         let Some(lists) = array.as_list_opt::<i32>() else {
             return internal_err!("converted takes numbers, or lists of them");
@@ -205,7 +213,7 @@ impl Converted {
         let ArrowType::List(item) = lists.data_type() else {
             return internal_err!("a list has items");
         };
-        let told = self.evaluate(lists.values())?;
+        let told = self.evaluate(lists.values(), holds)?;
         Ok(Arc::new(ListArray::try_new(
             Arc::clone(item),
             lists.offsets().clone(),
@@ -237,6 +245,6 @@ impl ScalarUDFImpl for Converted {
             return internal_err!("converted takes one argument");
         };
         let array = argument.to_array(arguments.number_rows)?;
-        Ok(ColumnarValue::Array(self.evaluate(&array)?))
+        Ok(ColumnarValue::Array(self.evaluate(&array, &self.holds)?))
     }
 }

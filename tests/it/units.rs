@@ -277,3 +277,44 @@ async fn frames_say_the_unit_of_each_column() {
         .rows();
     assert_eq!(none, empty);
 }
+
+#[tokio::test]
+async fn selected_records_are_told_in_units_too_and_columns_of_places_name_theirs() {
+    let person = measured().await;
+    let selected = |q: &str| person.get("/data/v1/records").with("q", q);
+    for (units, value, unit) in [("metric", 80.0, "kg"), ("us", POUNDS, "lb")] {
+        for q in ["Weight[1d] @ 1714564800", "Weight @ 1714564800"] {
+            let rows = selected(q).with("units", units).with("output", "jstable");
+            let rows = rows.await.must_be(200).rows();
+            assert!(
+                near(number(&rows[0], "value"), value) && rows[0]["unit"] == unit,
+                "{q} {units}: {rows:?}"
+            );
+        }
+    }
+    let compared = selected("Weight{value>100}[1d] @ 1714564800").with("units", "metric");
+    assert_eq!(compared.await.faults(), ["query.q"]);
+    let position = json!({"uuid": id(9), "timestamp": at("10:00"), "latitude_degrees": 1.0, "longitude_degrees": 2.0, "speed": 3.0});
+    person.records("PlatformLocationUpdate", &[position]).await;
+    for path in [
+        "/data/v1alpha1/event/PlatformLocationUpdate".to_owned(),
+        format!("/data/v0/{}/platform_location_updates", person.id),
+    ] {
+        let frame = person
+            .get(&path)
+            .with("start_time", &at("00:00"))
+            .with("end_time", &at("12:00"))
+            .with("output", "parquet")
+            .await
+            .must_be(200);
+        let schema = Frame::read("parquet", &frame.body).schema.unwrap();
+        for (column, unit) in [
+            ("speed", "m/s"),
+            ("latitude_degrees", "deg"),
+            ("speed_accuracy_meters", "m/s"),
+        ] {
+            let field = schema.field_with_name(column).unwrap();
+            assert_eq!(field.metadata()["unit"], unit, "{column} of {path}");
+        }
+    }
+}

@@ -351,7 +351,7 @@ fn hindrance(
             "a sum has no meaning but in the unit of the values, which is",
         ));
     }
-    compares_values(&query.selection.which.conditions)
+    compares_values(&query.selection.which.conditions, "filter")
 }
 
 /// What is asked, of whomever.

@@ -12,6 +12,7 @@ use crate::api::admission::Ticket;
 use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
+use crate::api::cursor::Pages;
 use crate::api::extract::Owner;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, GrantAuthority, Refused};
@@ -19,8 +20,9 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
+use crate::query::paging::RowPlace;
 use crate::query::places::Granted;
-use crate::query::records::{Prepared, Source};
+use crate::query::records::{Order, Prepared, Source};
 
 /// A request for data of the person in its path.
 #[derive(Debug)]
@@ -28,7 +30,8 @@ pub struct Asking {
     pub reader: Reader,
     pub owner: PersonId,
     pub headers: HeaderMap,
-    question: String,
+    path: String,
+    query: String,
     begun: Moment,
 }
 
@@ -43,7 +46,8 @@ impl FromRequestParts<Shared> for Asking {
             reader,
             owner,
             headers: parts.headers.clone(),
-            question: format!("{} {}", parts.uri.path(), parts.uri.query().unwrap_or_default()),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
             begun,
         })
     }
@@ -86,6 +90,11 @@ impl Asking {
         Ok(Some(Granted { permit, source }))
     }
 
+    /// The pages of the answer.
+    pub fn pages<'a>(&self, app: &'a Shared) -> Pages<'a> {
+        Pages::of_address(&app.tickets, self.owner, &self.path, &self.query)
+    }
+
     /// The answer. `besides`: what shapes it and does not stand in the address.
     pub async fn answer(
         &self,
@@ -95,7 +104,7 @@ impl Asking {
         form: &AnswerForm,
         besides: &str,
     ) -> Result<Response, ApiError> {
-        let question = format!("{} {} {besides}", self.owner, self.question);
+        let question = format!("{} {} {} {besides}", self.owner, self.path, self.query);
         let request = Request {
             app,
             headers: &self.headers,
@@ -105,5 +114,17 @@ impl Asking {
             ticket,
         };
         answer(request, prepared.with_units_by_name(), form).await
+    }
+}
+
+/// What is granted, of the rows that begin where a page does or later.
+pub(super) fn beginning(
+    granted: Granted<GrantAuthority>,
+    page: Option<&RowPlace>,
+) -> Granted<GrantAuthority> {
+    let Some(place) = page else { return granted };
+    Granted {
+        permit: granted.permit.within(place.begins(Order::Ascending)),
+        ..granted
     }
 }

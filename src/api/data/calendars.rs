@@ -6,12 +6,15 @@ use uuid::Uuid;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::time::{Instant, TimeRange};
-use crate::query::places::calendar::{CALENDAR_COLUMNS, CALENDAR_DEFAULTS, DAY_MARGIN, EVENT_COLUMNS};
+use crate::query::places::calendar::{
+    CALENDAR_COLUMNS, CALENDAR_DEFAULTS, CALENDAR_KEY, DAY_MARGIN, EVENT_COLUMNS, EVENT_KEY,
+};
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::{CALENDAR_EVENTS, CALENDARS, widened};
 
@@ -26,7 +29,7 @@ pub struct CalendarsQuery {
 
 impl FromParams for CalendarsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (identifiers, form) = (params.list_and_whole("vendor_ids"), AnswerForm::read(params));
+        let (identifiers, form) = (params.list_and_whole("vendor_ids"), AnswerForm::of_pages(params));
         Some(Self {
             identifiers,
             form: form?,
@@ -43,6 +46,8 @@ pub async fn calendars(
     asking: Asking,
     Checked(query): Checked<CalendarsQuery>,
 ) -> Result<Response, ApiError> {
+    let pages = asking.pages(&app);
+    let after = pages.place(query.form.cursor.as_deref())?;
     let always = TimeRange::new(Instant::MIN, Instant::MAX)
         .ok_or_else(|| ApiError::internal("time has an end before its start"))?;
     let granted = asking.granted(&app, CALENDARS, always).await?;
@@ -53,7 +58,12 @@ pub async fn calendars(
         ids: query.form.ids(),
     };
     let prepared = app.archive.completed(&granted, &spec, CALENDAR_DEFAULTS).await?;
-    asking.answer(&app, ticket, prepared, &query.form, "").await
+    let page = (after, query.form.limit);
+    let (prepared, last) = Pages::page_of(&app, prepared, &CALENDAR_KEY, page).await?;
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &query.form, "").await?,
+        last,
+    )
 }
 
 /// Which events.
@@ -69,7 +79,7 @@ impl FromParams for EventsQuery {
         let (range, calendars, form) = (
             params.range(),
             params.uuids("calendar_ids"),
-            AnswerForm::read(params),
+            AnswerForm::of_pages(params),
         );
         Some(Self {
             range: range?,
@@ -89,6 +99,8 @@ pub async fn calendar_events(
     asking: Asking,
     Checked(query): Checked<EventsQuery>,
 ) -> Result<Response, ApiError> {
+    let pages = asking.pages(&app);
+    let after = pages.place(query.form.cursor.as_deref())?;
     let margin = if query.range.is_empty() { 0 } else { DAY_MARGIN };
     let granted = asking
         .granted(&app, CALENDAR_EVENTS, widened(query.range, margin, margin))
@@ -100,7 +112,12 @@ pub async fn calendar_events(
         ids: query.form.ids(),
     };
     let prepared = app.archive.calendar_events(&granted, &spec, query.range).await?;
-    asking.answer(&app, ticket, prepared, &query.form, "").await
+    let page = (after, query.form.limit);
+    let (prepared, last) = Pages::page_of(&app, prepared, &EVENT_KEY, page).await?;
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &query.form, "").await?,
+        last,
+    )
 }
 
 /// Ids are kept in the first of these. What was stored before they were may stand in another.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, ListingQuery, listed_as};
+use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::grants::ReadableTypes;
@@ -32,7 +32,7 @@ const LISTED: [ListedColumn; 4] = [
     ListedColumn::new("category", Holds::Texts),
 ];
 
-const ENTRIES: [ListedColumn; 15] = [
+const ENTRIES: [ListedColumn; 16] = [
     ListedColumn::new("id", Holds::Text),
     ListedColumn::new("name", Holds::Text),
     ListedColumn::new("description", Holds::Text),
@@ -48,6 +48,8 @@ const ENTRIES: [ListedColumn; 15] = [
     ListedColumn::new("recordable", Holds::Flag),
     ListedColumn::new("record_spec", Holds::Json),
     ListedColumn::new("unit", Holds::Text),
+    // Only of an entry that is asked for alone.
+    ListedColumn::new("column_units", Holds::Json),
 ];
 
 /// All data types as a plain list.
@@ -161,9 +163,25 @@ pub async fn catalog(
 #[derive(Debug)]
 pub struct EntryQuery {
     owner: Option<PersonId>,
+    form: ListingForm,
 }
 
 impl FromParams for EntryQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        Some(Self {
+            owner: params.owner(),
+            form: ListingForm::read(params)?,
+        })
+    }
+}
+
+/// The same, of an answer that is a schema in any case.
+#[derive(Debug)]
+pub struct SchemaQuery {
+    owner: Option<PersonId>,
+}
+
+impl FromParams for SchemaQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
             owner: params.owner(),
@@ -188,19 +206,20 @@ pub async fn catalog_entry(
     let data_type = meant(&app, &reader, owner, &data_type).await?;
     shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
-    listing(&headers, &data_type.detailed_entry(owner, !permit.is_own()))
+    let entry = data_type.detailed_entry(owner, !permit.is_own());
+    one_as(&app, &headers, query.form, &ENTRIES, &entry).await
 }
 
 /// The JSON Schema of one type's records.
 #[utoipa::path(get, path = "/data/v1/catalog/{data_type}/{api_version}/schema", tag = "catalogue",
-    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<EntryQuery>),
+    params(("data_type" = String, Path), ("api_version" = ApiVersion, Path), Checked<SchemaQuery>),
     responses((status = 200, description = "JSON Schema, draft 2020-12", body = Object), (status = 403),
         (status = 404), (status = 422)))]
 pub async fn catalog_schema(
     State(app): State<Shared>,
     reader: Reader,
     Path((data_type, api_version)): Path<(String, String)>,
-    Checked(query): Checked<EntryQuery>,
+    Checked(query): Checked<SchemaQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let permit = listed_types(&app, &reader, query.owner).await?;

@@ -22,12 +22,13 @@ use tower::ServiceExt as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{header_value, listing};
+use crate::api::answer::header_value;
 use crate::api::app::{App, Shared};
 use crate::api::body::Sent;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{Called, download};
 use crate::api::extract::{Checked, Notes, PREFER, Path};
+use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
@@ -36,6 +37,7 @@ use crate::auth::tickets::Refused;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::output::OutputMethod;
+use crate::output::{Holds, ListedColumn};
 use crate::people::frames::{Described, Frame, FrameError, FrameWriter};
 
 const PATH: &str = "/data/v1/frames";
@@ -181,34 +183,52 @@ pub async fn create(
     Ok((StatusCode::CREATED, [(LOCATION, place)], Json(status)).into_response())
 }
 
+const COLUMNS: [ListedColumn; 8] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("url", Holds::Text),
+    ListedColumn::new("question", Holds::Text),
+    ListedColumn::new("format", Holds::Text),
+    ListedColumn::new("bytes", Holds::Whole),
+    ListedColumn::new("sha256", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("expires_at", Holds::Time),
+];
+
 /// The caller's frames, oldest first.
 #[utoipa::path(get, path = "/data/v1/frames", operation_id = "list_frames", tag = "frames",
-    params(Checked<NoParams>),
+    params(Checked<ListingQuery>),
     responses((status = 200, description = "Frames", body = [FrameStatus])))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let frames = app.frames.of_person(reader.person()).await?;
     let shown = frames.iter().map(|frame| FrameStatus::of(frame, &app));
-    listing(&headers, &shown.collect::<Vec<FrameStatus>>())
+    listed_as(&app, &headers, query.form, &COLUMNS, &shown.collect::<Vec<_>>()).await
 }
 
 /// One of the caller's frames.
 #[utoipa::path(get, path = "/data/v1/frames/{frame_id}", operation_id = "get_frame", tag = "frames",
-    params(("frame_id" = Uuid, Path), Checked<NoParams>),
+    params(("frame_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The frame", body = FrameStatus), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
     Path(frame_id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let frame = app.frames.get(reader.person(), id_in_path(&frame_id)?).await?;
-    listing(&headers, &FrameStatus::of(&frame, &app))
+    one_as(
+        &app,
+        &headers,
+        query.form,
+        &COLUMNS,
+        &FrameStatus::of(&frame, &app),
+    )
+    .await
 }
 
 /// Removes a frame and its bytes.

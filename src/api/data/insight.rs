@@ -7,12 +7,14 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{computed, listing};
+use crate::api::answer::computed;
 use crate::api::app::{App, Shared};
 use crate::api::extract::Checked;
+use crate::api::listed::{ListingForm, document_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{Choice, FromParams, Params};
 use crate::auth::grants::GrantAuthority;
@@ -23,6 +25,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
+use crate::output::{Holds, ListedColumn};
 use crate::people::preferences::Preferences;
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
 use crate::query::insight::{
@@ -78,6 +81,7 @@ impl Choice for InsightReportVersion {
 #[derive(Debug)]
 pub struct InsightQuery {
     as_of: Option<Instant>,
+    form: ListingForm,
 }
 
 impl FromParams for InsightQuery {
@@ -88,7 +92,8 @@ impl FromParams for InsightQuery {
             let message = format!("expected a moment from {} to {}", MOMENTS.0, MOMENTS.1);
             params.fault("timestamp", "value_error", message);
         }
-        Some(Self { as_of })
+        let form = ListingForm::read(params)?;
+        Some(Self { as_of, form })
     }
 }
 
@@ -126,6 +131,24 @@ pub struct InsightEntry {
     /// Questions whose answers have the numbers.
     pub evidence: Vec<EvidenceEntry>,
     pub caveats: Vec<String>,
+}
+
+impl InsightReport {
+    /// A row for each insight and for whatever was skipped, if rows are wanted.
+    fn rows(&self, form: &ListingForm) -> Vec<Value> {
+        if !form.is_of_rows() {
+            return Vec::new();
+        }
+        let insights = self.insights.iter().map(|entry| json!(entry));
+        let skipped = self.skipped.iter().map(|entry| json!(entry));
+        let of_report = json!({"version": self.version, "as_of": self.as_of, "time_zone": self.time_zone,
+            "suppressed": self.suppressed});
+        let mut rows: Vec<Value> = insights.chain(skipped).collect();
+        for row in rows.iter_mut().filter_map(Value::as_object_mut) {
+            row.extend(of_report.as_object().cloned().unwrap_or_default());
+        }
+        rows
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -195,8 +218,34 @@ pub struct SkippedEntry {
     pub need: usize,
 }
 
+const COLUMNS: [ListedColumn; 22] = [
+    ListedColumn::new("version", Holds::Text),
+    ListedColumn::new("as_of", Holds::Time),
+    ListedColumn::new("time_zone", Holds::Text),
+    ListedColumn::new("suppressed", Holds::Whole),
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("kind", Holds::Text),
+    ListedColumn::new("title", Holds::Text),
+    ListedColumn::new("summary", Holds::Text),
+    ListedColumn::new("period", Holds::Json),
+    ListedColumn::new("baseline", Holds::Json),
+    ListedColumn::new("metrics", Holds::Texts),
+    ListedColumn::new("value", Holds::Number),
+    ListedColumn::new("unit", Holds::Text),
+    ListedColumn::new("comparison", Holds::Json),
+    ListedColumn::new("coverage", Holds::Json),
+    ListedColumn::new("confidence", Holds::Text),
+    ListedColumn::new("evidence", Holds::Json),
+    ListedColumn::new("caveats", Holds::Texts),
+    ListedColumn::new("metric", Holds::Text),
+    ListedColumn::new("reason", Holds::Text),
+    ListedColumn::new("have", Holds::Whole),
+    ListedColumn::new("need", Holds::Whole),
+];
+
 /// What the caller's last days show beside those before. Every number can be had from the evidence; what has
-/// too little data is skipped.
+/// too little data is skipped. In a table each insight is a row with what is said of the whole report, and
+/// so is what was skipped, with a `reason`.
 #[utoipa::path(get, path = "/data/v1alpha1/insight", tag = "data v1alpha1",
     params(Checked<InsightQuery>),
     responses((status = 200, description = "The report", body = InsightReport), (status = 422),
@@ -212,10 +261,12 @@ pub async fn insight(
     let zone = preferences.time_zone().unwrap_or(Zone::UTC);
     let ticket = app.queries.enter(reader.person()).await?;
     let sources = sources(&app, &reader, &preferences, zone, as_of).await?;
-    Ok(computed(async move {
+    Ok(computed(query.form.content_type(), async move {
         let report = app.archive.insights(sources).await?;
         drop(ticket);
-        listing(&headers, &shown(report, reader.person(), as_of, zone))
+        let report = shown(report, reader.person(), as_of, zone);
+        let rows = report.rows(&query.form);
+        document_as(&app, &headers, query.form, &COLUMNS, (&report, &rows)).await
     }))
 }
 

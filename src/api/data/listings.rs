@@ -14,7 +14,7 @@ use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
 use crate::api::input::files::{FileChange, changes};
-use crate::api::listed::{ListingForm, ListingQuery, listed_as};
+use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
@@ -64,17 +64,33 @@ pub struct Updates {
     file_changes: Vec<FileChange>,
 }
 
-/// What was changed while the range was now, counted by type.
+const UPDATED: [ListedColumn; 11] = [
+    ListedColumn::new("data_type", Holds::Text),
+    ListedColumn::new("count", Holds::Whole),
+    ListedColumn::new("archived_at", Holds::Time),
+    ListedColumn::new("deleted_at", Holds::Time),
+    ListedColumn::new("full_name", Holds::Text),
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("last_scanned", Holds::Time),
+    ListedColumn::new("scan_state", Holds::Text),
+    ListedColumn::new("size", Holds::Whole),
+    ListedColumn::new("state", Holds::Text),
+    ListedColumn::new("uploaded_at", Holds::Time),
+];
+
+/// What was changed while the range was now, counted by type. In a table a row has a `data_type` and its
+/// `count`, or it is of a changed file.
 #[utoipa::path(get, path = "/data/v1/updates", tag = "listings",
-    params(Checked<RangeQuery>),
+    params(Checked<AvailableQuery>),
     responses((status = 200, description = "Counts by data type, and changed files", body = Updates),
         (status = 403), (status = 422)))]
 pub async fn updates(
     State(app): State<Shared>,
     reader: Reader,
-    Checked(query): Checked<RangeQuery>,
+    Checked(query): Checked<AvailableQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let AvailableQuery { asked: query, form } = query;
     // The range is one of processing time. A change may have been to a record of any time.
     let always = TimeRange::between(Instant::MIN, Instant::MAX);
     let permit = app
@@ -98,7 +114,15 @@ pub async fn updates(
         data_types,
         file_changes: changes(&app, &reader, permit.owner(), query.range).await?,
     };
-    listing(&headers, &updates)
+    let types = updates.data_types.iter();
+    let types = types.map(|(data_type, count)| json!({"data_type": data_type, "count": count}));
+    let files = updates.file_changes.iter().map(|change| json!(change));
+    let rows: Vec<Value> = if form.is_of_rows() {
+        types.chain(files).collect()
+    } else {
+        Vec::new()
+    };
+    document_as(&app, &headers, form, &UPDATED, (&updates, &rows)).await
 }
 
 /// What there is of one type.

@@ -7,23 +7,27 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{computed, listing};
+use crate::api::answer::computed;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
+use crate::api::listed::{ListingForm, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, OpenEnds, Params};
 use crate::auth::grants::{Denied, GrantAuthority, Refused};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
+use crate::output::{Holds, ListedColumn};
+use crate::query::paging::RowKey;
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::stays;
-use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, Updates};
+use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, UPDATE_KEY, UPDATES_KEY, Updates};
 use crate::query::places::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, PLATFORM_VISITS};
 use crate::query::records::Prepared;
 
-use super::asking::Asking;
+use super::asking::{Asking, beginning};
 
 /// The columns of a visit.
 const VISIT_COLUMNS: &[&str] = &[
@@ -35,6 +39,14 @@ const VISIT_COLUMNS: &[&str] = &[
     "departure_date",
 ];
 
+/// What says where a row of them is.
+const VISITS_KEY: RowKey = RowKey {
+    start: "arrival_date",
+    end: Some("departure_date"),
+    id: Some("uuid"),
+    kind: None,
+};
+
 /// A range of time.
 #[derive(Debug)]
 pub struct RangeQuery {
@@ -44,7 +56,7 @@ pub struct RangeQuery {
 
 impl FromParams for RangeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, form) = (params.range(), AnswerForm::read(params));
+        let (range, form) = (params.range(), AnswerForm::of_pages(params));
         Some(Self {
             range: range?,
             form: form?,
@@ -61,7 +73,10 @@ pub async fn platform_location_updates(
     asking: Asking,
     Checked(query): Checked<RangeQuery>,
 ) -> Result<Response, ApiError> {
+    let pages = asking.pages(&app);
+    let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, PLATFORM_UPDATES, query.range).await?;
+    let granted = beginning(granted, after.as_ref());
     let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: UPDATE_COLUMNS,
@@ -69,7 +84,12 @@ pub async fn platform_location_updates(
         ids: query.form.ids(),
     };
     let prepared = app.archive.raw(&granted, &spec).await?;
-    asking.answer(&app, ticket, prepared, &query.form, "").await
+    let page = (after, query.form.limit);
+    let (prepared, last) = Pages::page_of(&app, prepared, &UPDATE_KEY, page).await?;
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &query.form, "").await?,
+        last,
+    )
 }
 
 /// Visits of a range, told or worked out.
@@ -86,7 +106,7 @@ impl FromParams for VisitsQuery {
         let (range, derive, form) = (
             params.range(),
             params.flag_or("derive", false),
-            AnswerForm::read(params),
+            AnswerForm::of_pages(params),
         );
         let ends = params.choice_or("open_ends", OpenEnds::Sentinel);
         Some(Self {
@@ -108,6 +128,8 @@ pub async fn platform_location_visits(
     asking: Asking,
     Checked(query): Checked<VisitsQuery>,
 ) -> Result<Response, ApiError> {
+    let pages = asking.pages(&app);
+    let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, PLATFORM_VISITS, query.range).await?;
     let updates = if query.derive {
         Some(
@@ -139,10 +161,15 @@ pub async fn platform_location_visits(
             ..stays
         };
     }
+    let page = (after, query.form.limit);
+    let (mut prepared, last) = Pages::page_of(&app, prepared, &VISITS_KEY, page).await?;
     if query.ends == OpenEnds::Null {
         prepared = prepared.with_open_ends()?;
     }
-    asking.answer(&app, ticket, prepared, &query.form, "").await
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &query.form, "").await?,
+        last,
+    )
 }
 
 /// A range of time of one source.
@@ -158,7 +185,7 @@ impl FromParams for MapsQuery {
         let (range, source, form) = (
             params.range(),
             params.text("svc_source_id"),
-            AnswerForm::read(params),
+            AnswerForm::of_pages(params),
         );
         Some(Self {
             range: range?,
@@ -177,7 +204,10 @@ pub async fn maps_location_updates(
     asking: Asking,
     Checked(query): Checked<MapsQuery>,
 ) -> Result<Response, ApiError> {
+    let pages = asking.pages(&app);
+    let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, MAPS_UPDATES, query.range).await?;
+    let granted = beginning(granted, after.as_ref());
     let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: MAPS_COLUMNS,
@@ -185,19 +215,26 @@ pub async fn maps_location_updates(
         ids: query.form.ids(),
     };
     let prepared = app.archive.raw(&granted, &spec).await?;
-    asking.answer(&app, ticket, prepared, &query.form, "").await
+    let page = (after, query.form.limit);
+    let (prepared, last) = Pages::page_of(&app, prepared, &UPDATE_KEY, page).await?;
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &query.form, "").await?,
+        last,
+    )
 }
 
 /// One source, or all.
 #[derive(Debug)]
 pub struct BoundsQuery {
     source: Option<String>,
+    form: ListingForm,
 }
 
 impl FromParams for BoundsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
             source: params.text("source"),
+            form: ListingForm::read(params)?,
         })
     }
 }
@@ -210,6 +247,11 @@ pub struct Bounds {
     #[schema(required, format = DateTime)]
     end_date: Option<String>,
 }
+
+const BOUNDS: [ListedColumn; 2] = [
+    ListedColumn::new("start_date", Holds::Time),
+    ListedColumn::new("end_date", Holds::Time),
+];
 
 /// When the first and the last position of a maps provider were, both null when there is none.
 #[utoipa::path(get, path = "/data/v0/{svc_userid}/maps_location_updates/bounds", tag = "locations",
@@ -225,7 +267,7 @@ pub async fn maps_location_bounds(
     let granted = asking.granted(&app, MAPS_UPDATES, always).await?;
     let ticket = app.queries.enter(asking.reader.person()).await?;
     let only = of_source(&app, asking.owner, query.source).await?;
-    Ok(computed(async move {
+    Ok(computed(query.form.content_type(), async move {
         let bounds = app.archive.location_bounds(&granted, only.as_ref()).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
@@ -233,7 +275,7 @@ pub async fn maps_location_bounds(
             start_date: time(bounds.first_start),
             end_date: time(bounds.last_end),
         };
-        listing(&asking.headers, &bounds)
+        one_as(&app, &asking.headers, query.form, &BOUNDS, &bounds).await
     }))
 }
 
@@ -247,7 +289,11 @@ pub struct UpdatesQuery {
 
 impl FromParams for UpdatesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, sources, form) = (params.range(), location_sources(params), AnswerForm::read(params));
+        let (range, sources, form) = (
+            params.range(),
+            location_sources(params),
+            AnswerForm::of_pages(params),
+        );
         Some(Self {
             range: range?,
             sources: sources?,
@@ -265,10 +311,24 @@ pub async fn location_updates(
     asking: Asking,
     Checked(query): Checked<UpdatesQuery>,
 ) -> Result<Response, ApiError> {
+    let pages = asking.pages(&app);
+    let after = pages.place(query.form.cursor.as_deref())?;
     let updates = updates_of(&app, &asking, &query.sources, query.range).await?;
+    let updates: Vec<_> = updates
+        .into_iter()
+        .map(|Updates { source, granted }| Updates {
+            source,
+            granted: beginning(granted, after.as_ref()),
+        })
+        .collect();
     let ticket = app.queries.enter(asking.reader.person()).await?;
     let prepared = app.archive.location_updates(&updates, query.form.ids()).await?;
-    asking.answer(&app, ticket, prepared, &query.form, "").await
+    let page = (after, query.form.limit);
+    let (prepared, last) = Pages::page_of(&app, prepared, &UPDATES_KEY, page).await?;
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &query.form, "").await?,
+        last,
+    )
 }
 
 /// `location_sources`, each once; none named means that none is preferred. `Some` unless one of them is

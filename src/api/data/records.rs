@@ -11,18 +11,20 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{Request, answer, computed, listing};
+use crate::api::answer::{Request, answer, computed};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
 use crate::api::cursor::Pages;
 use crate::api::docs::answers::Records;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingForm, one_as};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{Base, DataType, TypeId};
 use crate::model::time::{Instant, TimeRange};
+use crate::output::{Holds, ListedColumn};
 use crate::people::types::Named;
 use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
@@ -176,9 +178,9 @@ async fn records(
     let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
     let told = query
         .units
-        .of_records(app, reader, &named, &spec.conditions)
+        .of_records(app, reader, &named, (&spec.conditions, "filter"))
         .await?;
-    let prepared = told_as(prepared, told.as_ref())?;
+    let prepared = told_as(prepared, &named, told.as_ref())?;
     let question = format!("{owner} {data_type} {} {told:?}", question.unwrap_or_default());
     let request = Request {
         app,
@@ -205,19 +207,39 @@ impl FromParams for AnyTimeQuery {
     }
 }
 
+/// The same, with the form of the answer.
+#[derive(Debug)]
+pub struct SummaryQuery {
+    within: AnyTimeQuery,
+    form: ListingForm,
+}
+
+impl FromParams for SummaryQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (within, form) = (AnyTimeQuery::from_params(params), ListingForm::read(params));
+        Some(Self {
+            within: within?,
+            form: form?,
+        })
+    }
+}
+
 /// A person's latest record.
 #[derive(Debug)]
 pub struct LatestQuery {
     within: AnyTimeQuery,
+    units: Wanted,
     form: AnswerForm,
 }
 
 impl FromParams for LatestQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let within = AnyTimeQuery::from_params(params);
+        let units = Wanted::read(params);
         let form = AnswerForm::of_records(params);
         Some(Self {
             within: within?,
+            units: units?,
             form: form?,
         })
     }
@@ -256,7 +278,15 @@ pub async fn latest_event(
         columns: query.form.columns.clone(),
     };
     let prepared = app.archive.records(&permit, &sources, &spec).await?;
-    let question = format!("{owner} {data_type} latest {}", question.unwrap_or_default());
+    let told = query
+        .units
+        .of_records(&app, &reader, &named, (&spec.conditions, "filter"))
+        .await?;
+    let prepared = told_as(prepared, &named, told.as_ref())?;
+    let question = format!(
+        "{owner} {data_type} latest {} {told:?}",
+        question.unwrap_or_default()
+    );
     answer(
         Request {
             app: &app,
@@ -283,9 +313,16 @@ pub struct RecordsSummary {
     end_time: Option<String>,
 }
 
+const SUMMARY: [ListedColumn; 4] = [
+    ListedColumn::new("data_type", Holds::Text),
+    ListedColumn::new("count", Holds::Whole),
+    ListedColumn::new("start_time", Holds::Time),
+    ListedColumn::new("end_time", Holds::Time),
+];
+
 /// How many records there are in the range, and between which moments.
 #[utoipa::path(get, path = "/data/v1alpha1/event/{data_type}/summary", tag = "records",
-    params(("data_type" = String, Path), Checked<AnyTimeQuery>),
+    params(("data_type" = String, Path), Checked<SummaryQuery>),
     responses((status = 200, description = "Count and bounds", body = RecordsSummary), (status = 403),
         (status = 404), (status = 422)))]
 #[deprecated = "the interface keeps it for older clients"]
@@ -293,9 +330,10 @@ pub async fn event_summary(
     State(app): State<Shared>,
     reader: Reader,
     Path(data_type): Path<String>,
-    Checked(AnyTimeQuery { range, which }): Checked<AnyTimeQuery>,
+    Checked(query): Checked<SummaryQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let AnyTimeQuery { range, which } = query.within;
     let owner = which.person(&reader)?;
     let data_type = meant(&app, &reader, owner, &data_type).await?;
     let permit = app
@@ -305,7 +343,7 @@ pub async fn event_summary(
     let named = readable(&app, owner, &data_type).await?;
     let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
-    Ok(computed(async move {
+    Ok(computed(query.form.content_type(), async move {
         let summary = app.archive.summary(&permit, &sources, &conditions).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
@@ -315,7 +353,7 @@ pub async fn event_summary(
             start_time: time(summary.first_start),
             end_time: time(summary.last_end),
         };
-        listing(&headers, &summary)
+        one_as(&app, &headers, query.form, &SUMMARY, &summary).await
     }))
 }
 

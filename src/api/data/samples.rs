@@ -94,9 +94,9 @@ pub async fn metric_samples(
     let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
     let told = query
         .units
-        .of_records(&app, &reader, &named, &spec.conditions)
+        .of_records(&app, &reader, &named, (&spec.conditions, "filter"))
         .await?;
-    let prepared = told_as(prepared, told.as_ref())?;
+    let prepared = told_as(prepared, &named, told.as_ref())?;
     let question = format!(
         "{owner} samples {metric} {} {told:?}",
         question.unwrap_or_default()

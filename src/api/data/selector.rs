@@ -11,6 +11,7 @@ use axum::response::Response;
 use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Notes};
 use crate::api::problem::{ApiError, invalid};
@@ -23,12 +24,15 @@ use crate::output::OutputMethod;
 use crate::query::records::{Order, QueryError, RecordsSpec};
 use crate::query::selector::{Extent, Selector};
 
+use super::names::meant;
 use super::records::{readable, sources_of};
+use super::units::{Wanted, told_as};
 
 /// Which records, of whom, in which form.
 #[derive(Debug)]
 pub struct SelectorQuery {
     selector: Selector,
+    units: Wanted,
     form: AnswerForm,
     owner: Option<PersonId>,
 }
@@ -75,7 +79,8 @@ impl FromParams for SelectorQuery {
             LineFormat::Csv => OutputMethod::Csv,
             LineFormat::Json => OutputMethod::Ndjson,
         });
-        let form = AnswerForm::in_place_of(params, lines, OutputMethod::Ndjson);
+        let form = AnswerForm::in_place_of_pages(params, lines, OutputMethod::Ndjson);
+        let units = Wanted::read(params);
         let owner = params.owner();
         let text = params.required_text("q")?;
         let selector = Selector::parse(&text)
@@ -83,6 +88,7 @@ impl FromParams for SelectorQuery {
             .ok()?;
         Some(Self {
             selector,
+            units: units?,
             form: form?,
             owner,
         })
@@ -112,15 +118,19 @@ pub async fn selected_records(
         extent,
         ..
     } = &query.selector;
+    let asked = question.as_deref().unwrap_or_default();
+    let pages = Pages::of_address(&app.tickets, owner, "selected", asked);
+    let after = pages.place(query.form.cursor.as_deref())?;
+    let name = meant(&app, &reader, owner, name).await?;
     let range = query.selector.range(app.clock.now());
     if matches!(extent, Extent::Back(_)) {
         notes.understood_range(range);
     }
     let permit = app
         .grants
-        .windows(&reader, owner, &TypeId::new(name), range)
+        .windows(&reader, owner, &TypeId::new(&name), range)
         .await?;
-    let named = readable(&app, owner, name).await?;
+    let named = readable(&app, owner, &name).await?;
     let ticket = app.queries.enter(reader.person()).await?;
     let (sources, conditions) = sources_of(&app, &reader, owner, &named, conditions.clone()).await?;
     let mut spec = RecordsSpec {
@@ -128,11 +138,11 @@ pub async fn selected_records(
         order: Order::Ascending,
         ids: query.form.ids(),
         limit: query.form.limit,
-        after: None,
+        after,
         columns: query.form.columns.clone(),
     };
-    let prepared = match extent {
-        Extent::Back(_) => app.archive.records(&permit, &sources, &spec).await,
+    let found = match extent {
+        Extent::Back(_) => app.archive.page_of_records(&permit, &sources, &spec).await,
         Extent::Latest => {
             let found = app
                 .archive
@@ -143,14 +153,21 @@ pub async fn selected_records(
                 TimeRange::between(start, range.end())
             });
             (spec.order, spec.limit) = (Order::Descending, Some(1));
-            app.archive.records(&permit.within(within), &sources, &spec).await
+            let latest = permit.within(within);
+            let prepared = app.archive.records(&latest, &sources, &spec).await;
+            prepared.map(|prepared| (prepared, None))
         }
     };
+    let (prepared, last) = found.map_err(refused)?;
+    let told = query
+        .units
+        .of_records(&app, &reader, &named, (&spec.conditions, "q"))
+        .await?;
+    let prepared = told_as(prepared, &named, told.as_ref())?;
     let question = format!(
-        "{owner} selected {} {} {}",
+        "{owner} selected {} {} {asked} {told:?}",
         range.start(),
-        range.end(),
-        question.unwrap_or_default()
+        range.end()
     );
     let request = Request {
         app: &app,
@@ -160,7 +177,7 @@ pub async fn selected_records(
         begun,
         ticket,
     };
-    answer(request, prepared.map_err(refused)?, &query.form).await
+    pages.lead_on(answer(request, prepared, &query.form).await?, last)
 }
 
 /// A label that cannot be compared stands in the selector, not in a filter.

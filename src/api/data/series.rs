@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::api::answer::{Request, answer};
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::{App, Shared};
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
@@ -27,6 +28,7 @@ use crate::model::time::TimeRange;
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
+use crate::query::paging::RowKey;
 use crate::query::partial::WholeWindows;
 use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::sleep::StageTable;
@@ -110,7 +112,7 @@ impl FromParams for GroupedQuery {
 
 impl WindowsQuery {
     fn read(params: &mut Params<'_>) -> Option<Self> {
-        let (range, form) = (params.range(), AnswerForm::required(params));
+        let (range, form) = (params.range(), AnswerForm::required_of_pages(params));
         let rate = params.parsed_or("samprate", DEFAULT_RATE, SampleRate::parse);
         let zone = params.zone("tz");
         let partial = params.flag_or("partial", false);
@@ -164,6 +166,13 @@ pub async fn metric_time_series(
 ) -> Result<Response, ApiError> {
     let begun = Moment::now();
     let windows = &query.windows;
+    let pages = Pages::of_address(
+        &app.tickets,
+        owner,
+        "series",
+        question.as_deref().unwrap_or_default(),
+    );
+    let after = pages.place(windows.form.cursor.as_deref())?;
     let metric = meant(&app, &reader, owner, &query.metric).await?;
     let permit = app
         .grants
@@ -212,7 +221,9 @@ pub async fn metric_time_series(
         stages: stages(&app, traits),
     };
     let whole = windows.whole(&asked.spec.grid, permit.windows());
-    let mut prepared = app.archive.series(asked).await?;
+    let prepared = app.archive.series(asked).await?;
+    let page = (after, windows.form.limit);
+    let (mut prepared, last) = Pages::page_of(&app, prepared, &RowKey::start(TIME), page).await?;
     if let Some(told) = &told {
         prepared = prepared.told_in(told, &by_name(&columns), UNIT)?;
     }
@@ -225,7 +236,7 @@ pub async fn metric_time_series(
         begun,
         ticket,
     };
-    answer(request, prepared, &query.windows.form).await
+    pages.lead_on(answer(request, prepared, &query.windows.form).await?, last)
 }
 
 /// Several metrics on one regular grid, a column for each.
@@ -242,6 +253,9 @@ pub async fn time_series_grouped(
     let begun = Moment::now();
     let owner = reader.asks_about(query.owner);
     let windows = &query.windows;
+    let asked = question.as_deref().unwrap_or_default();
+    let pages = Pages::of_address(&app.tickets, owner, "series side by side", asked);
+    let after = pages.place(windows.form.cursor.as_deref())?;
     let names = all_meant(&app, &reader, owner, &query.metrics).await?;
     let mut permits = Vec::with_capacity(names.len());
     for metric in &names {
@@ -305,7 +319,9 @@ pub async fn time_series_grouped(
             Windows::new(each.flat_map(|window| seen.within(*window).as_slice().to_vec()))
         });
     let whole = windows.whole(&grid, &seen);
-    let mut prepared = app.archive.series_grouped(asked.collect()).await?;
+    let prepared = app.archive.series_grouped(asked.collect()).await?;
+    let page = (after, windows.form.limit);
+    let (mut prepared, last) = Pages::page_of(&app, prepared, &RowKey::start(TIME), page).await?;
     for (told, columns, unit) in &units {
         prepared = prepared.told_in(told, &by_name(columns), unit)?;
     }
@@ -318,7 +334,7 @@ pub async fn time_series_grouped(
         begun,
         ticket,
     };
-    answer(request, prepared, &windows.form).await
+    pages.lead_on(answer(request, prepared, &windows.form).await?, last)
 }
 
 /// Why a series cannot be told in units whose zero is another one.
@@ -354,7 +370,7 @@ fn measured(spec: &SeriesSpec) -> Vec<(String, Holds)> {
 fn by_name(columns: &[(String, Holds)]) -> Vec<(&str, Holds)> {
     columns
         .iter()
-        .map(|(name, holds)| (name.as_str(), *holds))
+        .map(|(name, holds)| (name.as_str(), holds.clone()))
         .collect()
 }
 

@@ -31,13 +31,14 @@ impl Wanted {
         (system.is_some() || !before).then_some(Self(system))
     }
 
-    /// How the values of records are told, where all of them are in one unit.
+    /// How the values of records are told, where all of them are in one unit. The conditions on them come with
+    /// the parameter that they stand in.
     pub(super) async fn of_records(
         self,
         app: &App,
         reader: &Reader,
         named: &Named,
-        conditions: &[Condition],
+        (conditions, parameter): (&[Condition], &'static str),
     ) -> Result<Option<ToldIn>, ApiError> {
         let columns = &named.data_type.layout.read;
         let is_constant =
@@ -45,8 +46,10 @@ impl Wanted {
         if !columns.iter().any(is_constant) {
             return Ok(None);
         }
-        self.told(app, reader, &named.data_type, |_| compares_values(conditions))
-            .await
+        self.told(app, reader, &named.data_type, |_| {
+            compares_values(conditions, parameter)
+        })
+        .await
     }
 
     /// How the values of a metric are told to `reader`. `hindrance`: what of the question cannot be answered
@@ -95,19 +98,27 @@ impl Wanted {
     }
 }
 
-/// An answer whose values are in the column of that name.
-pub(super) fn told_as(prepared: Prepared, told: Option<&ToldIn>) -> Result<Prepared, ApiError> {
+/// Records with the units of their columns, and with the values in the column of that name told as asked.
+pub(super) fn told_as(
+    prepared: Prepared,
+    named: &Named,
+    told: Option<&ToldIn>,
+) -> Result<Prepared, ApiError> {
+    let prepared = prepared.with_units(&named.data_type.column_units());
     let Some(told) = told else { return Ok(prepared) };
     Ok(prepared.told_in(told, &[(VALUE, Holds::Values)], UNIT)?)
 }
 
 /// Whether a condition compares values.
-pub(super) fn compares_values(conditions: &[Condition]) -> Option<(&'static str, &'static str)> {
+pub(super) fn compares_values(
+    conditions: &[Condition],
+    parameter: &'static str,
+) -> Option<(&'static str, &'static str)> {
     let is_value = |condition: &Condition| condition.field == VALUE;
     conditions
         .iter()
         .any(is_value)
-        .then_some(("filter", "a filter compares values as they are kept, in"))
+        .then_some((parameter, "a filter compares values as they are kept, in"))
 }
 
 /// What a column of a series holds of the metric, if anything.

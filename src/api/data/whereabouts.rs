@@ -7,15 +7,17 @@ use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Form, FromParams, Literal, Need, Params};
 use crate::auth::grants::GrantAuthority;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::paging::RowKey;
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::named::with_names;
-use crate::query::places::series::SeriesSpec;
+use crate::query::places::series::{SLOT, SeriesSpec};
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
 use crate::query::records::Prepared;
@@ -110,7 +112,7 @@ impl FromParams for SeriesQuery {
         let (sources, names, form) = (
             location_sources(params),
             wants_names(params),
-            AnswerForm::read(params),
+            AnswerForm::of_pages(params),
         );
         Some(Self {
             spec: SeriesSpec {
@@ -142,6 +144,8 @@ pub async fn location_time_series(
         names,
         form,
     } = query;
+    let pages = asking.pages(&app);
+    let after = pages.place(form.cursor.as_deref())?;
     let limit = app.settings.cell_limit;
     if spec.slots() > limit {
         let message = format!(
@@ -157,8 +161,13 @@ pub async fn location_time_series(
         .archive
         .location_series(&updates, visits.as_ref(), &spec)
         .await?;
+    let page = (after, form.limit);
+    let (prepared, last) = Pages::page_of(&app, prepared, &RowKey::start(SLOT), page).await?;
     let (prepared, edition) = named(&app, &asking, prepared, names, ("lat", "long"));
-    asking.answer(&app, ticket, prepared, &form, &edition).await
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &form, &edition).await?,
+        last,
+    )
 }
 
 /// `reverse_geocode`.

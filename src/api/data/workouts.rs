@@ -5,6 +5,7 @@ use axum::response::Response;
 
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
+use crate::api::cursor::Pages;
 use crate::api::docs::answers::Rows;
 use crate::api::extract::Checked;
 use crate::api::problem::ApiError;
@@ -12,9 +13,9 @@ use crate::api::query_params::{FromParams, Params};
 use crate::model::time::TimeRange;
 use crate::query::places::WORKOUTS;
 use crate::query::places::raw::RawSpec;
-use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_DEFAULTS};
+use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_DEFAULTS, WORKOUT_KEY};
 
-use super::asking::Asking;
+use super::asking::{Asking, beginning};
 
 /// Which workouts.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub struct WorkoutsQuery {
 
 impl FromParams for WorkoutsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (range, form) = (params.range(), AnswerForm::read(params));
+        let (range, form) = (params.range(), AnswerForm::of_pages(params));
         Some(Self {
             range: range?,
             form: form?,
@@ -42,7 +43,10 @@ pub async fn platform_workouts(
     asking: Asking,
     Checked(query): Checked<WorkoutsQuery>,
 ) -> Result<Response, ApiError> {
+    let pages = asking.pages(&app);
+    let after = pages.place(query.form.cursor.as_deref())?;
     let granted = asking.granted(&app, WORKOUTS, query.range).await?;
+    let granted = beginning(granted, after.as_ref());
     let ticket = app.queries.enter(asking.reader.person()).await?;
     let spec = RawSpec {
         columns: WORKOUT_COLUMNS,
@@ -50,5 +54,10 @@ pub async fn platform_workouts(
         ids: query.form.ids(),
     };
     let prepared = app.archive.completed(&granted, &spec, WORKOUT_DEFAULTS).await?;
-    asking.answer(&app, ticket, prepared, &query.form, "").await
+    let page = (after, query.form.limit);
+    let (prepared, last) = Pages::page_of(&app, prepared, &WORKOUT_KEY, page).await?;
+    pages.lead_on(
+        asking.answer(&app, ticket, prepared, &query.form, "").await?,
+        last,
+    )
 }

@@ -9,23 +9,26 @@ use axum::extract::State;
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 pub use self::shapes::FileChange;
 use self::shapes::{CreatedFile, FileChanges, FileInput, FileListing, NewFileInput};
-use crate::api::answer::{header_value, is_known, listing};
+use crate::api::answer::{header_value, is_known};
 use crate::api::app::{App, Shared};
 use crate::api::body::Sent;
 use crate::api::docs::common::deprecated;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingForm, document_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::{Denied, ReadableFiles, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
+use crate::output::{Holds, ListedColumn};
 use crate::people::files::names::{folder, name};
 use crate::people::files::{File, FilesError, ListingFilter};
 
@@ -54,6 +57,7 @@ fn file_routes() -> OpenApiRouter<Shared> {
 pub struct FilesQuery {
     filter: ListingFilter,
     owner: Option<PersonId>,
+    form: ListingForm,
 }
 
 impl FromParams for FilesQuery {
@@ -64,6 +68,7 @@ impl FromParams for FilesQuery {
         let archived = params.flag_or("include_archived", false);
         let deleted = params.flag_or("include_deleted", false);
         let (range, owner) = (params.open_range(), params.owner());
+        let form = ListingForm::read(params);
         Some(Self {
             filter: ListingFilter {
                 path: path.ok()?,
@@ -74,6 +79,7 @@ impl FromParams for FilesQuery {
                 created_in: range?,
             },
             owner,
+            form: form?,
         })
     }
 }
@@ -104,19 +110,81 @@ impl FromParams for OwnerQuery {
     }
 }
 
+/// The same, with the form of the answer.
+#[derive(Debug)]
+pub struct OneQuery {
+    asked: OwnerQuery,
+    form: ListingForm,
+}
+
+impl FromParams for OneQuery {
+    fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (asked, form) = (OwnerQuery::from_params(params), ListingForm::read(params));
+        Some(Self {
+            asked: asked?,
+            form: form?,
+        })
+    }
+}
+
 /// When something happened.
 #[derive(Debug)]
 pub struct ChangesQuery {
     range: TimeRange,
+    form: ListingForm,
 }
 
 impl FromParams for ChangesQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        params.range().map(|range| Self { range })
+        let (range, form) = (params.range(), ListingForm::read(params));
+        Some(Self {
+            range: range?,
+            form: form?,
+        })
     }
 }
 
-/// Files by folder, name, state and age, and the folders below the one asked for.
+const FILE: [ListedColumn; 16] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("fulcra_userid", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("path", Holds::Text),
+    ListedColumn::new("size", Holds::Whole),
+    ListedColumn::new("state", Holds::Text),
+    ListedColumn::new("scan_state", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("uploaded_at", Holds::Time),
+    ListedColumn::new("archived_at", Holds::Time),
+    ListedColumn::new("deleted_at", Holds::Time),
+    ListedColumn::new("last_scanned", Holds::Time),
+    ListedColumn::new("restored_from_id", Holds::Text),
+    ListedColumn::new("source_id", Holds::Text),
+    ListedColumn::new("source_name", Holds::Text),
+    ListedColumn::new("source_data_types", Holds::Json),
+];
+
+const LISTED: [ListedColumn; 17] = [
+    ListedColumn::new("folder", Holds::Text),
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("fulcra_userid", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("path", Holds::Text),
+    ListedColumn::new("size", Holds::Whole),
+    ListedColumn::new("state", Holds::Text),
+    ListedColumn::new("scan_state", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("uploaded_at", Holds::Time),
+    ListedColumn::new("archived_at", Holds::Time),
+    ListedColumn::new("deleted_at", Holds::Time),
+    ListedColumn::new("last_scanned", Holds::Time),
+    ListedColumn::new("restored_from_id", Holds::Text),
+    ListedColumn::new("source_id", Holds::Text),
+    ListedColumn::new("source_name", Holds::Text),
+    ListedColumn::new("source_data_types", Holds::Json),
+];
+
+/// Files by folder, name, state and age, and the folders below the one asked for. In a table a row has a
+/// `folder`, or it is of a file.
 #[utoipa::path(get, path = "/", tag = "files",
     params(Checked<FilesQuery>),
     responses((status = 200, description = "Files and folders", body = FileListing), (status = 403),
@@ -138,7 +206,14 @@ pub async fn list_files(
     if !readable.are_own() {
         answer.files = answer.files.into_iter().map(FileInput::for_others).collect();
     }
-    listing(&headers, &answer)
+    let folders = answer.folders.iter().map(|folder| json!({"folder": folder}));
+    let files = answer.files.iter().map(|file| json!(file));
+    let rows: Vec<Value> = if query.form.is_of_rows() {
+        folders.chain(files).collect()
+    } else {
+        Vec::new()
+    };
+    document_as(&app, &headers, query.form, &LISTED, (&answer, &rows)).await
 }
 
 /// Announces a file. Its bytes are then sent to the url of the answer.
@@ -168,6 +243,18 @@ pub async fn create_file(
     }))
 }
 
+const CHANGED: [ListedColumn; 9] = [
+    ListedColumn::new("archived_at", Holds::Time),
+    ListedColumn::new("deleted_at", Holds::Time),
+    ListedColumn::new("full_name", Holds::Text),
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("last_scanned", Holds::Time),
+    ListedColumn::new("scan_state", Holds::Text),
+    ListedColumn::new("size", Holds::Whole),
+    ListedColumn::new("state", Holds::Text),
+    ListedColumn::new("uploaded_at", Holds::Time),
+];
+
 /// The caller's files to which something happened in a range of time.
 #[utoipa::path(get, path = "/recent_changes", tag = "files",
     params(Checked<ChangesQuery>),
@@ -179,7 +266,8 @@ pub async fn recent_file_changes(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let files = changes(&app, &reader, reader.person(), query.range).await?;
-    listing(&headers, &FileChanges { files })
+    let answer = FileChanges { files };
+    document_as(&app, &headers, query.form, &CHANGED, (&answer, &answer.files)).await
 }
 
 /// The files of `owner` to which something happened, as far as `reader` may know.
@@ -203,17 +291,26 @@ pub async fn changes(
 
 /// One version of a file, deleted or not.
 #[utoipa::path(get, path = "/{input_id}", tag = "files",
-    params(("input_id" = String, Path), Checked<OwnerQuery>),
+    params(("input_id" = String, Path), Checked<OneQuery>),
     responses((status = 200, description = "The file", body = FileInput), (status = 403), (status = 404),
         (status = 422)))]
 pub async fn file(
     State(app): State<Shared>,
     reader: Reader,
     Path(input_id): Path<String>,
-    Checked(query): Checked<OwnerQuery>,
+    Checked(query): Checked<OneQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let file = readable_file(&app, &reader, query.owner, &input_id).await?;
+    let file = readable_file(&app, &reader, query.asked.owner, &input_id).await?;
+    if query.form.is_of_rows() {
+        let shown = FileInput::from(&file);
+        let shown = if reader.owns(file.person) {
+            shown
+        } else {
+            shown.for_others()
+        };
+        return one_as(&app, &headers, query.form, &FILE, &shown).await;
+    }
     let tag = entity_tag(&file);
     if is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, header_value(&tag)?)]).into_response());

@@ -8,13 +8,14 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
+use crate::api::listed::{ListingForm, document_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::stored_json;
+use crate::output::{Holds, ListedColumn};
 
 /// Entries of one page where the caller does not say.
 const PAGE: i64 = 100;
@@ -26,11 +27,13 @@ const LARGEST_PAGE: usize = 1_000;
 pub struct LogQuery {
     before: Option<Uuid>,
     limit: usize,
+    form: ListingForm,
 }
 
 impl FromParams for LogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let (before, limit) = (params.uuid("before"), params.integer_or("limit", PAGE)?);
+        let form = ListingForm::read(params);
         let limit = usize::try_from(limit)
             .ok()
             .filter(|limit| (1..=LARGEST_PAGE).contains(limit));
@@ -44,6 +47,7 @@ impl FromParams for LogQuery {
         Some(Self {
             before,
             limit: limit?,
+            form: form?,
         })
     }
 }
@@ -76,7 +80,17 @@ pub struct AccessPage {
     pub next: Option<Uuid>,
 }
 
-/// What others read of the caller and when, and how the caller's shares changed, newest first.
+const COLUMNS: [ListedColumn; 6] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("at", Holds::Time),
+    ListedColumn::new("actor_svc_userid", Holds::Text),
+    ListedColumn::new("detail", Holds::Json),
+    ListedColumn::new("row_count", Holds::Whole),
+    ListedColumn::new("outcome", Holds::Text),
+];
+
+/// What others read of the caller and when, and how the caller's shares changed, newest first. Of a table
+/// the last row has what to send as `before`.
 #[utoipa::path(get, path = "/user/v1alpha1/access_log", operation_id = "access_log", tag = "sharing",
     params(Checked<LogQuery>),
     responses((status = 200, description = "A page", body = AccessPage), (status = 422)))]
@@ -105,5 +119,6 @@ pub async fn access_log(
             outcome: entry.outcome,
         });
     }
-    listing(&headers, &AccessPage { entries, next })
+    let page = AccessPage { entries, next };
+    document_as(&app, &headers, query.form, &COLUMNS, (&page, &page.entries)).await
 }

@@ -9,7 +9,7 @@ use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
 use crate::api::body::Document;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingForm, listed_as};
+use crate::api::listed::{ListingForm, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::grants::{ReadableTypes, Refused};
@@ -59,12 +59,14 @@ impl FromParams for ListQuery {
 #[derive(Debug)]
 pub struct OwnerQuery {
     owner: Option<PersonId>,
+    form: ListingForm,
 }
 
 impl FromParams for OwnerQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         Some(Self {
             owner: params.owner(),
+            form: ListingForm::read(params)?,
         })
     }
 }
@@ -139,7 +141,7 @@ pub async fn one(
     let id = id_in_path("annotation", &annotation_id)?;
     let annotation = app.annotations.one(permit.owner(), id).await?;
     if is_visible(&permit, &annotation) {
-        listing(&headers, &annotation)
+        one_as(&app, &headers, query.form, &COLUMNS, &annotation).await
     } else {
         Err(Refused.into())
     }

@@ -7,14 +7,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::{Checked, Owner, Path};
+use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
+use crate::output::{Holds, ListedColumn};
 use crate::people::sharing::SharingError;
 use crate::people::sharing::received::Received;
 
@@ -81,19 +82,33 @@ impl Dataset {
     }
 }
 
+const COLUMNS: [ListedColumn; 11] = [
+    ListedColumn::new("grant_id", Holds::Text),
+    ListedColumn::new("grant_type", Holds::Text),
+    ListedColumn::new("datashare_id", Holds::Text),
+    ListedColumn::new("datashare_name", Holds::Text),
+    ListedColumn::new("group_id", Holds::Text),
+    ListedColumn::new("sharing_svc_userid", Holds::Text),
+    ListedColumn::new("sharing_svc_user_name", Holds::Text),
+    ListedColumn::new("svc_data_types", Holds::Texts),
+    ListedColumn::new("share_all_data", Holds::Flag),
+    ListedColumn::new("time_start", Holds::Time),
+    ListedColumn::new("time_end", Holds::Time),
+];
+
 /// What the caller can read: first their own, then what others share with them or with a group of theirs.
 #[utoipa::path(get, path = "/user/v1/dataset",
-    operation_id = "list_datasets", tag = "sharing", params(Checked<NoParams>),
+    operation_id = "list_datasets", tag = "sharing", params(Checked<ListingQuery>),
     responses((status = 200, description = "Datasets", body = Vec<Dataset>)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let received = app.sharing.received(reader.person()).await?;
     let rows = std::iter::once(Dataset::own()).chain(received.into_iter().map(Dataset::of));
-    listing(&headers, &rows.collect::<Vec<_>>())
+    listed_as(&app, &headers, query.form, &COLUMNS, &rows.collect::<Vec<_>>()).await
 }
 
 /// Gives up what was shared with the caller, or takes a share of the caller's own back from a group.
@@ -116,15 +131,23 @@ pub async fn leave(
 #[derive(Debug)]
 pub struct OpenRangeQuery {
     range: TimeRange,
+    form: ListingForm,
 }
 
 impl FromParams for OpenRangeQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (range, form) = (params.open_range(), ListingForm::read(params));
         Some(Self {
-            range: params.open_range()?,
+            range: range?,
+            form: form?,
         })
     }
 }
+
+const ALLOWED: [ListedColumn; 2] = [
+    ListedColumn::new("all_data_types", Holds::Flag),
+    ListedColumn::new("svc_data_types", Holds::Texts),
+];
 
 /// The types of another person that the caller may read through the whole of a range. Nothing where nothing
 /// is shared.
@@ -139,17 +162,17 @@ pub async fn allowed_types(
     Checked(query): Checked<OpenRangeQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    allowed(&app, &reader, sharer, query.range, &headers).await
+    allowed(&app, &reader, sharer, query, &headers).await
 }
 
 async fn allowed(
     app: &Shared,
     reader: &Reader,
     sharer: PersonId,
-    range: TimeRange,
+    query: OpenRangeQuery,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let access = app.sharing.access(reader.person(), sharer, range).await?;
+    let access = app.sharing.access(reader.person(), sharer, query.range).await?;
     let types = AllowedTypes {
         all_data_types: access.all_data_types,
         svc_data_types: access
@@ -158,7 +181,7 @@ async fn allowed(
             .map(|data_type| data_type.as_str().to_owned())
             .collect(),
     };
-    listing(headers, &types)
+    one_as(app, headers, query.form, &ALLOWED, &types).await
 }
 
 /// The same at the older address.
@@ -176,5 +199,5 @@ pub async fn accessible_types(
     let sharer = Uuid::try_parse(&sharer).map_err(|_| {
         crate::api::problem::invalid(["path", "sharer_svc_userid"], format!("{sharer:?} is no uuid"))
     })?;
-    allowed(&app, &reader, PersonId(sharer), query.range, &headers).await
+    allowed(&app, &reader, PersonId(sharer), query, &headers).await
 }

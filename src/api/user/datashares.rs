@@ -8,16 +8,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingQuery, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, parse_instant};
+use crate::output::{Holds, ListedColumn};
 use crate::people::sharing::shares::{Share, ShareChange};
 use crate::people::sharing::{Grantee, SharingError};
 
@@ -117,34 +118,52 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(OneDatashare::of(&share))))
 }
 
+const COLUMNS: [ListedColumn; 12] = [
+    ListedColumn::new("datashare_id", Holds::Text),
+    ListedColumn::new("datashare_name", Holds::Text),
+    ListedColumn::new("svc_userid", Holds::Text),
+    ListedColumn::new("svc_user_name", Holds::Text),
+    ListedColumn::new("svc_data_types", Holds::Texts),
+    ListedColumn::new("share_all_data", Holds::Flag),
+    ListedColumn::new("time_start", Holds::Time),
+    ListedColumn::new("time_end", Holds::Time),
+    ListedColumn::new("permissions", Holds::Json),
+    ListedColumn::new("group_permissions", Holds::Json),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("updated_at", Holds::Time),
+];
+
 /// The caller's data shares, oldest first.
 #[utoipa::path(get, path = "/user/v1/datashare",
-    operation_id = "list_datashares", tag = "sharing", params(Checked<NoParams>),
+    operation_id = "list_datashares", tag = "sharing", params(Checked<ListingQuery>),
     responses((status = 200, description = "Shares", body = Vec<Datashare>)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let shares = app.sharing.shares_of(reader.person()).await?;
-    listing(&headers, &shares.iter().map(Datashare::of).collect::<Vec<_>>())
+    let shares: Vec<Datashare> = shares.iter().map(Datashare::of).collect();
+    listed_as(&app, &headers, query.form, &COLUMNS, &shares).await
 }
 
 /// One of the caller's data shares.
 #[utoipa::path(get, path = "/user/v1/datashare/{datashare_id}",
     operation_id = "get_datashare", tag = "sharing",
-    params(("datashare_id" = Uuid, Path), Checked<NoParams>),
+    params(("datashare_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The share", body = OneDatashare), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
     Path(id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let share = app.sharing.share(reader.person(), share_id(&id)?).await?;
-    listing(&headers, &OneDatashare::of(&share))
+    let one = OneDatashare::of(&share);
+    let row = std::slice::from_ref(&one.datashare);
+    document_as(&app, &headers, query.form, &COLUMNS, (&one, row)).await
 }
 
 /// Changes what is sent of a data share: null opens an end of the time, an empty list takes it back from all

@@ -13,16 +13,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::{header_value, listing};
+use crate::api::answer::header_value;
 use crate::api::app::Shared;
 use crate::api::docs::bodies::RawBytes;
 use crate::api::download::{Called, download};
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
+use crate::output::{Holds, ListedColumn};
 use crate::people::takeout::{Export, ExportError, ExportState};
 
 use super::id_in_path;
@@ -107,21 +109,36 @@ impl ExportStatus {
     }
 }
 
+const COLUMNS: [ListedColumn; 12] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("state", Holds::Text),
+    ListedColumn::new("done", Holds::Whole),
+    ListedColumn::new("total", Holds::Whole),
+    ListedColumn::new("bytes", Holds::Whole),
+    ListedColumn::new("sha256", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("updated_at", Holds::Time),
+    ListedColumn::new("finished_at", Holds::Time),
+    ListedColumn::new("expires_at", Holds::Time),
+    ListedColumn::new("error", Holds::Text),
+    ListedColumn::new("url", Holds::Text),
+];
+
 /// The caller's exports, oldest first.
 #[utoipa::path(get, path = "/user/v1alpha1/export", operation_id = "list_exports", tag = "people",
-    params(Checked<NoParams>),
+    params(Checked<ListingQuery>),
     responses((status = 200, description = "Exports", body = [ExportStatus])))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let exports = app.exports.of_person(reader.person()).await?;
     let shown = exports
         .iter()
         .map(|export| ExportStatus::of(export, &app.settings.public_url));
-    listing(&headers, &shown.collect::<Vec<ExportStatus>>())
+    listed_as(&app, &headers, query.form, &COLUMNS, &shown.collect::<Vec<_>>()).await
 }
 
 /// Orders one archive with everything that the caller has. It is made in the background.
@@ -141,18 +158,19 @@ pub async fn create(
 
 /// One of the caller's exports, and how far it is.
 #[utoipa::path(get, path = "/user/v1alpha1/export/{export_id}", operation_id = "get_export", tag = "people",
-    params(("export_id" = Uuid, Path), Checked<NoParams>),
+    params(("export_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The export", body = ExportStatus), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
     Path(export_id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = id_in_path("export", &export_id)?;
     let export = app.exports.get(reader.person(), id).await?;
-    listing(&headers, &ExportStatus::of(&export, &app.settings.public_url))
+    let status = ExportStatus::of(&export, &app.settings.public_url);
+    one_as(&app, &headers, query.form, &COLUMNS, &status).await
 }
 
 /// Removes an export and its archive; one that is being made ends.

@@ -13,10 +13,12 @@ use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
+use crate::output::{Holds, ListedColumn};
 use crate::people::sharing::SharingError;
 use crate::people::sharing::groups::{Group, GroupChange, StoredGroup};
 use crate::people::sharing::members::{MetadataChange, Participant};
@@ -240,16 +242,43 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(OneGroup { group })))
 }
 
+const COLUMNS: [ListedColumn; 18] = [
+    ListedColumn::new("group_id", Holds::Text),
+    ListedColumn::new("title", Holds::Text),
+    ListedColumn::new("responsible_entity", Holds::Text),
+    ListedColumn::new("description", Holds::Text),
+    ListedColumn::new("svc_data_types", Holds::Texts),
+    ListedColumn::new("time_start", Holds::Time),
+    ListedColumn::new("time_end", Holds::Time),
+    ListedColumn::new("is_public", Holds::Flag),
+    ListedColumn::new("group_url", Holds::Text),
+    ListedColumn::new("detail_markdown", Holds::Text),
+    ListedColumn::new("agreement_markdown", Holds::Text),
+    ListedColumn::new("withdraw_markdown", Holds::Text),
+    ListedColumn::new("header_image_url", Holds::Text),
+    ListedColumn::new("preview_image_url", Holds::Text),
+    ListedColumn::new("friendly_id", Holds::Text),
+    ListedColumn::new("view_description", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("invited_svc_userids", Holds::Texts),
+];
+
 /// Which groups.
 #[derive(Debug)]
 pub struct GroupsQuery {
     subscribed: bool,
+    form: ListingForm,
 }
 
 impl FromParams for GroupsQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
+        let (subscribed, form) = (
+            params.flag_or("subscribed_only", false),
+            ListingForm::read(params),
+        );
         Some(Self {
-            subscribed: params.flag_or("subscribed_only", false)?,
+            subscribed: subscribed?,
+            form: form?,
         })
     }
 }
@@ -267,23 +296,26 @@ pub async fn list(
 ) -> Result<Response, ApiError> {
     let groups = app.sharing.groups_for(reader.person(), query.subscribed).await?;
     let entries = groups.into_iter().map(|group| GroupEntry::of(group, &reader));
-    listing(&headers, &entries.collect::<Vec<_>>())
+    listed_as(&app, &headers, query.form, &COLUMNS, &entries.collect::<Vec<_>>()).await
 }
 
 /// One group that the caller may see.
 #[utoipa::path(get, path = "/user/v1/group/{group_id}",
-    operation_id = "get_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<NoParams>),
+    operation_id = "get_group", tag = "groups", params(("group_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The group", body = OneGroup), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
     Path(id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let group = app.sharing.group(reader.person(), group_id(&id)?).await?;
-    let group = GroupEntry::of(group, &reader);
-    listing(&headers, &OneGroup { group })
+    let one = OneGroup {
+        group: GroupEntry::of(group, &reader),
+    };
+    let row = std::slice::from_ref(&one.group);
+    document_as(&app, &headers, query.form, &COLUMNS, (&one, row)).await
 }
 
 /// Changes description, images, view and invitations of a group of the caller's. Null clears.
@@ -353,22 +385,28 @@ pub async fn quit(
     Ok(Json(MembershipEntry::of(left)))
 }
 
+const MEMBERS: [ListedColumn; 3] = [
+    ListedColumn::new("group_id", Holds::Text),
+    ListedColumn::new("participant_id", Holds::Text),
+    ListedColumn::new("joined_at", Holds::Time),
+];
+
 /// The participants of a group of the caller's, in the order of their ids.
 #[utoipa::path(get, path = "/user/v1/group/{group_id}/participants",
     operation_id = "list_participants", tag = "groups",
-    params(("group_id" = Uuid, Path), Checked<NoParams>),
+    params(("group_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "Participants", body = Vec<MembershipEntry>), (status = 403),
         (status = 404)))]
 pub async fn participants(
     State(app): State<Shared>,
     reader: Reader,
     Path(id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let participants = app.sharing.participants(reader.person(), group_id(&id)?).await?;
     let entries = participants.into_iter().map(MembershipEntry::of);
-    listing(&headers, &entries.collect::<Vec<_>>())
+    listed_as(&app, &headers, query.form, &MEMBERS, &entries.collect::<Vec<_>>()).await
 }
 
 /// What the group's owner noted about a participant.

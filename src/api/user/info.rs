@@ -8,16 +8,17 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::docs::bodies::PreferencesDocument;
 use crate::api::extract::Checked;
+use crate::api::listed::{ListingForm, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::catalog::documents::DocumentKind;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
+use crate::output::{Holds, ListedColumn};
 use crate::people::preferences::Preferences;
 
 /// Whoever runs the service themselves pays nobody for it, and for as long as they like.
@@ -29,12 +30,16 @@ const SUPPORT: Uuid = Uuid::from_u128(0x8d0c_4a6e_52b1_4f1f_9a57_6d1e_2f0b_7c35)
 
 /// A client may say what it runs on, which changes nothing here.
 #[derive(Debug)]
-pub struct InfoQuery;
+pub struct InfoQuery {
+    form: ListingForm,
+}
 
 impl FromParams for InfoQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
         let _same_for_all = params.text("platform");
-        Some(Self)
+        Some(Self {
+            form: ListingForm::read(params)?,
+        })
     }
 }
 
@@ -122,6 +127,17 @@ pub struct Limit {
     pub used: u64,
 }
 
+const COLUMNS: [ListedColumn; 8] = [
+    ListedColumn::new("userid", Holds::Text),
+    ListedColumn::new("created", Holds::Time),
+    ListedColumn::new("status", Holds::Text),
+    ListedColumn::new("tier", Holds::Text),
+    ListedColumn::new("support_token", Holds::Text),
+    ListedColumn::new("preferences", Holds::Json),
+    ListedColumn::new("service_status", Holds::Json),
+    ListedColumn::new("limits", Holds::Json),
+];
+
 /// Who the caller is, what they prefer, and how much they may have.
 #[utoipa::path(get, path = "/user/v1alpha1/info", tag = "people",
     params(Checked<InfoQuery>),
@@ -129,7 +145,7 @@ pub struct Limit {
 pub async fn info(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<InfoQuery>,
+    Checked(query): Checked<InfoQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let person = reader.person();
@@ -198,7 +214,7 @@ pub async fn info(
             groups: of(DocumentKind::Group, limits.groups),
         },
     };
-    listing(&headers, &info)
+    one_as(&app, &headers, query.form, &COLUMNS, &info).await
 }
 
 fn support_token(person: PersonId) -> String {

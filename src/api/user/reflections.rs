@@ -5,30 +5,45 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
+use crate::output::{Holds, ListedColumn};
 use crate::people::reflections::{Reflection, ReflectionContent};
 
 use super::id_in_path;
 
+const COLUMNS: [ListedColumn; 11] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("svc_userid", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("schedule", Holds::Json),
+    ListedColumn::new("annotations", Holds::Texts),
+    ListedColumn::new("data_types", Holds::Json),
+    ListedColumn::new("description", Holds::Text),
+    ListedColumn::new("parent_template_id", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("updated_at", Holds::Time),
+    ListedColumn::new("deleted_at", Holds::Time),
+];
+
 /// The caller's reflections, oldest first. Deleted ones are left out.
 #[utoipa::path(get, path = "/user/v1alpha1/reflection", operation_id = "list_reflections", tag = "people",
-    params(Checked<NoParams>),
+    params(Checked<ListingQuery>),
     responses((status = 200, description = "Reflections", body = Vec<Reflection>)))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let mut reflections = app.reflections.all(reader.person()).await?;
     reflections.retain(|reflection| reflection.deleted_at.is_none());
-    listing(&headers, &reflections)
+    listed_as(&app, &headers, query.form, &COLUMNS, &reflections).await
 }
 
 /// Makes a reflection.
@@ -50,17 +65,18 @@ pub async fn create(
 /// One of the caller's reflections, deleted or not.
 #[utoipa::path(get, path = "/user/v1alpha1/reflection/{reflection_id}", operation_id = "get_reflection",
     tag = "people",
-    params(("reflection_id" = Uuid, Path), Checked<NoParams>),
+    params(("reflection_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The reflection", body = Reflection), (status = 404)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
     Path(reflection_id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = id_in_path("reflection", &reflection_id)?;
-    listing(&headers, &app.reflections.one(reader.person(), id).await?)
+    let reflection = app.reflections.one(reader.person(), id).await?;
+    one_as(&app, &headers, query.form, &COLUMNS, &reflection).await
 }
 
 /// Puts what is sent in the place of what a reflection says.

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
 use crate::api::extract::{Checked, Path};
+use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::mint::TokenOrder;
@@ -21,6 +21,7 @@ use crate::auth::reach::Reach;
 use crate::auth::tokens::Reader;
 use crate::model::faults::Fault;
 use crate::model::time::Instant;
+use crate::output::{Holds, ListedColumn};
 use crate::people::sessions::{Session, SessionError};
 use crate::people::text::Name;
 
@@ -92,22 +93,33 @@ impl ApiSession {
     }
 }
 
+const COLUMNS: [ListedColumn; 8] = [
+    ListedColumn::new("id", Holds::Text),
+    ListedColumn::new("svc_userid", Holds::Text),
+    ListedColumn::new("name", Holds::Text),
+    ListedColumn::new("policy_id", Holds::Text),
+    ListedColumn::new("created_at", Holds::Time),
+    ListedColumn::new("expires_at", Holds::Time),
+    ListedColumn::new("deleted_at", Holds::Time),
+    ListedColumn::new("is_current", Holds::Flag),
+];
+
 /// The caller's open sessions, oldest first.
 #[utoipa::path(get, path = "/user/v1alpha1/session", operation_id = "list_sessions",
     tag = "people",
-    params(Checked<NoParams>),
+    params(Checked<ListingQuery>),
     responses((status = 200, description = "Open sessions", body = [ApiSession])))]
 pub async fn list(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sessions = app.sessions.open_of(reader.person()).await?;
     let shown = sessions
         .into_iter()
         .map(|session| ApiSession::of(session, &reader));
-    listing(&headers, &shown.collect::<Vec<ApiSession>>())
+    listed_as(&app, &headers, query.form, &COLUMNS, &shown.collect::<Vec<_>>()).await
 }
 
 /// Opens a session and makes its token, where tokens are made by this service.
@@ -163,21 +175,22 @@ pub async fn create(
 /// One of the caller's sessions, open or not.
 #[utoipa::path(get, path = "/user/v1alpha1/session/{session_id}", operation_id = "get_session",
     tag = "people",
-    params(("session_id" = Uuid, Path), Checked<NoParams>),
+    params(("session_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The session", body = ApiSession), (status = 404),
         (status = 422)))]
 pub async fn one(
     State(app): State<Shared>,
     reader: Reader,
     Path(id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let session = app
         .sessions
         .get(reader.person(), id_in_path("session", &id)?)
         .await?;
-    listing(&headers, &ApiSession::of(session, &reader))
+    let session = ApiSession::of(session, &reader);
+    one_as(&app, &headers, query.form, &COLUMNS, &session).await
 }
 
 /// Gives a session another name.

@@ -5,11 +5,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
 use crate::api::extract::{Checked, Path};
-use crate::api::listed::{ListingQuery, listed_as};
+use crate::api::listed::{ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
@@ -55,35 +54,36 @@ pub async fn create(
 
 /// One of the caller's tags.
 #[utoipa::path(get, path = "/user/v1alpha1/tag/id/{tag_id}", operation_id = "get_tag", tag = "people",
-    params(("tag_id" = Uuid, Path), Checked<NoParams>),
+    params(("tag_id" = Uuid, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The tag", body = Tag), (status = 404)))]
 pub async fn by_id(
     State(app): State<Shared>,
     reader: Reader,
     Path(tag_id): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let tag = app
         .tags
         .by_id(reader.person(), id_in_path("tag", &tag_id)?)
         .await?;
-    listing(&headers, &tag)
+    one_as(&app, &headers, query.form, &COLUMNS, &tag).await
 }
 
 /// The caller's tag of this name.
 #[utoipa::path(get, path = "/user/v1alpha1/tag/name/{tag_name}", operation_id = "get_tag_by_name",
     tag = "people",
-    params(("tag_name" = String, Path), Checked<NoParams>),
+    params(("tag_name" = String, Path), Checked<ListingQuery>),
     responses((status = 200, description = "The tag", body = Tag), (status = 404), (status = 422)))]
 pub async fn by_name(
     State(app): State<Shared>,
     reader: Reader,
     Path(tag_name): Path<String>,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    listing(&headers, &app.tags.by_name(reader.person(), &tag_name).await?)
+    let tag = app.tags.by_name(reader.person(), &tag_name).await?;
+    one_as(&app, &headers, query.form, &COLUMNS, &tag).await
 }
 
 /// Takes a tag away. Records keep it as they were recorded.

@@ -8,14 +8,14 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
+use crate::api::listed::{ListingQuery, one_as};
 use crate::api::problem::ApiError;
-use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::model::sources::product_of;
 use crate::model::time::{Instant, TimeRange};
+use crate::output::{Holds, ListedColumn};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// A stay whose arrival is unknown begins in year 1, which is no day of anybody's.
@@ -43,14 +43,22 @@ pub struct Averages {
     pub records_per_week: i64,
 }
 
+const COLUMNS: [ListedColumn; 5] = [
+    ListedColumn::new("averages", Holds::Json),
+    ListedColumn::new("total_days", Holds::Whole),
+    ListedColumn::new("total_devices", Holds::Whole),
+    ListedColumn::new("total_records", Holds::Whole),
+    ListedColumn::new("total_sources", Holds::Whole),
+];
+
 /// How many records there are, from how many sources, over how many days.
-#[utoipa::path(get, path = "/user/v1alpha1/totals", tag = "people", params(Checked<NoParams>),
-    params(Checked<NoParams>),
+#[utoipa::path(get, path = "/user/v1alpha1/totals", tag = "people",
+    params(Checked<ListingQuery>),
     responses((status = 200, description = "Totals and averages", body = UserTotals)))]
 pub async fn totals(
     State(app): State<Shared>,
     reader: Reader,
-    _query: Checked<NoParams>,
+    Checked(query): Checked<ListingQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let person = reader.person();
@@ -74,7 +82,7 @@ pub async fn totals(
         total_records: totals.records,
         total_sources: sources.len() as i64,
     };
-    listing(&headers, &answer)
+    one_as(&app, &headers, query.form, &COLUMNS, &answer).await
 }
 
 const fn day(moment: Instant) -> i64 {

@@ -15,8 +15,11 @@ const ENDINGS: [(&str, &str); 4] = [
     ("_ms", "ms"),
 ];
 /// Columns whose names do not say in what they are measured, or say it wrongly.
-const NAMES: [(&str, &str); 3] = [
+const NAMES: [(&str, &str); 6] = [
+    ("distance_change_m", "m"),
     ("duration", "s"),
+    ("lat", "deg"),
+    ("long", "deg"),
     ("speed", "m/s"),
     ("speed_accuracy_meters", "m/s"),
 ];
@@ -44,9 +47,9 @@ impl DataType {
     }
 }
 
-/// The unit that the name of a built-in column stands for.
+/// The unit that the name of a built-in column stands for, or that of an answer about sleep or places.
 #[must_use]
-pub(super) fn unit_of(column: &str) -> Option<&'static str> {
+pub fn unit_of(column: &str) -> Option<&'static str> {
     let named = NAMES.iter().find(|(name, _)| *name == column);
     let ending = ENDINGS.iter().find(|(ending, _)| column.ends_with(ending));
     named.or(ending).map(|(_, unit)| *unit)

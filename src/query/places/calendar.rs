@@ -21,6 +21,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::model::time::{Instant, TimeRange};
+use crate::query::paging::RowKey;
 use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::{self, Sees};
 use crate::query::shared;
@@ -46,6 +47,14 @@ pub const CALENDAR_COLUMNS: &[&str] = &[
     "is_subscribed",
     "color",
 ];
+
+/// What says where a row of them is.
+pub const CALENDAR_KEY: RowKey = RowKey {
+    start: "inserted_at",
+    end: None,
+    id: Some("calendar_id"),
+    kind: None,
+};
 
 /// Those that a calendar always has.
 pub const CALENDAR_DEFAULTS: &[(&str, Otherwise)] = &[
@@ -93,6 +102,14 @@ pub const EVENT_COLUMNS: &[&str] = &[
     "recurrence_rules",
     "status",
 ];
+
+/// What says where a row of them is.
+pub const EVENT_KEY: RowKey = RowKey {
+    start: "start_date",
+    end: Some("end_date"),
+    id: Some("calendar_event_id"),
+    kind: None,
+};
 
 /// How far the days of an event can reach beyond its recorded times: a day on either side, and as far as two
 /// zones are apart.

@@ -22,6 +22,8 @@ use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Fallback, collected};
 use super::{Granted, LocationSource, widened};
 
+/// The column of the moment that a row is about.
+pub const SLOT: &str = "slice_time";
 /// Rows of one batch.
 const BATCH_ROWS: usize = 8_192;
 
@@ -95,7 +97,7 @@ struct PlaceSeries {
 impl Step for PlaceSeries {
     fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(vec![
-            Field::new("slice_time", timestamp(), false),
+            Field::new(SLOT, timestamp(), false),
             Field::new("lat", ArrowType::Float64, false),
             Field::new("long", ArrowType::Float64, false),
             Field::new("time", timestamp(), false),

@@ -14,6 +14,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use crate::model::registry::timestamp;
 use crate::model::time::TimeRange;
+use crate::query::paging::RowKey;
 use crate::query::records::{Archive, Prepared, QueryError, ReadState, Scope};
 use crate::query::shape::IdForm;
 
@@ -51,6 +52,22 @@ pub const MAPS_COLUMNS: &[&str] = &[
 ];
 
 pub(super) const LOCATION_SOURCE: &str = "location_source";
+
+/// What says where a row of them is.
+pub const UPDATES_KEY: RowKey = RowKey {
+    kind: Some((
+        LOCATION_SOURCE,
+        &[LocationSource::MobileOs.kind(), LocationSource::Maps.kind()],
+    )),
+    ..UPDATE_KEY
+};
+/// What says where a row of one of them is.
+pub const UPDATE_KEY: RowKey = RowKey {
+    start: "timestamp",
+    end: None,
+    id: Some("uuid"),
+    kind: None,
+};
 
 /// The columns of an update by their types, which an update of another source does not have of its own.
 fn kinds() -> impl Iterator<Item = (&'static str, ArrowType)> {
@@ -151,7 +168,10 @@ impl<Authority> Archive<Authority> {
         }
         let union = UnionExec::try_new(plans)?;
         let order = by_time(&union.schema())?;
-        Ok(Arc::new(SortPreservingMergeExec::new(order, union)))
+        // Rows that are equal in it come in the order of their sources each time, or no page could go on where
+        // another ended.
+        let merged = SortPreservingMergeExec::new(order, union).with_round_robin_repartition(false);
+        Ok(Arc::new(merged))
     }
 }
 

@@ -19,6 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
+use crate::query::paging::RowKey;
 use crate::query::records::{Archive, Prepared, QueryError};
 
 use super::Granted;
@@ -51,6 +52,14 @@ pub const WORKOUT_COLUMNS: &[&str] = &[
     "workout_activity_type",
     "workout_events",
 ];
+
+/// What says where a row of them is.
+pub const WORKOUT_KEY: RowKey = RowKey {
+    start: "start_date",
+    end: Some("end_date"),
+    id: Some("platform_workout_id"),
+    kind: None,
+};
 
 /// Those that a workout always has.
 pub const WORKOUT_DEFAULTS: &[(&str, Otherwise)] = &[

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::harness::{Call, Person, at, heart_rate, id, instant, person};
+use crate::harness::{Almanac, Backends, Call, Person, Setup, at, heart_rate, id, instant, person, steps};
+use crate::sharing::{share, share_of};
 
 const NEXT: &str = "x-svc-next-cursor";
 
@@ -164,6 +166,156 @@ async fn rows_of_several_types_that_are_alike_are_each_on_one_page() {
             let found = pages(|| ask().with("limit", limit)).await;
             assert_eq!(found.concat(), all, "{sort} {limit}");
         }
+    }
+}
+
+/// Somebody who was somewhere, had a plan, and did something: some of it at the same moments.
+async fn about(server: &Almanac) -> Person {
+    let person = server.person();
+    let moment = |n: u32| instant(n / 2 * 300);
+    let position = |n: u32| json!({"uuid": id(n), "timestamp": moment(n), "latitude_degrees": 40.0 + f64::from(n / 7), "longitude_degrees": 8.0, "horizontal_accuracy_meters": 5.0});
+    let positions: Vec<Value> = (0..30).map(position).collect();
+    person.records("PlatformLocationUpdate", &positions).await;
+    // The same ids at the same moments, told by somebody else.
+    person.records("MapsLocationUpdate", &positions).await;
+    let workout = |n: u32| json!({"platform_workout_id": id(n), "start_date": moment(n), "end_date": instant(n / 2 * 300 + n % 3 * 60)});
+    person
+        .records("PlatformWorkout", &(0..11).map(workout).collect::<Vec<_>>())
+        .await;
+    let calendar = |n: u32| json!({"calendar_id": id(n), "calendar_identifier": format!("{n}"), "calendar_name": format!("{n}")});
+    person
+        .records("Calendar", &(0..5).map(calendar).collect::<Vec<_>>())
+        .await;
+    let event = |n: u32| json!({"calendar_event_id": id(n), "calendar_id": id(n % 5), "start_date": moment(n), "end_date": moment(n + 4), "is_all_day": n.is_multiple_of(4)});
+    person
+        .records("CalendarEvent", &(0..13).map(event).collect::<Vec<_>>())
+        .await;
+    let rates: Vec<Value> = (0..40).map(|n| heart_rate(id(n), &instant(n * 90), n)).collect();
+    person.records("HeartRate", &rates).await;
+    person
+        .records("StepCount", &[steps(id(1), &at("00:10"), &at("00:40"), 100)])
+        .await;
+    person
+}
+
+/// Answers of each kind that come in pages, of the first of May.
+fn paged(reader: &Person, owner: &Person) -> Vec<(&'static str, Call)> {
+    let of = |what: &str| {
+        reader
+            .get(&format!("/data/v0/{}/{what}", owner.id))
+            .with("start", &at("00:00"))
+            .with("end", &at("12:00"))
+    };
+    let series = |call: Call| call.with("output", "jstable").with("samprate", "300");
+    let grouped = reader
+        .get("/data/v0/time_series_grouped")
+        .with("svc_userid", &owner.id.to_string())
+        .with("metrics", "HeartRate,StepCount")
+        .with("start", &at("00:00"))
+        .with("end", &at("02:00"));
+    vec![
+        ("platform updates", of("platform_location_updates")),
+        ("maps updates", of("maps_location_updates")),
+        ("updates", of("location_updates")),
+        ("visits", of("platform_location_visits").with("derive", "true")),
+        ("places", of("location_time_series")),
+        ("workouts", of("platform_workouts")),
+        ("calendars", of("calendars")),
+        ("events", of("calendar_events")),
+        (
+            "series",
+            series(
+                of("metric_time_series")
+                    .with("metric", "HeartRate")
+                    .with("calculations", "rolling_mean"),
+            ),
+        ),
+        (
+            "series without gaps",
+            series(
+                of("metric_time_series")
+                    .with("metric", "StepCount")
+                    .with("drop_nulls", "true"),
+            ),
+        ),
+        ("side by side", series(grouped)),
+        (
+            "selected",
+            reader
+                .get("/data/v1/records")
+                .with("svc_userid", &owner.id.to_string())
+                .with("q", "HeartRate[12h] @ 1714564800")
+                .with("format", "json"),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn pages_of_places_plans_and_series_are_together_what_one_answer_is() {
+    for backends in Backends::available() {
+        let server = Setup::default().on(backends).start();
+        let (owner, reader) = (about(&server).await, server.person());
+        let types = [
+            "PlatformLocationUpdate",
+            "MapsLocationUpdate",
+            "PlatformLocationVisit",
+            "PlatformWorkout",
+            "Calendar",
+            "CalendarEvent",
+            "HeartRate",
+            "StepCount",
+        ];
+        share(&owner, &share_of(&types, &reader)).await;
+        for who in [&owner, &reader] {
+            for place in 0..paged(who, &owner).len() {
+                let ask = || paged(who, &owner).swap_remove(place);
+                let (name, call) = ask();
+                let all = call.await.must_be(200).rows();
+                assert!(all.len() > 1, "{name}: {all:?}");
+                for limit in [
+                    1,
+                    2 + Uuid::new_v4().as_u128() as usize % 7,
+                    all.len(),
+                    all.len() + 1,
+                ] {
+                    let text = limit.to_string();
+                    let found = pages(|| ask().1.with("limit", &text)).await;
+                    assert_eq!(found.len(), all.len().div_ceil(limit), "{name} by {limit}");
+                    assert_eq!(found.concat(), all, "{name} by {limit}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_places_or_a_series_has_other_columns_and_forms_and_no_other_question() {
+    let server = Setup::default().start();
+    let person = about(&server).await;
+    for place in 0..paged(&person, &person).len() {
+        let ask = || paged(&person, &person).swap_remove(place);
+        let (name, call) = ask();
+        let first = call.with("limit", "1").await.must_be(200);
+        let cursor = first
+            .header(NEXT)
+            .unwrap_or_else(|| panic!("{name} has one page"));
+        let other = ask()
+            .1
+            .with("cursor", cursor)
+            .with("limit", "2")
+            .with("compression", "lz4");
+        assert_eq!(
+            other.await.must_be(200).rows()[0],
+            ask().1.await.rows()[1],
+            "{name}"
+        );
+        let next = (place + 1) % paged(&person, &person).len();
+        let foreign = paged(&person, &person)
+            .swap_remove(next)
+            .1
+            .with("cursor", cursor)
+            .await;
+        assert_eq!(foreign.faults(), ["query.cursor"], "{name}");
     }
 }
 

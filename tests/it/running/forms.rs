@@ -1,9 +1,12 @@
 //! Catalogues and listings in every form, and in the interface's own where none is asked for.
 
+use std::collections::HashMap;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Frame, METHODS, Person, at, heart_rate, id, person};
+use crate::sharing::{share, share_of};
 
 /// Somebody with something in each listing.
 async fn somebody() -> Person {
@@ -102,4 +105,246 @@ async fn a_form_that_there_is_not_is_422_in_a_listing_too() {
         let reply = person.call(Method::GET, &path).with("output", "xlsx").await;
         assert_eq!(reply.faults(), ["query.output"], "{path}");
     }
+}
+
+/// What stands for a parameter of a path, so that there is something behind it.
+fn filled(path: &str, known: &HashMap<&str, String>) -> String {
+    known.iter().fold(path.to_owned(), |path, (name, value)| {
+        path.replace(&format!("{{{name}}}"), value)
+    })
+}
+
+/// Answers that are no rows, and why each is none.
+const DOCUMENTS: [(&str, &str); 12] = [
+    (
+        "/data/v1/catalog/{data_type}/{api_version}/schema",
+        "a JSON Schema",
+    ),
+    ("/user/v1alpha1/schema/annotation", "a JSON Schema"),
+    ("/user/v1alpha1/schema/measurement", "a JSON Schema"),
+    ("/user/v1alpha1/preferences", "members that clients choose"),
+    (
+        "/user/v1/group/{group_id}/participants/{participant_id}/metadata",
+        "members that the owner of the group chooses",
+    ),
+    (
+        "/user/v1/group/.well-known/jwks.json",
+        "keys, as their standard has them",
+    ),
+    ("/user/v1alpha1/export/{export_id}/content", "an archive"),
+    ("/input/v1/file/{input_id}/download", "the bytes of a file"),
+    ("/data/v1/frame/{ticket}/{answer}", "the bytes of a frame"),
+    ("/health/live", "for what watches over the service"),
+    ("/health/ready", "for what watches over the service"),
+    ("/metrics", "for what watches over the service"),
+];
+
+/// Somebody of whom every route has something to tell, and what its path is to name.
+async fn known() -> (Person, HashMap<&'static str, String>) {
+    let person = somebody().await;
+    let text = |reply: Value, member: &str| reply[member].as_str().expect("an id").to_owned();
+    let own = person.get("/input/v1/data_type").await.must_be(200).rows();
+    let own = own[0]["svc_data_type"].as_str().unwrap().to_owned();
+    let tag = person
+        .get("/user/v1alpha1/tag")
+        .await
+        .must_be(200)
+        .rows()
+        .swap_remove(0);
+    let annotation = person
+        .get("/user/v1alpha1/annotation")
+        .await
+        .must_be(200)
+        .rows()
+        .swap_remove(0);
+    let reflection = json!({"name": "Evening", "schedule": {"cron": "0 20 * * *", "time_zone": "UTC"}});
+    let reflection = person
+        .post("/user/v1alpha1/reflection", &reflection)
+        .await
+        .must_be(201)
+        .json();
+    let other = crate::harness::person();
+    let share = share(&person, &share_of(&["HeartRate"], &other)).await;
+    let group = json!({"title": "Walkers", "svc_data_types": ["HeartRate"], "is_public": true});
+    let group = text(
+        person.post("/user/v1/group", &group).await.must_be(201).json()["group"].clone(),
+        "group_id",
+    );
+    let member = text(
+        other
+            .call(Method::POST, &format!("/user/v1/group/{group}/membership"))
+            .await
+            .must_be(200)
+            .json(),
+        "participant_id",
+    );
+    let session = person
+        .post("/user/v1alpha1/session", &json!({"name": "a dashboard"}))
+        .await
+        .must_be(201)
+        .json();
+    let export = person
+        .call(Method::POST, "/user/v1alpha1/export")
+        .await
+        .must_be(202)
+        .json();
+    let question = json!({"question": "/data/v1/records?q=HeartRate"});
+    let frame = person
+        .post("/data/v1/frames", &question)
+        .await
+        .must_be(201)
+        .json();
+    let file = crate::files::put(&person, "/", "a", b"some bytes").await;
+    let known = HashMap::from([
+        ("svc_userid", person.id.to_string()),
+        ("sharer_svc_userid", person.id.to_string()),
+        ("data_type", "HeartRate".to_owned()),
+        ("api_version", "v0".to_owned()),
+        ("resolution", "day".to_owned()),
+        ("base", own.split('/').next().unwrap().to_owned()),
+        ("id", own.split('/').nth(1).unwrap().to_owned()),
+        ("tag_id", text(tag.clone(), "id")),
+        ("tag_name", text(tag, "name")),
+        ("annotation_id", text(annotation, "id")),
+        ("reflection_id", text(reflection, "id")),
+        ("datashare_id", text(share, "datashare_id")),
+        ("group_id", group),
+        ("participant_id", member),
+        ("session_id", text(session, "id")),
+        ("export_id", text(export, "id")),
+        ("input_id", text(file, "id")),
+        ("frame_id", text(frame, "id")),
+    ]);
+    (person, known)
+}
+
+#[tokio::test]
+async fn every_read_that_answers_rows_answers_them_in_every_form() {
+    let (person, known) = known().await;
+    let document = person.get("/openapi.json").await.must_be(200).json();
+    let mut walked = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let get = &methods["get"];
+        let is_document = DOCUMENTS.iter().any(|(known, _)| known == path);
+        // Another way to the same handlers.
+        if get.is_null() || path == "/" || path.contains("/pool/{group_id}/") {
+            continue;
+        }
+        let parameters = get["parameters"].as_array().cloned().unwrap_or_default();
+        let named = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
+        assert_eq!(
+            named("output"),
+            !is_document,
+            "{path} says that it takes output, or does not"
+        );
+        if is_document {
+            continue;
+        }
+        assert!(named("columns"), "{path} has no columns");
+        let ask = |output: &str| {
+            let call = person.get(&filled(path, &known)).with("output", output);
+            let required = parameters.iter().filter(|parameter| {
+                parameter["in"] == "query" && parameter["required"] == true && parameter["name"] != "output"
+            });
+            let call = required.fold(call, |call, parameter| {
+                let example = match &parameter["example"] {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                call.with(parameter["name"].as_str().unwrap(), &example)
+            });
+            let is_old = path.contains("/v1alpha1/access/");
+            if is_old { call } else { call.with("strict", "true") }
+        };
+        let mut columns: Option<Vec<String>> = None;
+        for method in METHODS {
+            let reply = ask(method).await;
+            assert_eq!(reply.status, 200, "{path} as {method}: {reply}");
+            let frame = Frame::read(method, &reply.body);
+            if !frame.columns.is_empty() {
+                assert_eq!(
+                    columns.get_or_insert_with(|| frame.columns.clone()),
+                    &frame.columns,
+                    "{path} as {method}"
+                );
+            }
+        }
+        let columns = columns.unwrap_or_else(|| panic!("{path} has no columns in any form"));
+        let light = ask("jscolumns").with("columns", &columns[0]).await.must_be(200);
+        assert_eq!(
+            Frame::read("jscolumns", &light.body).columns,
+            columns[..1],
+            "{path}"
+        );
+        let wrong = ask("csv").with("columns", "no such column").await;
+        assert_eq!(wrong.faults(), ["query.columns"], "{path}");
+        walked += 1;
+    }
+    assert!(walked > 50, "{walked}");
+}
+
+#[tokio::test]
+async fn one_thing_is_a_table_of_one_row_and_says_the_same() {
+    let (person, known) = known().await;
+    for path in [
+        "/user/v1alpha1/info",
+        "/user/v1alpha1/totals",
+        "/user/v1alpha1/tag/id/{tag_id}",
+        "/user/v1alpha1/tag/name/{tag_name}",
+        "/user/v1alpha1/annotation/{annotation_id}",
+        "/user/v1alpha1/reflection/{reflection_id}",
+        "/user/v1alpha1/session/{session_id}",
+        "/user/v1alpha1/export/{export_id}",
+        "/user/v1/datashare/{datashare_id}",
+        "/user/v1/group/{group_id}",
+        "/input/v1/data_type/{base}/{id}",
+        "/input/v1/file/{input_id}",
+        "/data/v1/catalog/{data_type}/{api_version}",
+        "/data/v1/frames/{frame_id}",
+        "/data/v1alpha1/event/{data_type}/summary",
+    ] {
+        let ask = || person.get(&filled(path, &known));
+        let mut plain = ask().await.must_be(200).json();
+        for inside in ["datashare", "group"] {
+            if plain[inside].is_object() {
+                plain = plain[inside].take();
+            }
+        }
+        let rows = ask().with("output", "jstable").await.must_be(200).rows();
+        assert_eq!(rows.len(), 1, "{path}");
+        for (name, value) in plain.as_object().unwrap() {
+            assert!(
+                is_alike(&rows[0][name], value),
+                "{name} of {path}: {} is {plain}",
+                rows[0]
+            );
+        }
+    }
+    let insight = person.get("/data/v1alpha1/insight");
+    let report = insight.await.must_be(200).json();
+    let rows = person
+        .get("/data/v1alpha1/insight")
+        .with("output", "jstable")
+        .await
+        .must_be(200)
+        .rows();
+    let entries = |name: &str| report[name].as_array().unwrap().len();
+    assert_eq!(rows.len(), entries("insights") + entries("skipped"), "{report}");
+    assert!(rows.iter().all(|row| row["version"] == "v0"), "{rows:?}");
+    let updates = || {
+        person
+            .get("/data/v1/updates")
+            .with("start_time", "2020-01-01")
+            .with("end_time", "2100-01-01")
+    };
+    let (plain, rows) = (
+        updates().await.must_be(200).json(),
+        updates().with("output", "jstable").await.must_be(200).rows(),
+    );
+    let counted = rows
+        .iter()
+        .find(|row| row["data_type"] == "HeartRate")
+        .expect("a row of the type");
+    assert_eq!(counted["count"], plain["data_types"]["HeartRate"]);
+    assert!(rows.iter().any(|row| row["full_name"] == "/a"), "{rows:?}");
 }

@@ -311,3 +311,56 @@ async fn what_cannot_be_attached_is_422() {
         assert!(reply.text().contains(told), "{told:?} is not told: {reply}");
     }
 }
+
+#[tokio::test]
+async fn metrics_are_told_in_the_units_and_by_the_names_that_people_chose() {
+    let person = person();
+    slept(&person, A_NIGHT_AND_A_NAP).await;
+    let sample = |value: f64, unit: &str| json!({"uuid": id(1), "start_date": may("01 00:30:10"), "end_date": may("01 00:30:10"), "value": value, "unit": unit});
+    person.records("Weight", &[sample(80.0, "kg")]).await;
+    person.records("BodyTemperature", &[sample(37.0, "degC")]).await;
+    let ask = |units: &str| {
+        extended(&person, &["Weight", "BodyTemperature"])
+            .with("metric_calculations", "mean,delta")
+            .with("units", units)
+    };
+    for method in METHODS {
+        let reply = ask("metric").with("output", method).await.must_be(200);
+        let frame = Frame::read(method, &reply.body);
+        assert_eq!(frame.rows[0]["weight_unit"], "kg", "{method}");
+        let Some(schema) = frame.schema else { continue };
+        let held = schema.field_with_name("weight").unwrap();
+        assert_eq!(held.metadata()["unit"], "kg", "{method}");
+    }
+    let told = ask("us").await.must_be(200).rows().swap_remove(0);
+    let first = &told["body_temperature"][0];
+    assert_eq!((first["value"].as_f64().unwrap() * 10.0).round(), 986.0, "{told}");
+    assert_eq!(
+        (first["mean"].as_f64(), first["delta"].as_f64()),
+        (first["value"].as_f64(), Some(0.0)),
+        "what lies between two values is not moved: {told}"
+    );
+    assert_eq!(told["body_temperature_unit"], "degF");
+    assert_eq!(
+        (told["weight"][0]["value"].as_f64().unwrap() * 10.0).round(),
+        1764.0,
+        "{told}"
+    );
+    let sums = extended(&person, &["BodyTemperature"])
+        .with("metric_calculations", "sum")
+        .with("units", "metric");
+    assert_eq!(sums.await.faults(), ["query.metric_calculations"]);
+    // Nobody asked: the columns are those there always were.
+    let plain = extended(&person, &["Weight"]).await.must_be(200).rows();
+    assert!(plain[0].get("weight_unit").is_none(), "{plain:?}");
+
+    let mood =
+        json!({"name": "Mood", "description": "x", "record_spec": {"unit": "u", "aggregation": "discrete"}});
+    let own = person.define("Metric", &mood).await;
+    let record =
+        json!({"id": id(2), "start_time": may("01 00:30:10"), "end_time": may("01 00:30:10"), "value": 3});
+    person.records(&own, &[record]).await;
+    let by_name = extended(&person, &["Mood"]).await.must_be(200).rows();
+    assert_eq!(by_name, extended(&person, &[&own]).await.must_be(200).rows());
+    assert!(by_name[0].to_string().contains("\"value\":3"), "{by_name:?}");
+}

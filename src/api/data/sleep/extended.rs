@@ -6,8 +6,10 @@ use axum::response::Response;
 
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
+use crate::api::data::names::all_meant;
 use crate::api::data::records::sources_of;
 use crate::api::data::series::{each_once, named_metrics, stages};
+use crate::api::data::units::{VALUE, Wanted, held_by};
 use crate::api::docs::answers::Rows;
 use crate::api::extract::{Checked, Owner};
 use crate::api::problem::{ApiError, invalid};
@@ -24,6 +26,7 @@ use crate::query::filter::Condition;
 use crate::query::records::Source;
 use crate::query::series::{Calculation, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::sleep::Reach;
+use crate::query::units::{Holds, ToldIn};
 
 use super::query::CyclesQuery;
 use super::{Asked, around};
@@ -42,6 +45,7 @@ pub struct ExtendedQuery {
     cycles: CyclesQuery,
     metrics: Vec<String>,
     calculations: Vec<Calculation>,
+    units: Wanted,
     reach: Reach,
 }
 
@@ -62,10 +66,12 @@ impl FromParams for ExtendedQuery {
             bin: BIN,
             most_cells: u64::MAX,
         };
+        let units = Wanted::read(params);
         Some(Self {
             cycles: CyclesQuery::from_params(params)?,
             metrics: metrics.unwrap_or_default(),
             calculations: each_once(calculations),
+            units: units?,
             reach,
         })
     }
@@ -110,15 +116,16 @@ pub async fn sleep_cycles_extended(
     .await?;
     let spec = asked.cycles(&query.cycles)?;
     let range = window(&query, asked.clip);
-    let mut permits = Vec::with_capacity(query.metrics.len());
-    for metric in &query.metrics {
+    let names = all_meant(&app, &reader, owner, &query.metrics).await?;
+    let mut permits = Vec::with_capacity(names.len());
+    for metric in &names {
         permits.push(
             app.grants
                 .windows(&reader, owner, &TypeId::new(metric), range)
                 .await?,
         );
     }
-    let metrics = attached(&app, &reader, owner, &query, range).await?;
+    let metrics = attached(&app, &reader, owner, (&query, &names), range).await?;
     let source = asked.source().await?;
     let ticket = app.queries.enter(reader.person()).await?;
     let series = permits
@@ -129,7 +136,7 @@ pub async fn sleep_cycles_extended(
         most_cells: app.settings.cell_limit,
         ..query.reach
     };
-    let prepared = app
+    let mut prepared = app
         .archive
         .sleep_with_metrics(
             &asked.permit,
@@ -140,9 +147,17 @@ pub async fn sleep_cycles_extended(
             reach,
         )
         .await?;
+    for metric in &metrics {
+        if let Some(told) = &metric.told {
+            let column = metric.spec.column.as_str();
+            let held = [(column, Holds::Members(metric.members()))];
+            prepared = prepared.told_in(told, &held, &format!("{column}_unit"))?;
+        }
+    }
+    let told: Vec<_> = metrics.iter().map(|metric| &metric.told).collect();
     let seen: Vec<_> = permits.iter().map(Readable::windows).collect();
     let orders: Vec<_> = metrics.iter().map(|metric| &metric.spec.chosen_sources).collect();
-    let text = format!("{} {seen:?} {orders:?}", asked.text);
+    let text = format!("{} {seen:?} {orders:?} {told:?}", asked.text);
     let request = Request {
         app: &app,
         headers: &headers,
@@ -172,9 +187,22 @@ struct Metric {
     conditions: Vec<Condition>,
     spec: SeriesSpec,
     traits: MetricTraits,
+    /// In which unit its values are told; none where it has none.
+    told: Option<ToldIn>,
 }
 
 impl Metric {
+    /// The members of its windows that are in its unit.
+    fn members(&self) -> Vec<(String, Holds)> {
+        let calculated = self.spec.calculations.iter().filter_map(|calculation| {
+            let holds = held_by(*calculation)?;
+            Some((calculation.name().to_string(), holds))
+        });
+        std::iter::once((VALUE.to_owned(), Holds::Values))
+            .chain(calculated)
+            .collect()
+    }
+
     fn within<'a>(&'a self, app: &App, permit: &'a Readable) -> SeriesSource<'a, GrantAuthority> {
         SeriesSource {
             permit,
@@ -190,10 +218,10 @@ async fn attached(
     app: &App,
     reader: &Reader,
     owner: PersonId,
-    query: &ExtendedQuery,
+    (query, names): (&ExtendedQuery, &[String]),
     range: TimeRange,
 ) -> Result<Vec<Metric>, ApiError> {
-    let named = named_metrics(app, owner, &query.metrics).await?;
+    let named = named_metrics(app, owner, names).await?;
     let preferences = Preferences::of(&app.catalog, owner).await?;
     let mut metrics = Vec::with_capacity(named.len());
     for (named, column) in named {
@@ -202,6 +230,16 @@ async fn attached(
         refuse_calculations(&query.calculations, traits, named.data_type.id.as_str())?;
         let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new()).await?;
         let source = sources.into_iter().next();
+        let told = query
+            .units
+            .told(app, reader, &named.data_type, |moves_zero| {
+                let sums = query.calculations.contains(&Calculation::Sum);
+                (moves_zero && sums).then_some((
+                    CALCULATIONS,
+                    "a sum has no meaning but in the unit of the values, which is",
+                ))
+            })
+            .await?;
         metrics.push(Metric {
             source: source.ok_or_else(|| ApiError::internal("a metric without a partition"))?,
             conditions,
@@ -218,6 +256,7 @@ async fn attached(
                 chosen_sources: preferences.chosen_sources(&named.data_type.id),
             },
             traits: traits.clone(),
+            told,
         });
     }
     Ok(metrics)
