@@ -61,8 +61,8 @@ pub(super) async fn bring_forward(
     Ok(())
 }
 
-/// Rows that were left out stand no longer where they stood. Those that stand elsewhere just so stay left out,
-/// and their ids are returned; the others are written after all, and replace what is found.
+/// Rows that were left out stand no longer where they stood. Those that stand elsewhere just so stay left
+/// out, and their ids are returned; the others are written after all, and replace what is found.
 async fn look_at_dropped(
     shared: &IntakeStores,
     person: PersonId,

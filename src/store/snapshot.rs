@@ -65,7 +65,8 @@ pub enum Content {
 pub struct TailRows {
     batch: RecordBatch,
     ids: FixedSizeBinaryArray,
-    /// Bytes that all of it takes. Weighed once: a commit weighs the snapshot that it makes, with every piece.
+    /// Bytes that all of it takes. Weighed once: a commit weighs the snapshot that it makes, with every
+    /// piece.
     memory: usize,
     /// Row numbers by id, made when first asked for.
     by_id: OnceLock<HashMap<RecordId, usize>>,

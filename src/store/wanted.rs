@@ -12,8 +12,8 @@ use crate::model::ids::RecordId;
 pub(super) struct WantedIds {
     /// In order.
     ids: Vec<RecordId>,
-    /// The last two bytes of the ids, which are random in most kinds of them: tells nearly all other ids apart
-    /// with one look. A set of 65,536 bits.
+    /// The last two bytes of the ids, which are random in most kinds of them: tells nearly all other ids
+    /// apart with one look. A set of 65,536 bits.
     endings: Vec<u64>,
 }
 
