@@ -78,6 +78,22 @@ impl Catalog {
         })
     }
 
+    /// Whether there is a catalogue at `address`. Looking makes none: a database that is empty stays so.
+    pub async fn is_there(address: &str) -> Result<bool, CatalogError> {
+        let sqlite = address
+            .strip_prefix("sqlite://")
+            .or_else(|| address.strip_prefix("sqlite:"));
+        if let Some(path) = sqlite {
+            return Ok(std::path::Path::new(path).exists());
+        }
+        let database = Database::open(address).await?;
+        let mut session = database.read().await?;
+        let found = session.has_table("schema_versions").await;
+        session.commit().await?;
+        database.close().await;
+        found
+    }
+
     /// The same catalogue under another clock for what has to be the same on all nodes: where nodes whose own
     /// clocks differ share an SQLite file, which only tests do.
     #[must_use]

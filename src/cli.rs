@@ -22,6 +22,7 @@ mod forgetting;
 mod huge_pages;
 pub mod import;
 mod init;
+mod installation;
 mod key;
 mod logging;
 mod plaintext;

@@ -14,11 +14,10 @@ use crate::upkeep::copy::{Told, copy};
 use crate::upkeep::identity;
 
 use super::backups::Backups;
-use super::check::refuse_nothing;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, print};
+use super::{Failed, data_directory, installation, print};
 
 /// Where a backup goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ pub enum BackupOrder {
 }
 
 pub fn run(settings: &Settings, order: &BackupOrder) -> Result<(), Failed> {
-    refuse_nothing(&settings.database_url)?;
+    installation::needed(settings)?;
     match order {
         BackupOrder::Into(directory) => copied_into(settings, directory),
         BackupOrder::Among { directory, kept } => {

@@ -1,7 +1,6 @@
 //! `almanac check`: is everything that is stored what was stored? Works beside a running service with the
 //! same settings.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::catalog::Catalog;
@@ -20,7 +19,7 @@ use super::progress::Progress;
 use super::settings::Settings;
 use super::spill::SPILL;
 use super::stores::{self, OpenedStore};
-use super::{Failed, print};
+use super::{Failed, installation, print};
 
 /// Everything is looked at once, so nothing is worth keeping in memory.
 const MEMORY: u64 = 8 << 20;
@@ -34,8 +33,10 @@ pub fn run(settings: &Settings, repair: bool) -> Result<(), Failed> {
 }
 
 async fn check_all(settings: &Settings, repair: bool) -> Result<(), Failed> {
-    if !repair {
-        refuse_nothing(&settings.database_url)?;
+    if repair {
+        installation::repairable(settings)?;
+    } else {
+        installation::needed(settings)?;
     }
     let stores = open(settings).await?;
     if repair {
@@ -81,7 +82,7 @@ pub fn run_erased(settings: &Settings, person: PersonId) -> Result<(), Failed> {
 }
 
 async fn check_erased(settings: &Settings, person: PersonId) -> Result<(), Failed> {
-    refuse_nothing(&settings.database_url)?;
+    installation::needed(settings)?;
     let stores = open(settings).await?;
     let spill = settings.data_dir.join(SPILL);
     let remains = Box::pin(remains_of(&stores, person, &spill)).await;
@@ -126,19 +127,6 @@ fn conclude(checked: Checked) -> Result<(), Failed> {
         0 => print("nothing is wrong\n"),
         1 => Err(Failed::because("1 thing is wrong")),
         many => Err(Failed::because(format!("{many} things are wrong"))),
-    }
-}
-
-/// Looking at a catalogue makes none where there is none.
-pub(super) fn refuse_nothing(database_url: &str) -> Result<(), Failed> {
-    match database_url
-        .strip_prefix("sqlite://")
-        .or_else(|| database_url.strip_prefix("sqlite:"))
-    {
-        Some(path) if !Path::new(path).exists() => {
-            Err(Failed::because(format!("there is no catalogue at {path}")))
-        }
-        _ => Ok(()),
     }
 }
 

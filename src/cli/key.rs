@@ -11,9 +11,8 @@ use crate::catalog::Catalog;
 use crate::model::clock::SystemClock;
 use crate::store::StoreError;
 
-use super::check::refuse_nothing;
 use super::settings::Settings;
-use super::{Failed, data_directory, print, stores};
+use super::{Failed, data_directory, installation, print, stores};
 
 /// What is to be done with the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +37,7 @@ pub(super) fn run(settings: &Settings, order: &KeyOrder) -> Result<(), Failed> {
             provider.jwks_url
         )));
     }
+    installation::signing_key(settings)?;
     data_directory::open(&settings.data_dir)?;
     let said = done(&settings.data_dir, order).map_err(Failed::from_error)?;
     print(&said.ok_or_else(|| {
@@ -70,7 +70,7 @@ async fn rewrap(settings: &Settings) -> Result<(), Failed> {
             "nothing is encrypted: neither ALMANAC_MASTER_KEY_FILE nor ALMANAC_KEY_SERVICE is set",
         ));
     };
-    refuse_nothing(&settings.database_url)?;
+    installation::needed(settings)?;
     let catalog = Catalog::open(&settings.database_url, Arc::new(SystemClock))
         .await
         .map_err(Failed::from_error)?;

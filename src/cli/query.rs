@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::api::routes;
-use crate::auth::keys::SigningKey;
 use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
@@ -27,11 +26,10 @@ use crate::people::text::Name;
 use crate::upkeep::identity;
 
 use super::assembly::{Assembly, Foundations, assemble};
-use super::check::refuse_nothing;
 use super::serve::{AlwaysReady, close, ring, verifier};
 use super::settings::Settings;
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, print, print_bytes};
+use super::{Failed, installation, print, print_bytes};
 
 /// What the session is called while the query runs.
 const SESSION: &str = "almanac query";
@@ -57,14 +55,7 @@ pub(super) fn run(settings: &Settings, order: &QueryOrder) -> Result<(), Failed>
              tokens",
         ));
     }
-    if SigningKey::open(&settings.data_dir)
-        .map_err(Failed::from_error)?
-        .is_none()
-    {
-        let place = data_directory::shown(&settings.data_dir);
-        return Err(Failed::because(format!("there is no installation in {place}")));
-    }
-    refuse_nothing(&settings.database_url)?;
+    installation::signing_key(settings)?;
     let parameters: Value = match &order.parameters {
         None => Value::Null,
         Some(text) => serde_json::from_str(text)

@@ -213,6 +213,18 @@ impl Settings {
             && matches!(self.objects, ObjectStoreSettings::S3 { .. })
     }
 
+    /// Whether everything is in the data directory.
+    #[must_use]
+    pub const fn is_embedded(&self) -> bool {
+        matches!(self.objects, ObjectStoreSettings::Local(_))
+    }
+
+    /// Where the catalogue is, as anybody may read it.
+    #[must_use]
+    pub fn shown_database(&self) -> String {
+        given::without_passwords(&self.database_url)
+    }
+
     /// The value of a setting that follows from another one when nobody sets it, and that other one.
     fn following(&self, name: &str) -> Option<(String, &'static str)> {
         match name {

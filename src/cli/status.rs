@@ -7,9 +7,8 @@ use std::sync::Arc;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::SystemClock;
 
-use super::check::refuse_nothing;
 use super::settings::Settings;
-use super::{Failed, data_directory, print};
+use super::{Failed, data_directory, installation, print};
 
 /// Everybody, a line each: id, types, records, name.
 pub(super) fn users(settings: &Settings) -> Result<(), Failed> {
@@ -65,7 +64,7 @@ fn looked(
     settings: &Settings,
     look: impl AsyncFnOnce(&Catalog) -> Result<String, CatalogError>,
 ) -> Result<String, Failed> {
-    refuse_nothing(&settings.database_url)?;
+    installation::needed(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use crate::auth::keys::SigningKey;
 use crate::auth::mint::{Minter, TokenOrder};
 use crate::auth::reach::Reach;
 use crate::auth::settings::Provider;
@@ -16,9 +15,8 @@ use crate::model::registry::{Registry, TypeId};
 use crate::people::sessions::{Session, Sessions};
 use crate::people::text::Name;
 
-use super::check::refuse_nothing;
 use super::settings::Settings;
-use super::{Failed, data_directory, print};
+use super::{Failed, installation, print};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -46,14 +44,7 @@ pub(super) fn run(settings: &Settings, order: &TokenOrder) -> Result<(), Failed>
         reach: known(&order.reach)?,
         ..order.clone()
     };
-    let Some(key) = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)? else {
-        return Err(Failed::because(format!(
-            "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and \
-             --data-dir or ALMANAC_DATA_DIR names another place",
-            data_directory::shown(&settings.data_dir)
-        )));
-    };
-    refuse_nothing(&settings.database_url)?;
+    let key = installation::signing_key(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

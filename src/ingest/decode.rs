@@ -63,6 +63,22 @@ pub struct Leave {
     pub coercion: Option<Epoch>,
 }
 
+impl Leave {
+    /// What tells a request that asks for this from others with the same body. Nothing where nothing is asked
+    /// for, so that keys of releases without any of it stay what they are.
+    #[must_use]
+    pub const fn told_apart_by(self) -> [&'static str; 2] {
+        let ids = if self.natural_ids { "\0dedupe=natural" } else { "" };
+        let coercion = match self.coercion {
+            None => "",
+            Some(Epoch::Seconds) => "\0coerce=seconds",
+            Some(Epoch::Milliseconds) => "\0coerce=milliseconds",
+            Some(Epoch::ByMagnitude) => "\0coerce=magnitude",
+        };
+        [ids, coercion]
+    }
+}
+
 impl DecodeContext {
     /// The definition that a source of the form `<prefix>.annotation.<uuid>` names.
     #[must_use]

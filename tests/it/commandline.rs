@@ -81,30 +81,101 @@ fn a_token_is_all_that_token_prints() {
     }
 }
 
+/// How a command is tried where there is no installation, and whether it needs one.
+fn tried<'a>(command: &str, user: &'a str, directory: &'a str) -> Option<Vec<Vec<&'a str>>> {
+    Some(match command {
+        "users" => vec![vec!["users"]],
+        "status" => vec![vec!["status"]],
+        "token" => vec![vec!["token", "--user", user]],
+        "query" => vec![vec!["query", "SELECT 1", "--user", user]],
+        "check" => vec![
+            vec!["check"],
+            vec!["check", "--erased", user],
+            vec!["check", "--repair"],
+        ],
+        "key" => vec![
+            vec!["key", "list"],
+            vec!["key", "rotate"],
+            vec!["key", "retire", "some"],
+        ],
+        "backup" => vec![
+            vec!["backup", directory],
+            vec!["backup", directory, "--keep", "3"],
+        ],
+        // They make one, or tell of none.
+        "serve" | "init" | "import" | "config" | "help" => return None,
+        other => panic!("nobody says whether {other} needs an installation"),
+    })
+}
+
+/// The commands that the program says it has.
+fn commands(almanac: &Almanac) -> Vec<String> {
+    let (help, _) = output(&almanac.run(&["--help"]));
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = listed.take_while(|line| !line.is_empty());
+    commands
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .collect()
+}
+
 #[test]
 fn no_command_makes_an_installation_by_mistake() {
-    let almanac = Setup::default().prepare();
-    let user = Uuid::new_v4().to_string();
-    for arguments in [
-        &["token", "--user", &user][..],
-        &["query", "SELECT 1", "--user", &user],
-        &["users"],
-        &["status"],
-        &["check"],
-    ] {
-        let ended = almanac.run(arguments);
-        assert_eq!(
-            ended.status.code(),
-            Some(1),
-            "{arguments:?}: {:?}",
-            output(&ended)
-        );
-        let (_, told) = output(&ended);
-        assert!(
-            told.contains(&almanac.data_dir().display().to_string()),
-            "{arguments:?}: {told}"
-        );
-        assert!(!almanac.data_dir().exists(), "{arguments:?} made a directory");
+    for backends in Backends::available() {
+        let is_networked = !backends.settings().is_empty();
+        let almanac = Setup::default().on(backends).prepare();
+        let place = almanac.data_dir().display().to_string();
+        let user = Uuid::new_v4().to_string();
+        let target = TempDir::new().unwrap();
+        let copies = target.path().join("copies");
+        let commands = commands(&almanac);
+        assert!(commands.len() > 10, "{commands:?}");
+        // Twice: what the first try made would be found by the second.
+        for command in commands.iter().chain(&commands) {
+            for arguments in tried(command, &user, copies.to_str().unwrap())
+                .into_iter()
+                .flatten()
+            {
+                if is_networked && arguments == ["check", "--repair"] {
+                    // Makes the catalogue anew out of what is stored elsewhere.
+                    continue;
+                }
+                let ended = almanac.run(&arguments);
+                assert_eq!(
+                    ended.status.code(),
+                    Some(1),
+                    "{arguments:?}: {:?}",
+                    output(&ended)
+                );
+                let (said, told) = output(&ended);
+                assert!(
+                    told.contains("there is no installation in") && told.contains(&place),
+                    "{arguments:?}: {told}"
+                );
+                assert!(told.contains("catalogue"), "{arguments:?}: {told}");
+                assert!(
+                    !told.contains("postgres:postgres@"),
+                    "{arguments:?} tells a password: {told}"
+                );
+                assert_eq!(said, "", "{arguments:?}");
+                assert!(!almanac.data_dir().exists(), "{arguments:?} made a directory");
+                assert!(!copies.exists(), "{arguments:?} made a directory of copies");
+            }
+        }
+        assert!(almanac.run(&["init"]).status.success());
+        for arguments in [
+            &["users"][..],
+            &["status"],
+            &["check"],
+            &["token", "--user", &user],
+        ] {
+            let ended = almanac.run(arguments);
+            let (_, told) = output(&ended);
+            assert_eq!(ended.status.code(), Some(0), "{arguments:?}: {told}");
+            assert!(
+                told.contains(&format!("almanac: using {place}")),
+                "{arguments:?}: {told}"
+            );
+        }
     }
 }
 

@@ -1,11 +1,15 @@
 //! `/data/v1/frames`: answers that are kept for tools that read addresses.
 
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::ground::clocks::mistaken;
 use crate::harness::{
-    ALL_TIME, Almanac, Backends, Frame, METHODS, Person, Reply, Setup, at, heart_rate, id, instant, person,
-    shared,
+    ALL_TIME, AUDIENCE, Almanac, Backends, Frame, ISSUER, IdentityProvider, METHODS, Person, Reply, Setup,
+    at, claims, heart_rate, id, instant, person, shared, sign,
 };
 use crate::sharing::{at as address, group, join, share, share_of};
 
@@ -92,6 +96,20 @@ async fn a_frame_is_the_answer_with_a_footer_at_an_address_that_needs_no_token()
                 .must_be(206);
             assert!(part.body == reply.body[expected], "{range}");
         }
+        let beyond = format!("bytes={}-", reply.body.len());
+        let none = fetched(&server, Method::GET, &frame, Some(&beyond)).await;
+        let total = format!("bytes */{}", reply.body.len());
+        assert_eq!(
+            (none.status, none.header("content-range")),
+            (416, Some(total.as_str()))
+        );
+        // Several ranges at once are answered with everything, as the protocol allows.
+        let all = fetched(&server, Method::GET, &frame, Some("bytes=0-1,4-5")).await;
+        assert!(all.status == 200 && all.body == reply.body);
+        let open = fetched(&server, Method::GET, &frame, Some("bytes=10-"))
+            .await
+            .must_be(206);
+        assert!(open.body == reply.body[10..]);
         // What is kept is what there was.
         person
             .records("HeartRate", &[heart_rate(id(900), &at("10:00"), 200)])
@@ -240,6 +258,123 @@ async fn a_frame_ends_with_the_session_that_asked_for_it() {
     assert_eq!(status(&frame).await, 403);
 }
 
+/// The address with another last character of its ticket.
+fn otherwise_signed(url: &str) -> String {
+    let (ticket, name) = url.rsplit_once('/').expect("a ticket and a name");
+    let (last, other) = (ticket.chars().next_back(), ["0", "1"]);
+    let other = if last == Some('0') { other[1] } else { other[0] };
+    format!("{}{other}/{name}", &ticket[..ticket.len() - 1])
+}
+
+/// Waits until nothing of anybody's frames is on the disk.
+async fn until_no_bytes(server: &Almanac) {
+    let folder = server.data_dir().join("objects/frames");
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while files_below(&folder) > 0 {
+        assert!(Instant::now() < deadline, "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn files_below(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| {
+            if entry.path().is_dir() {
+                files_below(&entry.path())
+            } else {
+                1
+            }
+        })
+        .sum()
+}
+
+#[tokio::test]
+async fn a_frame_is_gone_an_hour_later_and_so_are_its_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let setup = || {
+        Setup::default()
+            .in_dir(directory.path())
+            .with("ALMANAC_UPKEEP_INTERVAL", "50ms")
+    };
+    let server = setup().start();
+    let person = with_samples(server.person(), 300).await;
+    let mut frame = kept(&person, &question_about(&person)).await;
+    assert_eq!(fetched(&server, Method::GET, &frame, None).await.status, 200);
+    let place = frame["url"]
+        .as_str()
+        .unwrap()
+        .strip_prefix(&server.url())
+        .unwrap()
+        .to_owned();
+    server.stop();
+    drop(server);
+    assert!(files_below(&directory.path().join("objects/frames")) > 0);
+    let soon = mistaken(setup(), "+50m").start();
+    frame["url"] = json!(format!("{}{place}", soon.url()));
+    assert_eq!(fetched(&soon, Method::GET, &frame, None).await.status, 200);
+    soon.stop();
+    drop(soon);
+    let later = mistaken(setup(), "+61m").start();
+    frame["url"] = json!(format!("{}{place}", later.url()));
+    assert_eq!(fetched(&later, Method::GET, &frame, None).await.status, 403);
+    until_no_bytes(&later).await;
+}
+
+#[tokio::test]
+async fn a_frame_goes_with_the_account_of_its_person() {
+    let upkeep = [
+        ("ALMANAC_UPKEEP_INTERVAL", "50ms"),
+        ("ALMANAC_FLUSH_AGE", "100ms"),
+        ("ALMANAC_GRACE_PERIOD", "1s"),
+    ];
+    let setup = upkeep
+        .iter()
+        .fold(Setup::default(), |setup, (name, value)| setup.with(name, value));
+    let server = setup.start();
+    let person = with_samples(server.person(), 300).await;
+    let frame = kept(&person, &question_about(&person)).await;
+    let erase = || person.call(Method::DELETE, "/user/v1alpha1/account");
+    let asked = erase().await.must_be(202).json();
+    erase()
+        .with("confirm", asked["confirmation"].as_str().unwrap())
+        .await
+        .must_be(202);
+    assert_eq!(
+        fetched(&server, Method::GET, &frame, None).await.status,
+        403,
+        "at once"
+    );
+    until_no_bytes(&server).await;
+}
+
+#[tokio::test]
+async fn a_frame_is_there_no_longer_than_the_token_that_asked_for_it() {
+    let provider = IdentityProvider::start(&["one"]).await;
+    let server = Setup::default()
+        .with("ALMANAC_JWKS_URL", provider.url())
+        .with("ALMANAC_ISSUER", ISSUER)
+        .with("ALMANAC_AUDIENCE", AUDIENCE)
+        .start();
+    let id = uuid::Uuid::new_v4();
+    let long = Person::new(&server.url(), id, sign("one", &claims(id)));
+    let long = with_samples(long, 3).await;
+    let mut brief = claims(id);
+    let ends = brief["iat"].as_u64().unwrap() + 4;
+    brief["exp"] = json!(ends);
+    let brief = long.showing(sign("one", &brief));
+    let frame = kept(&brief, &question_about(&long)).await;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let expires = frame["expires_at"].as_str().unwrap();
+    let expires = chrono::DateTime::parse_from_rfc3339(expires).unwrap().timestamp();
+    assert!(expires as u64 <= ends, "{frame}");
+    while fetched(&server, Method::GET, &frame, None).await.status == 200 {
+        assert!(Instant::now() < deadline, "it outlives its token: {frame}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(fetched(&server, Method::GET, &frame, None).await.status, 403);
+}
+
 #[tokio::test]
 async fn no_other_ticket_and_no_other_name_opens_a_frame() {
     let person = with_samples(person(), 3).await;
@@ -249,6 +384,7 @@ async fn no_other_ticket_and_no_other_name_opens_a_frame() {
         url.replace("answer.parquet", "answer.csv"),
         url.replace("/data/v1/frame/", "/data/v1/frame/0"),
         url.replace("/data/v1/frame/", "/data/v1/frame/x."),
+        otherwise_signed(&url),
     ] {
         frame["url"] = json!(other);
         assert_eq!(status(&frame).await, 403, "{other}");

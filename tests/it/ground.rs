@@ -3,7 +3,7 @@
 
 mod backup;
 mod bounds;
-mod clocks;
+pub(crate) mod clocks;
 mod commits;
 mod containers;
 mod fairness;

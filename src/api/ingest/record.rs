@@ -85,6 +85,9 @@ pub async fn record(
     let mut reading = body_reader(&app, &headers)?;
     let key = idempotency_key(&headers)?;
     let mut fingerprint = Sha256::new_with_prefix(data_type.as_bytes());
+    for parameter in query.leave.told_apart_by() {
+        fingerprint.update(parameter.as_bytes());
+    }
 
     let memory = app.bodies.allowance(person);
     let mut acceptance = Acceptance::new(app.intake.clone(), person, compiled, context, memory)?;

@@ -208,7 +208,7 @@ fn file_value(value: &toml::Value) -> Option<String> {
 }
 
 /// `text` with the password of an address, and any `password=` in its query, made unreadable.
-fn without_passwords(text: &str) -> String {
+pub(super) fn without_passwords(text: &str) -> String {
     let mut shown = text.to_owned();
     if let Some((scheme, rest)) = text.split_once("://") {
         let authority = rest.split(['/', '?']).next().unwrap_or_default();

@@ -25,7 +25,7 @@ fn lying_library() -> PathBuf {
 }
 
 /// A server that believes it is `ahead` of everybody else. How fast time passes is left alone.
-fn mistaken(setup: Setup, ahead: &str) -> Setup {
+pub(crate) fn mistaken(setup: Setup, ahead: &str) -> Setup {
     setup
         .with("LD_PRELOAD", &lying_library().display().to_string())
         .with("FAKETIME", ahead)

@@ -53,6 +53,43 @@ async fn a_key_with_another_request_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_key_with_other_parameters_is_refused_as_one_with_another_body_is() {
+    let person = person();
+    let record = serde_json::json!({"start_date": at("10:00"), "value": 60});
+    let asked = [
+        &[][..],
+        &[("dedupe", "natural")],
+        &[("coerce", "true")],
+        &[("coerce", "true"), ("epoch", "seconds")],
+        &[("coerce", "true"), ("epoch", "milliseconds")],
+        &[("coerce", "true"), ("dedupe", "natural")],
+    ];
+    let send = |key: usize, parameters: &[(&str, &str)]| {
+        let call = person
+            .record("HeartRate", &record)
+            .header("idempotency-key", &key.to_string());
+        parameters
+            .iter()
+            .fold(call, |call, (name, value)| call.with(name, value))
+    };
+    for (key, mine) in asked.iter().enumerate() {
+        let first = send(key, mine).await.upload();
+        for others in asked {
+            if others == *mine {
+                assert_eq!(send(key, others).await.upload(), first);
+            } else {
+                let refused = send(key, others).await;
+                assert_eq!(
+                    refused.faults(),
+                    ["header.idempotency-key"],
+                    "{mine:?} {others:?}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_refused_request_leaves_its_key_free() {
     let person = person();
     let bad = person

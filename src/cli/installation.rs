@@ -1,0 +1,73 @@
+//! Is there an installation where the settings say? Commands that need one say where they look, and make none:
+//! one that was made by mistake would be empty, and would be taken for the right one.
+
+use std::io::Write as _;
+use std::thread;
+
+use crate::auth::keys::SigningKey;
+use crate::catalog::{Catalog, CatalogError};
+
+use super::settings::Settings;
+use super::{Failed, data_directory};
+
+/// Where the settings say that everything is.
+fn place(settings: &Settings) -> String {
+    let directory = data_directory::shown(&settings.data_dir);
+    format!("{directory} (catalogue {})", settings.shown_database())
+}
+
+fn nothing_in(settings: &Settings) -> Failed {
+    Failed::because(format!(
+        "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and --data-dir or \
+         ALMANAC_DATA_DIR names another place",
+        place(settings)
+    ))
+}
+
+/// Says which installation a command uses, where there is one; refuses where there is none. What commands
+/// print for others to read is on standard output, this is not.
+pub(super) fn needed(settings: &Settings) -> Result<(), Failed> {
+    if !is_there(&settings.database_url)? {
+        return Err(nothing_in(settings));
+    }
+    // Whoever closed standard error does not want to know.
+    let _written = writeln!(std::io::stderr().lock(), "almanac: using {}", place(settings));
+    Ok(())
+}
+
+/// The same of one that makes tokens itself, with the key that signs them.
+pub(super) fn signing_key(settings: &Settings) -> Result<SigningKey, Failed> {
+    let key = SigningKey::open(&settings.data_dir).map_err(Failed::from_error)?;
+    let key = key.ok_or_else(|| nothing_in(settings))?;
+    needed(settings)?;
+    Ok(key)
+}
+
+/// Refuses to put together again what never was: with neither a catalogue nor the directory that it would be
+/// in, there is nothing to repair.
+pub(super) fn repairable(settings: &Settings) -> Result<(), Failed> {
+    if is_there(&settings.database_url)? || settings.data_dir.exists() || !settings.is_embedded() {
+        return Ok(());
+    }
+    Err(nothing_in(settings))
+}
+
+/// On a thread of its own: the caller may be inside a runtime already, or in none.
+fn is_there(database_url: &str) -> Result<bool, Failed> {
+    let asked = thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| CatalogError::Unavailable {
+                    detail: error.to_string(),
+                })?;
+            runtime.block_on(Catalog::is_there(database_url))
+        });
+        asking.join()
+    });
+    match asked {
+        Ok(found) => found.map_err(Failed::from_error),
+        Err(_) => Err(Failed::because("nobody could look for a catalogue")),
+    }
+}
