@@ -41,6 +41,28 @@ install_python() {
     cp "$list" "$place/installed.txt"
 }
 
+# The readers that JavaScript has, at $1. Where there is no Node, or its registry cannot be reached, tests/readers says that they
+# were not tried.
+install_javascript() {
+    local place=$1 list=tests/support/javascript
+    if [ -d "$place/node_modules" ] && cmp -s "$list/package-lock.json" "$place/package-lock.json"; then
+        echo "JavaScript readers are there"
+        return
+    fi
+    if ! command -v npm >/dev/null; then
+        echo "no npm: JavaScript readers are not installed"
+        return
+    fi
+    echo "installing JavaScript readers into $place"
+    rm -rf "$place"
+    mkdir -p "$place"
+    cp "$list/package.json" "$list/package-lock.json" "$place/"
+    if ! (cd "$place" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2); then
+        echo "JavaScript readers cannot be fetched"
+        rm -rf "$place"
+    fi
+}
+
 # What the tests write into the folder $1 and have not written yet, in MB, must fit there: an S3 server that finds its disk
 # nearly full takes nothing more, and says so in dozens of tests that have nothing to do with it.
 need_room() {
