@@ -25,10 +25,16 @@ const EXTRAS: &str = "extras";
 /// The first version of a definition; it grows with every change.
 const FIRST_VERSION: u32 = 1;
 
+/// Whether records may have brought members before these were declared.
+pub(super) fn has_grown(data_type: &DataType) -> bool {
+    let layout = &data_type.layout;
+    layout.undeclared == Undeclared::AsGiven && layout.version > FIRST_VERSION
+}
+
 /// Which of the stored `columns` have to be filled, if any. Then `extras` has to be read too.
 fn late(data_type: &DataType, columns: &[usize]) -> Vec<usize> {
     let layout = &data_type.layout;
-    if layout.undeclared != Undeclared::AsGiven || layout.version <= FIRST_VERSION {
+    if !has_grown(data_type) {
         return Vec::new();
     }
     let base = |name: &str| {

@@ -576,7 +576,7 @@ impl<'a> Wanted<'a> {
         let shown = self.columns?;
         let layout = &source.data_type.layout;
         // What was sent before it was declared may be any of the members.
-        if self.in_order || layout.undeclared == Undeclared::AsGiven {
+        if self.in_order || grown::has_grown(&source.data_type) {
             return None;
         }
         let mut fields: Vec<FieldRef> = layout.storage.fields().iter().cloned().collect();

@@ -32,9 +32,9 @@ pub struct LogQuery {
 
 impl FromParams for LogQuery {
     fn from_params(params: &mut Params<'_>) -> Option<Self> {
-        let (before, limit) = (params.uuid("before"), params.integer_or("limit", PAGE)?);
+        let (before, limit) = (params.uuid("before"), params.integer_or("limit", PAGE));
         let form = ListingForm::read(params);
-        let limit = usize::try_from(limit)
+        let limit = usize::try_from(limit?)
             .ok()
             .filter(|limit| (1..=LARGEST_PAGE).contains(limit));
         if limit.is_none() {

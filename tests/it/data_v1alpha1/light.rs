@@ -101,6 +101,70 @@ async fn members_of_structures_are_read_alone_from_objects_and_from_what_is_not_
     assert!(unknown.text().contains("is name meant?"), "{unknown}");
 }
 
+/// Of sixty records the last one is told so in every form.
+async fn told(person: &Person, own: &str, columns: &str, expected: Value) {
+    for output in METHODS {
+        let light = person
+            .read("event", own)
+            .with("columns", columns)
+            .with("output", output);
+        let light = light.await.must_be(200);
+        let frame = Frame::read(output, &light.body);
+        assert_eq!(frame.rows.len(), 60, "{output} {columns}");
+        assert_eq!(frame.rows[59], expected, "{output} {columns}");
+    }
+}
+
+#[tokio::test]
+async fn members_of_ones_own_types_are_read_alone_before_and_after_the_type_grew() {
+    let almanac = Setup::default().busy_upkeep().start();
+    let person = almanac.person();
+    let place = |members: &Value| json!({"type": "object", "properties": members});
+    let text = json!({"type": "string"});
+    let schema = |properties: &Value| json!({"name": "Meal", "description": "x", "record_spec": {"schema": {"properties": properties}}});
+    let eaten = place(&json!({"dish": text, "cook": text}));
+    let own = person.define("Event", &schema(&json!({"eaten": eaten}))).await;
+    let record = |n: u32| {
+        json!({"id": id(n), "start_time": instant(n * 60), "end_time": instant(n * 60),
+            "eaten": {"dish": format!("soup {n}"), "cook": "Ada"}, "drunk": {"what": "tea", "warm": "yes"}})
+    };
+    person
+        .records(&own, &(0..50).map(record).collect::<Vec<_>>())
+        .await;
+    almanac.until_objects(1).await;
+    person
+        .records(&own, &(50..60).map(record).collect::<Vec<_>>())
+        .await;
+    let ask = |columns: &str| person.read("event", &own).with("columns", columns);
+    told(&person, &own, "eaten.dish", json!({"eaten.dish": "soup 59"})).await;
+    told(
+        &person,
+        &own,
+        "eaten.cook,eaten.dish",
+        json!({"eaten.cook": "Ada", "eaten.dish": "soup 59"}),
+    )
+    .await;
+    let filtered = ask("eaten.dish")
+        .with("filter", "eaten.cook:Ada")
+        .await
+        .must_be(200);
+    assert_eq!(filtered.rows().len(), 60);
+    // What was sent before it was declared is there as well.
+    let drunk = place(&json!({"what": text, "warm": text}));
+    let change = schema(&json!({"eaten": eaten, "drunk": drunk}));
+    person
+        .put(&format!("/input/v1/data_type/{own}"), &change)
+        .await
+        .must_be(200);
+    told(
+        &person,
+        &own,
+        "drunk.what,eaten.dish",
+        json!({"drunk.what": "tea", "eaten.dish": "soup 59"}),
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn columns_are_taken_wherever_rows_are_answered() {
     let person = measured().await;

@@ -227,7 +227,7 @@ fn paged(reader: &Person, owner: &Person) -> Vec<(&'static str, Call)> {
             series(
                 of("metric_time_series")
                     .with("metric", "HeartRate")
-                    .with("calculations", "rolling_mean"),
+                    .with("calculations", "rollingmean"),
             ),
         ),
         (

@@ -249,6 +249,7 @@ async fn every_read_that_answers_rows_answers_them_in_every_form() {
             let call = required.fold(call, |call, parameter| {
                 let example = match &parameter["example"] {
                     Value::String(text) => text.clone(),
+                    Value::Array(items) => items[0].as_str().expect("a text").to_owned(),
                     other => other.to_string(),
                 };
                 call.with(parameter["name"].as_str().unwrap(), &example)
