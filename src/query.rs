@@ -18,6 +18,7 @@ mod grown;
 mod in_turn;
 pub mod insight;
 mod json_text;
+mod operator;
 pub mod paging;
 pub mod partial;
 mod partials;

@@ -3,123 +3,88 @@
 //! What the newest records add to years of older ones begins where those end; merging would compare every row
 //! of all of them. Or each is read from its end, the last of them first. Knows plans and order only.
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::{Result, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::backwards::from_its_end;
+use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
+use super::scan::KEY_ORDER;
 
 /// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before
 /// it.
-#[derive(Debug)]
-pub(super) struct InTurnExec {
-    inputs: Vec<Arc<dyn ExecutionPlan>>,
+#[derive(Clone, Debug)]
+pub(super) struct InTurn {
     order: LexOrdering,
     /// Whether each input is given out from its last row to its first.
     from_their_ends: bool,
-    properties: Arc<PlanProperties>,
 }
+
+/// The operator.
+pub(super) type InTurnExec = Operator<InTurn>;
 
 impl InTurnExec {
     /// `order`: what every input is sorted by.
-    pub(super) fn try_new(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
+    pub(super) fn try_new(inputs: Vec<Plan>, order: LexOrdering) -> Result<Self> {
         Self::build(inputs, order, false)
     }
 
     /// Ascending inputs, the last of them first, each from its end. `order`: what comes out is sorted by.
-    pub(super) fn from_their_ends(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering) -> Result<Self> {
+    pub(super) fn from_their_ends(inputs: Vec<Plan>, order: LexOrdering) -> Result<Self> {
         Self::build(inputs, order, true)
     }
 
-    fn build(inputs: Vec<Arc<dyn ExecutionPlan>>, order: LexOrdering, from_their_ends: bool) -> Result<Self> {
-        let Some(first) = inputs.first() else {
+    fn build(inputs: Vec<Plan>, order: LexOrdering, from_their_ends: bool) -> Result<Self> {
+        if inputs.is_empty() {
             return internal_err!("inputs that follow each other are at least one");
-        };
-        let schema = first.schema();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(schema, [order.clone()]),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Ok(Self {
-            inputs,
+        }
+        let step = InTurn {
             order,
             from_their_ends,
-            properties: Arc::new(properties),
-        })
+        };
+        Ok(Self::over(step, inputs))
     }
 }
 
-impl DisplayAs for InTurnExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "InTurnExec: inputs={}, from_their_ends={}",
-            self.inputs.len(),
-            self.from_their_ends
-        )
-    }
-}
+impl Step for InTurn {
+    const NAME: &'static str = "InTurnExec";
 
-impl ExecutionPlan for InTurnExec {
-    fn name(&self) -> &'static str {
-        "InTurnExec"
+    fn detail(&self) -> String {
+        format!("from_their_ends={}", self.from_their_ends)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.inputs.iter().collect()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![!self.from_their_ends; self.inputs.len()]
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::build(
-            children,
-            self.order.clone(),
-            self.from_their_ends,
-        )?))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("inputs in turn are one partition, not {partition}");
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        if self.from_their_ends {
+            return Needs::sorted_by(inputs, &KEY_ORDER);
         }
-        let inputs = self.inputs.clone();
+        vec![Needs::sorted(Some(self.order.clone())); inputs.len()]
+    }
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let schema = inputs
+            .first()
+            .map_or_else(|| Arc::new(Schema::empty()), |input| input.schema());
+        one_partition(schema, [self.order.clone()])
+    }
+
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         // The next input is opened when the one before is over, so that only one is read at a time.
         if self.from_their_ends {
-            let order = self.order.clone();
-            let rows = futures::stream::iter(inputs)
-                .flat_map(move |input| from_its_end(input, order.clone(), Arc::clone(&context)));
-            return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)));
+            let context = Arc::clone(task.context());
+            let rows = futures::stream::iter(inputs).flat_map(move |input| {
+                from_its_end(Arc::clone(input.plan()), self.order.clone(), Arc::clone(&context))
+            });
+            return Ok(rows.boxed());
         }
         let rows = futures::stream::iter(inputs)
-            .map(move |input| input.execute(0, Arc::clone(&context)))
+            .map(|input| input.open())
             .try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+        Ok(rows.boxed())
     }
 }

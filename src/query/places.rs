@@ -13,7 +13,6 @@ mod fixes;
 pub mod geocoder;
 pub mod named;
 mod open_ends;
-mod operator;
 pub mod raw;
 pub mod series;
 pub mod stays;

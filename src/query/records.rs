@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use datafusion::arrow::compute::{SortOptions, max, min};
+use datafusion::arrow::compute::{max, min};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType,
 };
@@ -15,8 +15,7 @@ use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::logical_expr::Expr;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -43,9 +42,10 @@ use super::files::PieceReaders;
 use super::filter::{self, Bound, Condition, FilterError};
 use super::grown;
 use super::in_turn::InTurnExec;
+use super::operator::{known_order, ordered};
 use super::paging::{PageEnd, RowPlace, number_of, places_of};
 use super::partials::Partials;
-use super::scan::{KEY_COLUMNS, Scan};
+use super::scan::{KEY_COLUMNS, KEY_ORDER, Scan};
 use super::shape::{self, IdForm, Sees};
 use super::shared::Lengths;
 use super::together::{align, common_schema};
@@ -58,9 +58,6 @@ const SPREAD: &str = "almanac.spread";
 /// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
 /// MB.
 const CELLS: u64 = 48 << 20;
-
-/// The columns by which rows of several partitions are brought into one order.
-const ORDER_COLUMNS: [&str; 3] = ["start_time", "end_time", "id"];
 
 /// Which way time runs in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -603,8 +600,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn includes(self, name: &str) -> bool {
-        self.columns.is_none_or(|columns| columns.touch(name))
-            || (self.in_order && ORDER_COLUMNS.contains(&name))
+        self.columns.is_none_or(|columns| columns.touch(name)) || (self.in_order && KEY_ORDER.contains(&name))
     }
 }
 
@@ -721,8 +717,11 @@ fn together(
         .map(|plan| align(plan, &schema))
         .collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
+    // As what an id is shown, it is in the order of ids, and a type without rows is in any.
+    let sorted = aligned.into_iter().map(|plan| known_order(plan, order.clone()));
+    let sorted = sorted.collect::<Result<Vec<_>, _>>()?;
     Ok(Arc::new(
-        merged(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
+        merged(order, UnionExec::try_new(sorted)?).with_fetch(spec.limit),
     ))
 }
 
@@ -734,18 +733,6 @@ fn merged(order: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> SortPreservingMer
 
 /// (start, end, id), whichever way.
 fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionError> {
-    let options = SortOptions {
-        descending: order == Order::Descending,
-        nulls_first: false,
-    };
-    let keys = ORDER_COLUMNS
-        .into_iter()
-        .map(|name| {
-            Ok(PhysicalSortExpr::new(
-                Arc::new(Column::new(name, schema.index_of(name)?)),
-                options,
-            ))
-        })
-        .collect::<Result<Vec<_>, DataFusionError>>()?;
-    LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
+    ordered(schema, &KEY_ORDER, order == Order::Descending)
+        .ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array as _, AsArray as _, BooleanArray, RecordBatch, StructArray, new_null_array,
 };
-use datafusion::arrow::compute::{SortOptions, concat_batches, filter_record_batch};
+use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
@@ -21,9 +21,8 @@ use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, Pa
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, in_list};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -38,9 +37,12 @@ use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::files;
 use super::in_turn::InTurnExec;
+use super::operator::{ascending, known_order};
 
 /// Columns every scan yields first, because order and identity need them.
 pub const KEY_COLUMNS: [&str; 3] = ["id", "start_time", "end_time"];
+/// The columns by which the rows of a partition are sorted.
+pub(super) const KEY_ORDER: [&str; 3] = ["start_time", "end_time", "id"];
 
 /// What to read of a partition.
 #[derive(Clone, Debug)]
@@ -79,7 +81,7 @@ impl Scan<'_> {
         }
         plans.extend(self.tail(&schema)?);
         if plans.is_empty() {
-            return Ok(Arc::new(EmptyExec::new(schema)));
+            return in_memory(Vec::new(), &schema);
         }
         in_order(plans, &schema)
     }
@@ -152,6 +154,10 @@ impl Scan<'_> {
             .with_output_ordering(vec![key_order(self.storage)?])
             .build();
         let mut plan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
+        if chain.len() > 1 {
+            // Each begins after the one before ends, which files do not tell.
+            plan = known_order(plan, key_order(schema)?)?;
+        }
         if !all {
             plan = Arc::new(FilterExec::try_new(self.selected(schema)?, plan)?);
         }
@@ -193,7 +199,7 @@ impl Scan<'_> {
         let Some(starts) = starts else { return Ok(None) };
         let rows = sort_rows(&concat_batches(&whole, &batches)?).map_err(outside)?;
         let rows = with_columns(&rows, schema).map_err(outside)?;
-        let source = MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(schema), None)?;
+        let source = in_memory(vec![rows], schema)?;
         let rows: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(self.selected(schema)?, source)?);
         Ok(Some((starts, rows)))
     }
@@ -313,6 +319,13 @@ fn in_order(
     })
 }
 
+/// Rows that are sorted by the key.
+fn in_memory(rows: Vec<RecordBatch>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
+    let rows = MemorySourceConfig::try_new(&[rows], Arc::clone(schema), None)?;
+    let rows = rows.try_with_sort_information(vec![key_order(schema)?])?;
+    Ok(DataSourceExec::from_data_source(rows))
+}
+
 /// `rows` with only those members of structures that `schema` has.
 fn with_members(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let own = rows.schema();
@@ -372,15 +385,8 @@ pub fn key_schema() -> SchemaRef {
 
 /// The order of rows that is part of every answer, as far as its columns are there.
 pub fn key_order(schema: &Schema) -> Result<LexOrdering> {
-    let ascending = SortOptions {
-        descending: false,
-        nulls_first: false,
-    };
-    let keys = ["start_time", "end_time", "id"]
-        .into_iter()
-        .filter_map(|name| Some((name, schema.index_of(name).ok()?)))
-        .map(|(name, index)| PhysicalSortExpr::new(Arc::new(Column::new(name, index)), ascending));
-    LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
+    ascending(schema, &KEY_ORDER)
+        .ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }
 
 fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {

@@ -28,10 +28,9 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
-pub use by_group::{AmountsByGroupExec, AmountsSpec};
+pub(in crate::query) use by_group::{AmountsByGroupExec, AmountsSpec};
 pub use calculation::{Calculation, UnknownCalculation};
-pub use exec::SeriesExec;
-pub use grouped::GroupedExec;
+pub(in crate::query) use exec::SeriesExec;
 pub(in crate::query) use points::Summary;
 pub use prepare::SeriesSource;
 pub use ranking::Ranking;

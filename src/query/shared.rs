@@ -87,7 +87,7 @@ impl<Authority> Archive<Authority> {
             kept: kept(data_type),
             lengths,
         };
-        Ok(Arc::new(CutExec::try_new(rows, rule)?))
+        Ok(Arc::new(CutExec::new(rows, rule)))
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn cut_keys(
     rows: Arc<dyn ExecutionPlan>,
     data_type: &TypeId,
     windows: &Windows,
-) -> Result<Arc<dyn ExecutionPlan>> {
+) -> Arc<dyn ExecutionPlan> {
     let rule = Rule {
         edges: windows.clone(),
         whole_within: windows.clone(),
@@ -128,7 +128,7 @@ pub(super) fn cut_keys(
         kept: Vec::new(),
         lengths: Lengths::Forgotten,
     };
-    Ok(Arc::new(CutExec::try_new(rows, rule)?))
+    Arc::new(CutExec::new(rows, rule))
 }
 
 /// Rows that were cut already cut to `edges` as well; those that have no hours of their own stay where they
@@ -138,7 +138,7 @@ pub(super) fn cut_again(
     data_type: &DataType,
     edges: Windows,
     whole_within: Windows,
-) -> Result<Arc<dyn ExecutionPlan>> {
+) -> Arc<dyn ExecutionPlan> {
     let rule = Rule {
         edges,
         whole_within,
@@ -149,7 +149,7 @@ pub(super) fn cut_again(
         kept: kept(data_type),
         lengths: Lengths::Forgotten,
     };
-    Ok(Arc::new(CutExec::try_new(rows, rule)?))
+    Arc::new(CutExec::new(rows, rule))
 }
 
 /// The columns that say when rows of a type take place, beside those of the key.

@@ -113,12 +113,13 @@ impl<Authority> Archive<Authority> {
         let rankings = self.series_rankings(&metrics).await?;
         let mut attached = Vec::with_capacity(metrics.len());
         for ((metric, snapshot), ranking) in metrics.into_iter().zip(snapshots).zip(rankings) {
-            attached.push(Attached {
-                rows: self.series_rows(&metric, &snapshot)?,
+            let samples = self.series_rows(&metric, &snapshot)?;
+            let metric = Attached {
                 windows: metric.permit.windows().clone(),
                 spec: metric.spec,
                 ranking,
-            });
+            };
+            attached.push((samples, metric));
         }
         let plan = AttachedExec::new(Arc::new(cycles), attached, reach);
         Ok(Prepared {

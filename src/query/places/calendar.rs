@@ -13,19 +13,18 @@ use datafusion::arrow::array::{
     Array, AsArray, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{cast, filter_record_batch};
-use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType as ArrowType, TimestampMicrosecondType};
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::model::time::{Instant, TimeRange};
+use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::{self, Sees};
 use crate::query::shared;
 
-use super::operator::{Operator, Step};
 use super::raw::{RawSpec, columns};
 use super::workouts::Otherwise;
 use super::{Granted, overlap};
@@ -117,7 +116,7 @@ impl<Authority> Archive<Authority> {
                 &granted.source.data_type,
                 shared.edges.within(range),
                 shared.edges.clone(),
-            )?,
+            ),
         };
         let windows = pinned
             .windows(None)
@@ -125,10 +124,9 @@ impl<Authority> Archive<Authority> {
             .filter_map(|window| overlap(window, range))
             .collect::<Vec<_>>();
         let step = TakingPlace {
-            schema: stored.schema(),
             windows: windows.into(),
         };
-        let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![stored]));
+        let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![stored]));
         let sees = Sees::through(&granted.permit);
         let shown = shape::project(
             chosen,
@@ -150,23 +148,25 @@ impl<Authority> Archive<Authority> {
 /// Lets the events through that take place in one of the windows.
 #[derive(Clone, Debug)]
 struct TakingPlace {
-    schema: SchemaRef,
     windows: Arc<[TimeRange]>,
 }
 
 impl Step for TakingPlace {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    const NAME: &'static str = "TakingPlaceExec";
+    const KEEPS_ORDER: bool = true;
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        like(inputs)
     }
 
-    fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
-        let rows = futures::stream::iter(inputs).flatten();
-        rows.map(move |batch| {
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let rows = only(inputs)?.open()?;
+        let chosen = rows.map(move |batch| {
             let batch = batch?;
             let keep = self.among(&batch)?;
             Ok(filter_record_batch(&batch, &keep)?)
-        })
-        .boxed()
+        });
+        Ok(chosen.boxed())
     }
 }
 

@@ -5,7 +5,6 @@
 //! else that a row holds, only what is as true of a part as of the whole stays. Rows that lie inside one
 //! window, nearly all, are passed on untouched; held back are parts before which others may still come.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -17,20 +16,18 @@ use datafusion::arrow::compute::{
 use datafusion::arrow::datatypes::{
     DataType, Field, Float64Type, Schema, SchemaRef, TimestampMicrosecondType,
 };
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_datafusion_err, internal_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only};
 use crate::query::partials::CELL_LONG;
-use crate::query::scan::{KEY_COLUMNS, key_order};
+use crate::query::scan::{KEY_COLUMNS, KEY_ORDER};
 use crate::query::series::LONG;
 
 use super::extent::{Extent, Extents};
@@ -55,91 +52,53 @@ pub(super) struct Rule {
     pub(super) lengths: Lengths,
 }
 
-/// The operator.
-#[derive(Debug)]
-pub(super) struct CutExec {
-    input: Arc<dyn ExecutionPlan>,
+/// Cuts rows by a rule.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
     rule: Arc<Rule>,
-    properties: Arc<PlanProperties>,
 }
+
+/// The operator.
+pub(super) type CutExec = Operator<Cut>;
 
 impl CutExec {
     /// `input` has one partition with `start_time` and `end_time`, sorted by the key.
-    pub(super) fn try_new(input: Arc<dyn ExecutionPlan>, rule: Rule) -> Result<Self> {
-        Self::build(input, Arc::new(rule))
-    }
-
-    fn build(input: Arc<dyn ExecutionPlan>, rule: Arc<Rule>) -> Result<Self> {
-        let schema = rule.schema(&input.schema());
-        let order = key_order(&schema)?;
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(schema, [order]),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Ok(Self {
-            input,
-            rule,
-            properties: Arc::new(properties),
-        })
+    pub(super) fn new(input: Plan, rule: Rule) -> Self {
+        let rule = Arc::new(rule);
+        Self::over(Cut { rule }, vec![input])
     }
 }
 
-impl DisplayAs for CutExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "CutExec: {} windows", self.rule.edges.as_slice().len())
-    }
-}
+impl Step for Cut {
+    const NAME: &'static str = "CutExec";
+    const KEEPS_ORDER: bool = true;
 
-impl ExecutionPlan for CutExec {
-    fn name(&self) -> &'static str {
-        "CutExec"
+    fn detail(&self) -> String {
+        format!("{} windows", self.rule.edges.as_slice().len())
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::sorted_by(inputs, &KEY_ORDER)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let rows = inputs
+            .first()
+            .map_or_else(|| Arc::new(Schema::empty()), |input| input.schema());
+        let schema = self.rule.schema(&rows);
+        let order = ascending(&schema, &KEY_ORDER);
+        one_partition(schema, order)
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[_; 1]>::try_from(children) else {
-            return internal_err!("rows that are cut have one input");
-        };
-        Ok(Arc::new(Self::build(input, Arc::clone(&self.rule))?))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("rows that are cut have one partition");
-        }
-        let memory = MemoryConsumer::new("parts of rows").register(context.memory_pool());
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let cutter = Cutter {
-            rule: Arc::clone(&self.rule),
-            schema: self.schema(),
+            rule: self.rule,
+            schema: task.schema(),
             held: Vec::new(),
             first_held: i64::MAX,
-            memory,
+            memory: task.memory("parts of rows"),
         };
-        let rows = cut(self.input.execute(0, context)?, cutter);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+        Ok(cut(only(inputs)?.open()?, cutter).boxed())
     }
 }
 

@@ -4,7 +4,6 @@
 //! that touch it are held until it has passed, and the machine of series computes its bins from them. Every
 //! sample is read once, however many cycles there are; what is held is what touches one window.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -15,22 +14,18 @@ use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{
     DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimestampMicrosecondType,
 };
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::datasource::memory::MemorySourceConfig;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan as _, PlanProperties};
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
 use crate::query::series::{Ranking, SeriesExec, SeriesSpec};
 
 /// Cycles that leave together: their windows are long lists.
@@ -62,8 +57,6 @@ pub struct TooManyCells {
 /// A metric that is attached to cycles.
 #[derive(Clone, Debug)]
 pub(super) struct Attached {
-    /// Its samples, as a series reads them: sorted by start.
-    pub rows: Arc<dyn ExecutionPlan>,
     /// The series of a window, with the name of the column; each window has a grid of its own in place of
     /// this one's.
     pub spec: SeriesSpec,
@@ -94,126 +87,78 @@ impl Attached {
 
 /// Attaches metrics to cycles.
 #[derive(Clone, Debug)]
-pub(super) struct AttachedExec {
-    cycles: Arc<dyn ExecutionPlan>,
+pub(super) struct Attaches {
     metrics: Vec<Attached>,
     reach: Reach,
-    properties: Arc<PlanProperties>,
 }
 
+/// The operator.
+pub(super) type AttachedExec = Operator<Attaches>;
+
 impl AttachedExec {
-    /// `cycles` has one partition with `start_time` and `end_time`, in order.
-    #[must_use]
-    pub(super) fn new(cycles: Arc<dyn ExecutionPlan>, metrics: Vec<Attached>, reach: Reach) -> Self {
-        let mut fields: Vec<FieldRef> = cycles.schema().fields().iter().cloned().collect();
-        fields.extend(metrics.iter().map(|metric| {
+    /// `cycles` has `start_time` and `end_time`. With each metric come its samples, as a series reads them.
+    pub(super) fn new(cycles: Plan, attached: Vec<(Plan, Attached)>, reach: Reach) -> Self {
+        let (samples, metrics): (Vec<Plan>, _) = attached.into_iter().unzip();
+        let inputs = std::iter::once(cycles).chain(samples).collect();
+        Self::over(Attaches { metrics, reach }, inputs)
+    }
+}
+
+impl Step for Attaches {
+    const NAME: &'static str = "AttachedExec";
+
+    fn detail(&self) -> String {
+        let columns: Vec<&str> = self
+            .metrics
+            .iter()
+            .map(|metric| metric.spec.column.as_str())
+            .collect();
+        format!("{}, {:?}", columns.join(", "), self.reach)
+    }
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::by_start(inputs)
+    }
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let cycles = inputs.first().map(|cycles| cycles.schema());
+        let mut fields: Vec<FieldRef> = cycles.map_or_else(Vec::new, |cycles| cycles.fields().to_vec());
+        fields.extend(self.metrics.iter().map(|metric| {
             Arc::new(Field::new(
                 &metric.spec.column,
                 DataType::List(metric.item()),
                 false,
             ))
         }));
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::new(Schema::new(fields))),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Self {
-            cycles,
-            metrics,
-            reach,
-            properties: Arc::new(properties),
-        }
-    }
-}
-
-impl DisplayAs for AttachedExec {
-    fn fmt_as(&self, _format: DisplayFormatType, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let columns: Vec<&str> = self
-            .metrics
-            .iter()
-            .map(|metric| metric.spec.column.as_str())
-            .collect();
-        write!(
-            formatter,
-            "AttachedExec: {}, {:?}",
-            columns.join(", "),
-            self.reach
-        )
-    }
-}
-
-impl ExecutionPlan for AttachedExec {
-    fn name(&self) -> &'static str {
-        "AttachedExec"
+        one_partition(Arc::new(Schema::new(fields)), None)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        let rows = self.metrics.iter().map(|metric| &metric.rows);
-        std::iter::once(&self.cycles).chain(rows).collect()
-    }
-
-    fn apply_expressions(
-        &self,
-        _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut children = children.into_iter();
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let mut inputs = inputs.into_iter();
         let missing = || internal_datafusion_err!("cycles and each metric are one input");
-        let cycles = children.next().ok_or_else(missing)?;
-        let mut metrics = self.metrics.clone();
-        for metric in &mut metrics {
-            metric.rows = children.next().ok_or_else(missing)?;
-        }
-        Ok(Arc::new(Self::new(cycles, metrics, self.reach)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(
-            children,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        )
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let cycles = inputs.next().ok_or_else(missing)?;
         let mut metrics = Vec::with_capacity(self.metrics.len());
-        for metric in &self.metrics {
+        for metric in self.metrics {
+            let samples = inputs.next().ok_or_else(missing)?;
             metrics.push(Held {
-                input: Some(metric.rows.execute(partition, Arc::clone(&context))?),
+                schema: samples.schema(),
+                input: Some(samples.open()?),
                 read_until: i64::MIN,
                 rows: Vec::new(),
-                memory: MemoryConsumer::new("metrics of sleep cycles").register(context.memory_pool()),
-                made: MemoryConsumer::new("series of sleep cycles").register(context.memory_pool()),
-                metric: metric.clone(),
+                memory: task.memory("metrics of sleep cycles"),
+                made: task.memory("series of sleep cycles"),
+                metric,
             });
         }
         let attaching = Attaching {
-            cycles: self.cycles.execute(partition, Arc::clone(&context))?,
+            cycles: cycles.open()?,
             batch: None,
             metrics,
             reach: self.reach,
-            schema: self.schema(),
-            context,
+            schema: task.schema(),
+            context: Arc::clone(task.context()),
         };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            self.schema(),
-            attached(attaching),
-        )))
+        Ok(attached(attaching).boxed())
     }
 }
 
@@ -290,6 +235,7 @@ fn times<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a [i64]> {
 
 /// The samples of a metric that touch the window, or one to come.
 struct Held {
+    schema: SchemaRef,
     /// `None` when all has been read.
     input: Option<SendableRecordBatchStream>,
     /// No sample that was not read starts earlier.
@@ -339,8 +285,7 @@ impl Held {
             return Ok(Vec::new());
         };
         self.refuse_too_many(&inside, range, reach)?;
-        let schema = self.metric.rows.schema();
-        let rows = MemorySourceConfig::try_new_exec(&[inside], schema, None)?;
+        let rows = MemorySourceConfig::try_new_exec(&[inside], Arc::clone(&self.schema), None)?;
         let spec = SeriesSpec {
             grid: Grid::uniform(range, reach.bin),
             ..self.metric.spec.clone()
