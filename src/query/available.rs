@@ -10,9 +10,11 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::records::{Archive, QueryError, Summary, summarise};
-use super::scan::{Scan, key_schema};
+use super::ground::key::key_schema;
+use super::records::{Summary, summarise};
+use super::scan::Scan;
 use super::shared;
+use super::{Archive, QueryError};
 
 /// The records of one type in a range.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,9 +26,9 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use futures::StreamExt as _;
 
+use super::Prepared;
 use super::engine::{Engine, late};
 use super::operator::{KnownOrderExec, is_sound};
-use super::records::Prepared;
 use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 
 /// What is told of a plan beside its operators when one of them is not given what it relies on, which is a
@@ -118,7 +118,7 @@ impl Prepared {
             plan,
             schema,
             states: Vec::new(),
-            scope: super::records::Scope::default(),
+            scope: super::Scope::default(),
         })
     }
 }

@@ -12,15 +12,13 @@ use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
-use crate::query::filter::{FilterError, field_of, unknown_field};
+use crate::query::Source;
+use crate::query::filter::{field_of, unknown_field};
+use crate::query::ground::uuid_text::UuidText;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
-use crate::query::records::Source;
-use crate::query::shape::UuidText;
 
-use super::{AggregateError, Excess};
+use super::{AggregateError, Excess, MAX_GROUP_FIELDS};
 
-/// More fields than this are refused.
-pub const MAX_GROUP_FIELDS: usize = 5;
 /// More groups than this are refused.
 pub const MAX_GROUPS: usize = 10_000;
 
@@ -71,12 +69,6 @@ pub(super) fn values_of(fields: &[String], source: &Source) -> Vec<(String, Expr
         Some((name.clone(), value))
     };
     fields.iter().filter_map(value).collect()
-}
-
-impl From<FilterError> for AggregateError {
-    fn from(error: FilterError) -> Self {
-        Self::UnknownField(error)
-    }
 }
 
 /// The failure of a question that has too many groups.

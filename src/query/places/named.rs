@@ -14,8 +14,8 @@ use futures::stream::{BoxStream, StreamExt as _};
 
 use crate::model::geo::Position;
 use crate::model::ids::PersonId;
+use crate::query::Prepared;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition, only};
-use crate::query::records::Prepared;
 
 use super::fixes::missing;
 use super::geocoder::{Geocoder, Place};

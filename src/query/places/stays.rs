@@ -25,8 +25,8 @@ use crate::model::geo::{Middle, Position};
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
-use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::IdForm;
+use crate::query::{Archive, Prepared, QueryError};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times};
 use super::{Granted, widened};

@@ -14,8 +14,8 @@ use datafusion::physical_plan::union::UnionExec;
 use crate::model::registry::timestamp;
 use crate::model::time::TimeRange;
 use crate::query::operator::{ascending, known_order};
-use crate::query::records::{Archive, Prepared, QueryError, ReadState, Scope};
 use crate::query::shape::IdForm;
+use crate::query::{Archive, Prepared, QueryError, ReadState, Scope};
 
 use super::raw::RawSpec;
 use super::{Granted, LocationSource, Pinned};

@@ -19,7 +19,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition, only};
-use crate::query::records::{Archive, Prepared, QueryError};
+use crate::query::{Archive, Prepared, QueryError};
 
 use super::Granted;
 use super::raw::RawSpec;

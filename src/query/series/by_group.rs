@@ -21,6 +21,7 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::Instant;
 use crate::model::zone::Zone;
+use crate::query::ground::measure::Counting;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::clip::Clip;
@@ -28,7 +29,6 @@ use super::ledger::{LONG_RANK, prorated};
 use super::ranking::Ranking;
 use super::resolve::{Resolver, Sample};
 use super::rows::{RowReader, Rows};
-use super::spec::Counting;
 
 /// So many parts are held before they are given out.
 const PARTS_AT_ONCE: usize = 8192;

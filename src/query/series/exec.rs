@@ -13,6 +13,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
+use crate::query::ground::measure::{Counting, Measure};
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::bins::Place;
@@ -22,7 +23,7 @@ use super::independent::{Independent, Reading};
 use super::output::Output;
 use super::ranking::Ranking;
 use super::rows::{RowReader, Rows};
-use super::spec::{Counting, Measure, SeriesSpec};
+use super::spec::SeriesSpec;
 
 /// One metric on a grid.
 ///

@@ -30,7 +30,7 @@ use super::summary::{self, Summaries};
 
 /// Answers a question from stored samples.
 #[derive(Clone, Debug)]
-pub(super) struct Sleep {
+pub(in crate::query) struct Sleep {
     question: Question,
     windows: Windows,
     stages: Arc<StageTable>,
@@ -38,12 +38,12 @@ pub(super) struct Sleep {
 }
 
 /// The operator.
-pub(super) type SleepExec = Operator<Sleep>;
+pub(in crate::query) type SleepExec = Operator<Sleep>;
 
 impl SleepExec {
     /// `input` has the key columns and `value`, and `source` where the question needs it; one partition,
     /// sorted by start.
-    pub(super) fn new(
+    pub(in crate::query) fn new(
         input: Plan,
         question: Question,
         windows: &Windows,
