@@ -38,6 +38,7 @@ mod row;
 mod scalar;
 mod scan;
 pub mod several;
+pub mod stored;
 pub mod submit;
 pub mod tombstone;
 mod units;

@@ -23,5 +23,6 @@ pub mod strays;
 pub mod tail;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use errors::StoreError;

@@ -2,26 +2,26 @@
 //!
 //! Knows snapshots and pieces; knows nothing of queues or requests.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, new_null_array};
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
 use crate::catalog::records::{Effect, NewPiece, PartitionChange, SeenPartition};
-use crate::model::ids::{PersonId, PieceId, RecordId};
+use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
 use crate::store::arrange::{sort_rows, without_null_columns};
-use crate::store::find::{Finder, Predecessor};
+use crate::store::find::{Finder, FoundRows};
 use crate::store::sealing;
 use crate::store::snapshot::{Snapshot, Snapshots};
 use crate::store::tail;
 
 use super::forward::bring_forward;
 use super::intake::IntakeStores;
-use super::merge::{self, Asked, Change, Outcome, Stored};
+use super::merge::{self, Asked, Change, Outcome};
+use super::stored::{StoredRows, adapt};
 use super::upload::WrittenRows;
 
 /// Why changes could not be turned into a commit.
@@ -87,7 +87,7 @@ pub async fn small(
     let ids = merge::ids_to_look_up(&asked.changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
     let (expected, found) = if ids.is_empty() {
-        (None, HashMap::new())
+        (None, Vec::new())
     } else {
         let snapshot = stores.snapshot(person, &data_type).await?;
         let found = stores.finder.predecessors(&snapshot, &ids).await?;
@@ -95,7 +95,7 @@ pub async fn small(
     };
     let bytes: usize = asked.changes.iter().map(Change::bytes).sum();
     let layout = Arc::clone(layout);
-    let work = move || packed(piece, &layout, asked, found);
+    let work = move || packed(piece, &layout, asked, &found);
     let packed = if bytes < HANDED_OVER {
         work()?
     } else {
@@ -155,11 +155,11 @@ fn packed(
     piece: PieceId,
     layout: &Layout,
     mut asked: Asked,
-    found: HashMap<RecordId, Predecessor>,
+    found: &[FoundRows],
 ) -> Result<Packed, AssembleError> {
     let schema = &layout.storage;
     asked.changes = in_schema(schema, &asked.changes)?;
-    let outcome = merge::merge(schema, &asked, &stored_rows(schema, found)?)?;
+    let outcome = merge::merge(schema, &asked, &StoredRows::new(schema, found)?)?;
     let mut add = Vec::new();
     let mut rows = Vec::new();
     if let Some(added) = &outcome.add {
@@ -196,24 +196,6 @@ pub async fn written(
     })
 }
 
-fn stored_rows(
-    schema: &SchemaRef,
-    found: HashMap<RecordId, Predecessor>,
-) -> Result<HashMap<RecordId, Stored>, ArrowError> {
-    found
-        .into_iter()
-        .map(|(id, predecessor)| {
-            Ok((
-                id,
-                Stored {
-                    piece: predecessor.piece,
-                    row: adapt(schema, &predecessor.row)?,
-                },
-            ))
-        })
-        .collect()
-}
-
 fn in_schema(schema: &SchemaRef, changes: &[Change]) -> Result<Vec<Change>, ArrowError> {
     changes
         .iter()
@@ -228,21 +210,4 @@ fn in_schema(schema: &SchemaRef, changes: &[Change]) -> Result<Vec<Change>, Arro
             }),
         })
         .collect()
-}
-
-/// `rows` with exactly the columns of `schema`: a type that grew has columns that older rows do not.
-pub fn adapt(schema: &SchemaRef, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    if rows.schema_ref() == schema {
-        return Ok(rows.clone());
-    }
-    let columns: Vec<ArrayRef> = schema
-        .fields()
-        .iter()
-        .map(|field| match rows.column_by_name(field.name()) {
-            Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
-            Some(column) => arrow::compute::cast(column, field.data_type()),
-            None => Ok(new_null_array(field.data_type(), rows.num_rows())),
-        })
-        .collect::<Result<_, _>>()?;
-    RecordBatch::try_new(Arc::clone(schema), columns)
 }

@@ -7,21 +7,20 @@
 //! objects; knows nothing of requests.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
+use arrow::array::UInt32Array;
+use arrow::compute::take_record_batch;
 
 use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
-use crate::store::find::Predecessor;
 use crate::store::piece::{Target, write_batch};
 use crate::store::snapshot::Snapshot;
 
-use super::assemble::{AssembleError, adapt};
+use super::assemble::AssembleError;
 use super::intake::IntakeStores;
 use super::merge::Content;
+use super::stored::{StoredRow, StoredRows};
 use super::upload::WrittenRows;
 
 /// Holds `written` against the partition as it is now.
@@ -43,12 +42,19 @@ pub(super) async fn bring_forward(
         let since = without(&now, &written.base);
         let mut ids: Vec<RecordId> = written.given.keys().copied().collect();
         ids.extend_from_slice(&moved);
-        let mut found = shared.stores.finder.predecessors(&since, &ids).await?;
+        let found = shared.stores.finder.predecessors(&since, &ids).await?;
+        let pieces = found
+            .iter()
+            .flat_map(|part| part.ids.iter().map(|id| (*id, part.piece)));
+        let mut taken: HashMap<RecordId, PieceId> = pieces.collect();
         if !moved.is_empty() {
-            look_at_dropped(shared, person, written, &moved, &mut found).await?;
+            let found = StoredRows::new(&written.layout.storage, &found)?;
+            for id in look_at_dropped(shared, person, written, &moved, &found).await? {
+                taken.remove(&id);
+            }
         }
         let known: HashSet<(PieceId, RecordId)> = written.replaced.iter().copied().collect();
-        let taken = found.into_iter().map(|(id, predecessor)| (predecessor.piece, id));
+        let taken = taken.into_iter().map(|(id, piece)| (piece, id));
         written.replaced.extend(taken.filter(|row| !known.contains(row)));
     }
     written.base = now;
@@ -56,15 +62,15 @@ pub(super) async fn bring_forward(
 }
 
 /// Rows that were left out stand no longer where they stood. Those that stand elsewhere just so stay left
-/// out; the others are written after all. Leaves in `found` the rows that are replaced.
+/// out, and their ids are returned; the others are written after all, and replace what is found.
 async fn look_at_dropped(
     shared: &IntakeStores,
     person: PersonId,
     written: &mut WrittenRows,
     moved: &[RecordId],
-    found: &mut HashMap<RecordId, Predecessor>,
-) -> Result<(), AssembleError> {
-    let schema = Arc::clone(&written.layout.storage);
+    found: &StoredRows,
+) -> Result<Vec<RecordId>, AssembleError> {
+    let schema = &written.layout.storage;
     let as_sent = shared.stores.finder.predecessors(&written.base, moved).await;
     let as_sent = as_sent.map_err(|error| match error {
         StoreError::Missing { path } => StoreError::Unavailable {
@@ -72,46 +78,43 @@ async fn look_at_dropped(
         },
         other => other,
     })?;
-    let mut sent = Vec::with_capacity(moved.len());
+    let as_sent = StoredRows::new(schema, &as_sent)?;
+    let mut missing = Vec::new();
+    let mut compared: Vec<(RecordId, StoredRow, StoredRow)> = Vec::new();
     for id in moved {
-        let Some(row) = as_sent.get(id) else {
+        let Some(sent) = as_sent.get(*id) else {
             return Err(StoreError::corrupt(format!("record {id} was stored and is not")).into());
         };
-        sent.push(adapt(&schema, &row.row)?);
-    }
-    let mut compared: Vec<(usize, PieceId, RecordBatch)> = Vec::new();
-    for (place, id) in moved.iter().enumerate() {
-        if let Some(other) = found.get(id) {
-            compared.push((place, other.piece, adapt(&schema, &other.row)?));
+        match found.get(*id) {
+            Some(other) => compared.push((*id, sent, other)),
+            None => missing.push(sent.row),
         }
     }
-    let mut stays_left_out = vec![false; moved.len()];
+    let mut left_out = Vec::new();
     if !compared.is_empty() {
-        let content = Content::new(&schema)?;
-        let ours = concat_batches(
-            &schema,
-            compared.iter().filter_map(|(place, ..)| sent.get(*place)),
-        )?;
-        let others = concat_batches(&schema, compared.iter().map(|(_, _, row)| row))?;
-        let (ours, others) = (content.rows(&ours)?, content.rows(&others)?);
-        for (index, (place, piece, _)) in compared.iter().enumerate() {
-            if let (true, Some(id)) = (ours.row(index) == others.row(index), moved.get(*place)) {
-                stays_left_out[*place] = true;
-                written.dropped.insert(*id, *piece);
-                found.remove(id);
+        let content = Content::new(schema)?;
+        let rows: (Vec<usize>, Vec<usize>) = compared
+            .iter()
+            .map(|(_, sent, other)| (sent.row, other.row))
+            .unzip();
+        let (sent, others) = (
+            content.some(&as_sent.rows, &rows.0)?,
+            content.some(&found.rows, &rows.1)?,
+        );
+        for ((sent, other), (id, place, elsewhere)) in sent.iter().zip(others.iter()).zip(compared) {
+            if sent == other {
+                written.dropped.insert(id, elsewhere.piece);
+                left_out.push(id);
+            } else {
+                missing.push(place.row);
             }
         }
     }
-    let missing: Vec<&RecordBatch> = sent
-        .iter()
-        .zip(&stays_left_out)
-        .filter(|(_, left_out)| !**left_out)
-        .map(|(row, _)| row)
-        .collect();
     if missing.is_empty() {
-        return Ok(());
+        return Ok(left_out);
     }
-    let rows = concat_batches(&schema, missing)?;
+    let missing = UInt32Array::from_iter_values(missing.into_iter().map(|row| row as u32));
+    let rows = take_record_batch(&as_sent.rows, &missing)?;
     let target = Target {
         person,
         data_type: written.data_type.clone(),
@@ -123,7 +126,7 @@ async fn look_at_dropped(
         pieces,
         (0..keys.len()).map(|row| (keys.id(row), keys.starts.value(row))),
     );
-    Ok(())
+    Ok(left_out)
 }
 
 /// The pieces of `now` that are not in `before`, or in which rows live again that were dead before, because a

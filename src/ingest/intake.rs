@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 
 use crate::catalog::records::{NewPiece, NewPlace};
@@ -16,13 +16,15 @@ use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
 use crate::model::registry::DataType;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
+use crate::store::find::FoundRows;
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
 
-use super::assemble::{AssembleError, Stores, adapt};
+use super::assemble::{AssembleError, Stores};
 use super::dating::KnownTimes;
 use super::forward;
 use super::merge::{Change, Content};
+use super::stored::StoredRows;
 use super::upload::{PartitionChanges, Work, WrittenRows};
 
 /// A body with more rows than this goes straight to the object store.
@@ -219,15 +221,11 @@ impl Intake {
             .map(|row| ids.id(*row))
             .filter(|id| !written.times.know(*id))
             .collect();
-        for (id, predecessor) in self
-            .shared
-            .stores
-            .finder
-            .predecessors(&written.base, &asked)
-            .await?
-        {
-            let row = adapt(&written.layout.storage, &predecessor.row)?;
-            written.times.learn(id, &row, 0)?;
+        let finder = &self.shared.stores.finder;
+        let found = finder.predecessors(&written.base, &asked).await?;
+        let stored = StoredRows::new(&written.layout.storage, &found)?;
+        for (id, place) in stored.iter() {
+            written.times.learn(id, &stored.rows, place.row)?;
         }
         Ok(written.times.date(&rows.batch, &rows.given, &rows.undated)?)
     }
@@ -245,26 +243,21 @@ impl Intake {
             .filter(|id| !written.given.contains_key(id))
             .copied()
             .collect();
-        let found = self
-            .shared
-            .stores
-            .finder
-            .predecessors(&written.base, &ids)
-            .await?;
+        let finder = &self.shared.stores.finder;
+        let found = finder.predecessors(&written.base, &ids).await?;
         if found.is_empty() {
             return Ok(());
         }
-        let mut places: Vec<(RecordId, PieceId, usize)> = Vec::with_capacity(found.len());
-        let mut stored = Vec::with_capacity(found.len());
-        for (id, predecessor) in found {
-            if let Some(row) = last.get(&id) {
-                places.push((id, predecessor.piece, *row));
-                stored.push(predecessor.row);
-            }
-        }
+        // In the order of the rows found.
+        let ids_found = found
+            .iter()
+            .flat_map(|part| part.ids.iter().map(|id| (*id, part.piece)));
+        let places: Vec<(RecordId, PieceId, usize)> = ids_found
+            .filter_map(|(id, piece)| Some((id, piece, *last.get(&id)?)))
+            .collect();
         let rows: Vec<usize> = places.iter().map(|(.., row)| *row).collect();
         let (layout, batch) = (Arc::clone(&written.layout), batch.clone());
-        let equal = aside(move || are_equal(&layout.storage, &stored, &batch, &rows)).await?;
+        let equal = aside(move || are_equal(&layout.storage, &found, &batch, &rows)).await?;
         for ((id, piece, row), is_equal) in places.into_iter().zip(equal) {
             if is_equal {
                 keep[row] = false;
@@ -280,17 +273,13 @@ impl Intake {
 /// Whether each of the stored rows is the row of `batch` that has the same place in `rows`.
 fn are_equal(
     schema: &SchemaRef,
-    stored: &[RecordBatch],
+    found: &[FoundRows],
     batch: &RecordBatch,
     rows: &[usize],
 ) -> Result<Vec<bool>, AssembleError> {
-    let stored = stored
-        .iter()
-        .map(|row| adapt(schema, row))
-        .collect::<Result<Vec<_>, _>>()?;
-    let stored = concat_batches(schema, &stored)?;
     let content = Content::new(schema)?;
-    let (stored, sent) = (content.rows(&stored)?, content.some(batch, rows)?);
+    let stored = content.rows(&StoredRows::new(schema, found)?.rows)?;
+    let sent = content.some(batch, rows)?;
     Ok(stored
         .iter()
         .zip(sent.iter())

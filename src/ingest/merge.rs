@@ -16,6 +16,7 @@ use arrow::error::ArrowError;
 use arrow::row::{Row, RowConverter, Rows, SortField};
 
 use super::dating::KnownTimes;
+use super::stored::StoredRows;
 use crate::catalog::records::Effect;
 use crate::model::ids::{PieceId, RecordId};
 
@@ -58,14 +59,6 @@ impl Asked {
         self.changes.extend(changes);
         self.requests.resize(self.changes.len(), request);
     }
-}
-
-/// A stored live row.
-#[derive(Clone, Debug)]
-pub struct Stored {
-    pub piece: PieceId,
-    /// One row, in the same schema as what is put.
-    pub row: RecordBatch,
 }
 
 /// What the changes come to.
@@ -162,13 +155,9 @@ impl Version {
 }
 
 /// Applies what is asked in order to a partition in which `stored` are the live rows of [`ids_to_look_up`].
-pub fn merge(
-    schema: &SchemaRef,
-    asked: &Asked,
-    stored: &HashMap<RecordId, Stored>,
-) -> Result<Outcome, ArrowError> {
+pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<Outcome, ArrowError> {
     let content = Content::new(schema)?;
-    let mut latest: HashMap<RecordId, Version> = stored.keys().map(|id| (*id, Version::STORED)).collect();
+    let mut latest: HashMap<RecordId, Version> = stored.iter().map(|(id, _)| (id, Version::STORED)).collect();
     let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
     let mut outcome = Outcome {
         effects: vec![Effect::default(); requests],
@@ -176,7 +165,8 @@ pub fn merge(
     };
     let changes = dated(&asked.changes, stored)?;
     let mut puts: Vec<Put<'_>> = Vec::new();
-    let mut before = StoredRows::new(schema, stored);
+    // Made when it is asked for.
+    let mut before: Option<Rows> = None;
 
     for (change, request) in changes.iter().zip(&asked.requests) {
         let effect = &mut outcome.effects[*request];
@@ -213,12 +203,16 @@ pub fn merge(
                             is_there
                         }
                         Latest::Stored => {
-                            before.encode(&content)?;
+                            let before = match &mut before {
+                                Some(before) => before,
+                                before => before.insert(content.rows(&stored.rows)?),
+                            };
                             puts[put].encode(&content)?;
-                            let is_there = before.row(id) == puts[put].row(row);
+                            let existing = stored.get(id);
+                            let is_there =
+                                existing.map(|existing| before.row(existing.row)) == puts[put].row(row);
                             if !is_there {
-                                let existing = stored.get(&id).map(|existing| (existing.piece, id));
-                                outcome.dead.extend(existing);
+                                outcome.dead.extend(existing.map(|existing| (existing.piece, id)));
                             }
                             is_there
                         }
@@ -245,7 +239,7 @@ pub fn merge(
                         Latest::Pending { put, row } => puts[put].keep[row] = false,
                         Latest::Stored => outcome
                             .dead
-                            .extend(stored.get(id).map(|existing| (existing.piece, *id))),
+                            .extend(stored.get(*id).map(|existing| (existing.piece, *id))),
                         Latest::Gone => continue,
                     }
                     outcome.records_delta -= 1;
@@ -260,17 +254,14 @@ pub fn merge(
 }
 
 /// The changes, where records came without a time with that of the version before them.
-fn dated<'a>(
-    changes: &'a [Change],
-    stored: &HashMap<RecordId, Stored>,
-) -> Result<Cow<'a, [Change]>, ArrowError> {
+fn dated<'a>(changes: &'a [Change], stored: &StoredRows) -> Result<Cow<'a, [Change]>, ArrowError> {
     let is_undated = |change: &Change| matches!(change, Change::Put { undated, .. } if !undated.is_empty());
     if !changes.iter().any(is_undated) {
         return Ok(Cow::Borrowed(changes));
     }
     let mut known = KnownTimes::default();
-    for (id, existing) in stored {
-        known.learn(*id, &existing.row, 0)?;
+    for (id, existing) in stored.iter() {
+        known.learn(id, &stored.rows, existing.row)?;
     }
     let mut dated = Vec::with_capacity(changes.len());
     for change in changes {
@@ -318,37 +309,6 @@ impl<'a> Put<'a> {
     /// The row as `encode` made it.
     fn row(&self, row: usize) -> Option<Row<'_>> {
         self.encoded.as_ref().map(|rows| rows.row(row))
-    }
-}
-
-/// The stored rows, in the same form.
-struct StoredRows<'a> {
-    schema: &'a SchemaRef,
-    stored: &'a HashMap<RecordId, Stored>,
-    encoded: Option<(HashMap<RecordId, usize>, Rows)>,
-}
-
-impl<'a> StoredRows<'a> {
-    const fn new(schema: &'a SchemaRef, stored: &'a HashMap<RecordId, Stored>) -> Self {
-        Self {
-            schema,
-            stored,
-            encoded: None,
-        }
-    }
-
-    fn encode(&mut self, content: &Content) -> Result<(), ArrowError> {
-        if self.encoded.is_none() {
-            let places = self.stored.keys().enumerate().map(|(place, id)| (*id, place));
-            let rows = concat_batches(self.schema, self.stored.values().map(|stored| &stored.row))?;
-            self.encoded = Some((places.collect(), content.rows(&rows)?));
-        }
-        Ok(())
-    }
-
-    fn row(&self, id: RecordId) -> Option<Row<'_>> {
-        let (places, rows) = self.encoded.as_ref()?;
-        Some(rows.row(*places.get(&id)?))
     }
 }
 

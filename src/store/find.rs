@@ -4,12 +4,11 @@
 //! by their bloom filters, which stay in memory, bounded. Only where a filter says "perhaps" the id column is
 //! read, and only where an id is found the whole row.
 
-use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
-use arrow::compute::concat_batches;
+use arrow::array::{Array as _, AsArray as _, RecordBatch, UInt32Array};
+use arrow::compute::{concat_batches, take_record_batch};
 use futures::TryStreamExt as _;
 use moka::future::Cache;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
@@ -17,23 +16,28 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 use parquet::basic::Type as PhysicalType;
 use parquet::data_type::FixedLenByteArray;
 use parquet::file::statistics::Statistics;
-use uuid::Uuid;
 
 use super::arrange::{ID, KeyColumns};
 use super::encoding::ROW_GROUP_ROWS;
 use super::errors::StoreError;
 use super::files::{ObjectPlace, PieceFile, PieceFiles};
 use super::filter::{Filter, HashedId};
-use super::snapshot::{Content, Snapshot, SnapshotPiece};
+use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
+use super::wanted::WantedIds;
 use crate::model::ids::{PieceId, RecordId};
 
-/// A live row.
+/// Live rows of one piece. They stay together, as they were read: each in a batch of its own, they would cost
+/// far more than to find them.
 #[derive(Clone, Debug)]
-pub struct Predecessor {
+pub struct FoundRows {
     pub piece: PieceId,
-    /// The one row, without columns that are null in all rows of its piece.
-    pub row: RecordBatch,
+    /// One for each row.
+    pub ids: Vec<RecordId>,
+    /// Without columns that are null in all rows of the piece.
+    pub rows: RecordBatch,
 }
+
+const ID_BYTES: i32 = 16;
 
 /// Searches pieces by id. Cheap to clone; all clones share their filters. Lives as long as the process.
 #[derive(Clone)]
@@ -65,29 +69,17 @@ impl Finder {
         &self,
         snapshot: &Snapshot,
         ids: &[RecordId],
-    ) -> Result<HashMap<RecordId, Predecessor>, StoreError> {
-        let mut found = HashMap::new();
+    ) -> Result<Vec<FoundRows>, StoreError> {
+        let mut found = Vec::new();
         if ids.is_empty() {
             return Ok(found);
         }
-        let mut hashed: Vec<HashedId> = ids.iter().copied().map(HashedId::new).collect();
+        let wanted = WantedIds::new(ids.to_vec());
+        let mut hashed: Vec<HashedId> = wanted.iter().map(HashedId::new).collect();
         hashed.sort_unstable();
-        hashed.dedup();
         for piece in &snapshot.pieces {
             match &piece.content {
-                Content::Tail(rows) => {
-                    for HashedId { id, .. } in hashed.iter().copied() {
-                        if let Some(row) = rows.row_of(id)?.filter(|_| is_live(piece, id)) {
-                            found.insert(
-                                id,
-                                Predecessor {
-                                    piece: piece.id,
-                                    row: rows.batch().slice(row, 1),
-                                },
-                            );
-                        }
-                    }
-                }
+                Content::Tail(rows) => found.extend(search_tail(piece, rows, &wanted)?),
                 Content::Object(place) => self.search_object(piece, place, &hashed, &mut found).await?,
             }
         }
@@ -99,7 +91,7 @@ impl Finder {
         piece: &SnapshotPiece,
         place: &ObjectPlace,
         ids: &[HashedId],
-        found: &mut HashMap<RecordId, Predecessor>,
+        found: &mut Vec<FoundRows>,
     ) -> Result<(), StoreError> {
         let file = self.files.open(place).await?;
         for group in 0..file.metadata().num_row_groups() {
@@ -113,24 +105,18 @@ impl Finder {
             let filter = self.filter(&file, group).await?;
             let mut suspects = filter.suspects(ids);
             suspects.retain(|id| within(*id) && is_live(piece, *id));
-            suspects.sort_unstable();
             if suspects.is_empty() {
                 continue;
             }
-            let rows = self.rows_of(&file, group, &suspects).await?;
+            let (rows, ids) = self.rows_of(&file, group, WantedIds::new(suspects)).await?;
             if rows.is_empty() {
                 continue;
             }
-            let batch = self.read_rows(&file, group, rows.keys().copied()).await?;
-            for (row, id) in rows.into_values().enumerate() {
-                found.insert(
-                    id,
-                    Predecessor {
-                        piece: piece.id,
-                        row: batch.slice(row, 1),
-                    },
-                );
-            }
+            found.push(FoundRows {
+                piece: piece.id,
+                ids,
+                rows: self.read_rows(&file, group, rows.into_iter()).await?,
+            });
         }
         Ok(())
     }
@@ -157,14 +143,13 @@ impl Finder {
         Ok(filter)
     }
 
-    /// The rows of a row group that have one of `ids`, by number.
+    /// The rows of a row group that have one of `ids`, by number and in order, and their ids.
     async fn rows_of(
         &self,
         file: &PieceFile,
         group: usize,
-        ids: &[RecordId],
-    ) -> Result<BTreeMap<usize, RecordId>, StoreError> {
-        let mut rows = BTreeMap::new();
+        ids: WantedIds,
+    ) -> Result<(Vec<usize>, Vec<RecordId>), StoreError> {
         let mask = ProjectionMask::columns(file.metadata().file_metadata().schema_descr(), [ID]);
         let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(
             self.files.reader(file.place()),
@@ -179,29 +164,19 @@ impl Finder {
             .try_collect()
             .await
             .map_err(|error| StoreError::reading(&file.place().path, &error))?;
-        let wanted = Wanted::of(ids);
+        let mut found = (Vec::new(), Vec::new());
         let mut base = 0;
         for batch in batches {
             let column = batch.column(0).as_fixed_size_binary_opt();
+            let column =
+                column.filter(|column| column.null_count() == 0 && column.value_length() == ID_BYTES);
             let column = column.ok_or_else(|| {
                 StoreError::corrupt(format!("object {}: ids are no ids", file.place().path))
             })?;
-            if column.null_count() > 0 || column.value_length() != 16 {
-                return Err(StoreError::corrupt(format!(
-                    "object {}: ids are no ids",
-                    file.place().path
-                )));
-            }
-            let (all, _) = column.value_data().as_chunks::<16>();
-            for (row, bytes) in all.iter().enumerate().filter(|(_, bytes)| wanted.may_hold(bytes)) {
-                let id = RecordId(Uuid::from_bytes(*bytes));
-                if ids.binary_search(&id).is_ok() {
-                    rows.insert(base + row, id);
-                }
-            }
+            found.extend(ids.among(column).map(|(row, id)| (base + row, id)));
             base += batch.num_rows();
         }
-        Ok(rows)
+        Ok(found)
     }
 
     /// Whole rows of a row group, by number, in order.
@@ -246,31 +221,29 @@ impl Finder {
     }
 }
 
-/// The last two bytes of some ids, which are random in most kinds of them: tells nearly all other ids apart
-/// with one look. A set of 65,536 bits.
-struct Wanted(Vec<u64>);
-
-impl Wanted {
-    fn of(ids: &[RecordId]) -> Self {
-        let mut set = vec![0; (1 << 16) / 64];
-        for id in ids {
-            let (word, bit) = Self::place(id.as_bytes());
-            if let Some(word) = set.get_mut(word) {
-                *word |= 1 << bit;
-            }
-        }
-        Self(set)
-    }
-
-    fn may_hold(&self, id: &[u8; 16]) -> bool {
-        let (word, bit) = Self::place(id);
-        self.0.get(word).is_none_or(|word| (word >> bit) & 1 == 1)
-    }
-
-    fn place(id: &[u8; 16]) -> (usize, u32) {
-        let last = u16::from_le_bytes([id[14], id[15]]);
-        (usize::from(last >> 6), u32::from(last & 63))
-    }
+/// The rows of a piece of the tail that have one of `ids`, unless there is none.
+fn search_tail(
+    piece: &SnapshotPiece,
+    rows: &TailRows,
+    ids: &WantedIds,
+) -> Result<Option<FoundRows>, StoreError> {
+    let mut found = rows.rows_of(ids);
+    found.retain(|(_, id)| is_live(piece, *id));
+    let (Some((first, _)), Some((last, _))) = (found.first(), found.last()) else {
+        return Ok(None);
+    };
+    let are_neighbours = last - first + 1 == found.len();
+    let batch = if are_neighbours {
+        rows.batch().slice(*first, found.len())
+    } else {
+        let numbers = UInt32Array::from_iter_values(found.iter().map(|(row, _)| *row as u32));
+        take_record_batch(rows.batch(), &numbers)?
+    };
+    Ok(Some(FoundRows {
+        piece: piece.id,
+        ids: found.into_iter().map(|(_, id)| id).collect(),
+        rows: batch,
+    }))
 }
 
 fn is_live(piece: &SnapshotPiece, id: RecordId) -> bool {

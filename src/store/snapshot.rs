@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array as _, FixedSizeBinaryArray, RecordBatch};
 use moka::sync::Cache;
 
 use super::arrange::KeyColumns;
@@ -16,6 +16,7 @@ use super::errors::StoreError;
 use super::files::ObjectPlace;
 use super::sealing::{PersonKey, PersonKeys};
 use super::tail;
+use super::wanted::{WantedIds, all_ids};
 use crate::catalog::Catalog;
 use crate::catalog::records::{Bounds, NewPiece, NewPlace, Partition, PartitionChange, Piece, Place, Stamp};
 use crate::model::ids::{PersonId, PieceId, RecordId};
@@ -63,17 +64,33 @@ pub enum Content {
 /// The rows of a tail piece, sorted, without columns that are null in all of them.
 pub struct TailRows {
     batch: RecordBatch,
+    ids: FixedSizeBinaryArray,
+    /// Bytes that all of it takes. Weighed once: a commit weighs the snapshot that it makes, with every
+    /// piece.
+    memory: usize,
     /// Row numbers by id, made when first asked for.
     by_id: OnceLock<HashMap<RecordId, usize>>,
 }
 
+/// So many rows are looked through in the time in which one id is found by its hash.
+const ROWS_PER_LOOKUP: usize = 16;
+/// What a row takes in the index of a piece.
+const INDEX_BYTES: usize = 48;
+
 impl TailRows {
-    #[must_use]
-    pub fn new(batch: RecordBatch) -> Self {
-        Self {
+    pub fn new(batch: RecordBatch) -> Result<Self, StoreError> {
+        let ids = KeyColumns::of(&batch)?.ids;
+        let index = if batch.num_rows() > ROWS_PER_LOOKUP {
+            batch.num_rows() * INDEX_BYTES
+        } else {
+            0
+        };
+        Ok(Self {
+            memory: PIECE_BYTES + batch.get_array_memory_size() + index,
+            ids,
             batch,
             by_id: OnceLock::new(),
-        }
+        })
     }
 
     #[must_use]
@@ -81,16 +98,22 @@ impl TailRows {
         &self.batch
     }
 
-    /// The number of the row with this id.
-    pub fn row_of(&self, record: RecordId) -> Result<Option<usize>, StoreError> {
-        if let Some(by_id) = self.by_id.get() {
-            return Ok(by_id.get(&record).copied());
+    /// The rows that have one of `ids`, by number and in order.
+    #[must_use]
+    pub(super) fn rows_of(&self, ids: &WantedIds) -> Vec<(usize, RecordId)> {
+        if ids.len() * ROWS_PER_LOOKUP >= self.ids.len() {
+            return ids.among(&self.ids).collect();
         }
-        let keys = KeyColumns::of(&self.batch)?;
-        let by_id = self
-            .by_id
-            .get_or_init(|| (0..keys.len()).map(|row| (keys.id(row), row)).collect());
-        Ok(by_id.get(&record).copied())
+        let by_id = self.by_id.get_or_init(|| {
+            all_ids(&self.ids)
+                .enumerate()
+                .map(|(row, id)| (id, row))
+                .collect()
+        });
+        let found = ids.iter().filter_map(|id| Some((*by_id.get(&id)?, id)));
+        let mut found: Vec<(usize, RecordId)> = found.collect();
+        found.sort_unstable();
+        found
     }
 }
 
@@ -113,7 +136,7 @@ impl Snapshot {
     fn memory(&self) -> usize {
         let piece = |piece: &SnapshotPiece| {
             let rows = match &piece.content {
-                Content::Tail(rows) => rows.batch.get_array_memory_size() + rows.batch.num_rows() * 48,
+                Content::Tail(rows) => rows.memory,
                 Content::Object(_) => 0,
             };
             PIECE_BYTES + rows + piece.dead.len() * size_of::<RecordId>()
@@ -342,7 +365,7 @@ fn decoded_piece(
                     piece.id
                 )));
             }
-            Content::Tail(Arc::new(TailRows::new(batch)))
+            Content::Tail(Arc::new(TailRows::new(batch)?))
         }
         (Place::Tail { blob: None }, None) => {
             return Err(StoreError::corrupt(format!(
@@ -367,7 +390,7 @@ fn decoded_piece(
 fn added(piece: &NewPiece, rows: Option<RecordBatch>) -> Option<SnapshotPiece> {
     let content = match &piece.place {
         NewPlace::Object { path, footer } => Content::Object(ObjectPlace::new(path, piece.bytes, *footer)),
-        NewPlace::Tail { .. } => Content::Tail(Arc::new(TailRows::new(rows?))),
+        NewPlace::Tail { .. } => Content::Tail(Arc::new(TailRows::new(rows?).ok()?)),
     };
     Some(SnapshotPiece {
         id: piece.id,

@@ -202,7 +202,7 @@ impl Bench {
         let stored = self.finder.predecessors(&snapshot, ids).await.unwrap();
         let dead: Vec<_> = stored
             .into_iter()
-            .map(|(id, predecessor)| (predecessor.piece, id))
+            .flat_map(|part| part.ids.into_iter().map(move |id| (part.piece, id)))
             .collect();
         let records_delta = add.iter().map(|piece| piece.rows).sum::<i64>() - dead.len() as i64;
         let PartitionKey { person, data_type } = self.key.clone();

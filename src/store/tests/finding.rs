@@ -29,21 +29,19 @@ async fn found(
         .await?
         .remove(0);
     let rows = finder(bench).predecessors(&snapshot, ids).await?;
-    Ok(rows
-        .into_iter()
-        .map(|(id, predecessor)| {
-            assert_eq!(ids_of(&predecessor.row), [id]);
-            (
-                id,
-                predecessor
-                    .row
-                    .column_by_name("value")
-                    .unwrap()
-                    .as_primitive::<Float64Type>()
-                    .value(0),
-            )
-        })
-        .collect())
+    let mut values = HashMap::new();
+    for part in rows {
+        assert_eq!(ids_of(&part.rows), part.ids);
+        let column = part.rows.column_by_name("value").unwrap();
+        for (id, value) in part
+            .ids
+            .into_iter()
+            .zip(column.as_primitive::<Float64Type>().values())
+        {
+            assert_eq!(values.insert(id, *value), None, "a record has one live row");
+        }
+    }
+    Ok(values)
 }
 
 fn known_id(number: u8) -> RecordId {

@@ -10,8 +10,8 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 
 use super::examine::Plan;
 use super::{ImportError, Importer};
-use crate::ingest::assemble::adapt;
 use crate::ingest::intake::{CHUNK_ROWS, Intake, Rows};
+use crate::ingest::stored::adapt;
 use crate::ingest::upload::Upload;
 use crate::model::ids::UploadId;
 use crate::model::registry::DataType;

@@ -136,7 +136,7 @@ impl Bench {
         let stored = self.finder.predecessors(&snapshot, &ids).await.unwrap();
         let dead: Vec<_> = stored
             .into_iter()
-            .map(|(id, predecessor)| (predecessor.piece, id))
+            .flat_map(|part| part.ids.into_iter().map(move |id| (part.piece, id)))
             .collect();
         let change = PartitionChange {
             person: self.person,
