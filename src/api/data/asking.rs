@@ -20,7 +20,7 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::query::places::Granted;
-use crate::query::records::{Prepared, Source};
+use crate::query::{Prepared, Source};
 
 /// A request for data of the person in its path.
 #[derive(Debug)]

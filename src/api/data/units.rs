@@ -9,8 +9,8 @@ use crate::model::registry::{DataType, ReadColumn, ReadFrom};
 use crate::model::units::{Conversion, UnitSystem};
 use crate::people::preferences::Preferences;
 use crate::people::types::Named;
+use crate::query::Prepared;
 use crate::query::filter::Condition;
-use crate::query::records::Prepared;
 use crate::query::series::Calculation;
 use crate::query::units::{Holds, ToldIn};
 
