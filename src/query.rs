@@ -2,37 +2,31 @@
 //!
 //! A question is written down as a spec that can be built, printed and compared without HTTP. It reads only
 //! through a [`ReadPermit`](crate::model::permit::ReadPermit), which names one person, one type and the
-//! windows that may be seen. Knows Arrow, DataFusion and the store's snapshots; knows nothing of HTTP, tokens
-//! or bodies.
+//! windows that may be seen. What every question stands on is in [`ground`]; above it is a module for each,
+//! and `ground` knows none of them. Knows Arrow, DataFusion and the store's snapshots; knows nothing of HTTP,
+//! tokens or bodies.
 
 pub mod aggregate;
+pub mod attached;
 pub mod available;
-mod backwards;
-pub mod columns;
-pub mod definitions;
-pub mod engine;
 pub mod explain;
-pub mod files;
-pub mod filter;
-mod grown;
-mod in_turn;
+mod ground;
 pub mod insight;
-mod json_text;
-pub mod paging;
+mod page;
 pub mod partial;
-mod partials;
 pub mod places;
 pub mod records;
-pub mod scan;
 pub mod selector;
 pub mod series;
-pub mod shape;
-mod shared;
 pub mod sleep;
-pub mod spill_files;
 pub mod sql;
-mod stored;
-pub mod sweep;
-mod together;
 pub mod totals;
 pub mod units;
+
+pub use ground::archive::Archive;
+pub use ground::errors::QueryError;
+pub use ground::order::{Order, UnknownOrder};
+pub use ground::prepared::{Prepared, ReadState, Scope};
+pub use ground::stored_type::Source;
+pub use ground::{columns, definitions, engine, filter, paging, scan, shape, spill_files, sweep};
+use ground::{operator, shared, together};

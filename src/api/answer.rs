@@ -36,11 +36,11 @@ use crate::model::meters::Meters;
 use crate::output::{EncodeError, Packing, encode};
 use crate::people::types::TypesError;
 use crate::query::aggregate::{AggregateError, Excess};
+use crate::query::attached::TooManyCells;
 use crate::query::engine::{Engine, Late};
 use crate::query::explain::Explain;
-use crate::query::records::{Prepared, QueryError, ReadState, Scope};
-use crate::query::sleep::TooManyCells;
 use crate::query::sql;
+use crate::query::{Prepared, QueryError, ReadState, Scope};
 use crate::store::StoreError;
 
 /// Another release may answer the same question in other bytes.

@@ -33,9 +33,9 @@ use crate::people::source_quota::SourceQuota;
 use crate::people::tags::Tags;
 use crate::people::takeout::Exports;
 use crate::people::types::Types;
+use crate::query::Archive;
 use crate::query::engine::Engine;
 use crate::query::places::geocoder::Geocoder;
-use crate::query::records::Archive;
 
 /// The running service, as the interface sees it.
 pub struct App {

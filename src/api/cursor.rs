@@ -12,8 +12,8 @@ use crate::api::app::App;
 use crate::api::problem::{ApiError, invalid};
 use crate::auth::tickets::Tickets;
 use crate::model::ids::PersonId;
+use crate::query::Prepared;
 use crate::query::paging::{RowKey, RowPlace};
-use crate::query::records::Prepared;
 
 /// Where the next page begins. Without it there is none.
 pub const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-svc-next-cursor");

@@ -16,8 +16,8 @@ use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::nearest::nearest;
 use crate::output::{FrameCompression, ListedColumn, OutputMethod, Packing, encode, listed};
+use crate::query::QueryError;
 use crate::query::columns::{ColumnError, Columns};
-use crate::query::records::QueryError;
 
 /// The form of a listing.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ use moka::sync::Cache;
 
 use crate::api::layers::disclosure::RowCount;
 use crate::output::Packing;
-use crate::query::records::ReadState;
+use crate::query::ReadState;
 
 /// Bytes of all answers together.
 const ALL: u64 = 16 << 20;

@@ -1,5 +1,5 @@
-//! Is there an installation where the settings say? Commands that need one say where they look, and make none:
-//! one that was made by mistake would be empty, and would be taken for the right one.
+//! Is there an installation where the settings say? Commands that need one say where they look, and make
+//! none: one that was made by mistake would be empty, and would be taken for the right one.
 
 use std::io::Write as _;
 use std::thread;

@@ -44,17 +44,16 @@ use crate::model::zone::Zone;
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
-use super::definitions;
-use super::filter::{Condition, FilterError};
-use super::records::{
-    Archive, Order, Prepared, QueryError, ReadState, Scope, Source, bind_all, refuse_private,
-};
+use super::filter::Condition;
+use super::ground::prepared;
+use super::ground::stored_type::{bind_all, refuse_private};
 use super::shared::Lengths;
 use super::together::{align, common_schema};
+use super::{Archive, Order, Prepared, QueryError, ReadState, Scope, Source};
 
-pub(in crate::query) use amounts::are_spread;
+pub use super::ground::errors::{AggregateError, MAX_GROUP_FIELDS};
 use groups::GroupLimitExec;
-pub use groups::{MAX_GROUP_FIELDS, MAX_GROUPS};
+pub use groups::MAX_GROUPS;
 use period::PeriodStart;
 
 const TIME: &str = "time";
@@ -135,23 +134,6 @@ impl std::str::FromStr for Function {
     }
 }
 
-/// Why records cannot be summed up in this way.
-#[derive(Debug, thiserror::Error)]
-pub enum AggregateError {
-    #[error("{0} fields are given to group by, at most {MAX_GROUP_FIELDS} are possible")]
-    TooManyFields(usize),
-    #[error("`{0}` is named twice")]
-    FieldTwice(String),
-    #[error("`{0}` cannot be a group, because the answer has a column of that name")]
-    NameTaken(String),
-    #[error(transparent)]
-    UnknownField(FilterError),
-    #[error("`{0}` holds lists or structures; only fields that hold one value make groups")]
-    NotScalar(String),
-    #[error("records of {0} have no value to sum up; count them at /data/v1alpha1/event")]
-    NoValue(TypeId),
-}
-
 /// What turned out to be too much while a question ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
@@ -220,7 +202,7 @@ impl<Authority> Archive<Authority> {
             .iter()
             .zip(&snapshots)
             .map(|((source, _), snapshot)| ReadState::of(permit, source, snapshot))
-            .chain(definitions::states(sources))
+            .chain(prepared::definitions(sources))
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));

@@ -26,9 +26,14 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use futures::StreamExt as _;
 
+use super::Prepared;
 use super::engine::{Engine, late};
-use super::records::Prepared;
+use super::operator::{KnownOrderExec, is_sound};
 use super::sql::{AnswerExec, GuardExec, OuterSideExec};
+
+/// What is told of a plan beside its operators when one of them is not given what it relies on, which is a
+/// mistake of ours.
+const UNSOUND: &str = "this plan is not sound: an operator relies on an order that its input is not in";
 
 /// How much is told of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +102,9 @@ impl Prepared {
         }
         let mut lines = Vec::new();
         describe(self.plan.as_ref(), 0, explain, from, &mut lines);
+        if !is_sound(&self.plan) {
+            lines.push(UNSOUND.to_owned());
+        }
         Ok(lines)
     }
 
@@ -110,7 +118,7 @@ impl Prepared {
             plan,
             schema,
             states: Vec::new(),
-            scope: super::records::Scope::default(),
+            scope: super::Scope::default(),
         })
     }
 }
@@ -118,11 +126,13 @@ impl Prepared {
 fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From, lines: &mut Vec<String>) {
     if let Some(guard) = plan.downcast_ref::<GuardExec>() {
         // One stands above each operator of a query.
-        return describe(guard.inner().as_ref(), depth, explain, from, lines);
+        return inner_of(guard.inputs(), depth, explain, from, lines);
     }
-    if let Some(side) = plan.downcast_ref::<OuterSideExec>() {
-        // It says something to the planner, and does nothing.
-        return describe(side.inner().as_ref(), depth, explain, from, lines);
+    // They say something to the planner, and do nothing.
+    let side = plan.downcast_ref::<OuterSideExec>().map(OuterSideExec::inputs);
+    let known = plan.downcast_ref::<KnownOrderExec>().map(KnownOrderExec::inputs);
+    if let Some(inputs) = side.or(known) {
+        return inner_of(inputs, depth, explain, from, lines);
     }
     let mut line = "  ".repeat(depth);
     match from {
@@ -142,6 +152,19 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
     }
     for child in plan.children() {
         describe(child.as_ref(), depth + 1, explain, from, lines);
+    }
+}
+
+/// What stands below something that is not shown.
+fn inner_of(
+    inputs: &[Arc<dyn ExecutionPlan>],
+    depth: usize,
+    explain: Explain,
+    from: From,
+    lines: &mut Vec<String>,
+) {
+    for input in inputs {
+        describe(input.as_ref(), depth, explain, from, lines);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 
 use super::columns::ColumnError;
-use super::records::{Prepared, QueryError};
+use super::{Prepared, QueryError};
 
 /// The column that marks them.
 const PARTIAL: &str = "partial";

@@ -13,7 +13,6 @@ mod fixes;
 pub mod geocoder;
 pub mod named;
 mod open_ends;
-mod operator;
 pub mod raw;
 pub mod series;
 pub mod stays;
@@ -32,16 +31,16 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
-use super::records::{Archive, QueryError, ReadState, Scope, Source};
-use super::scan::{KEY_COLUMNS, Scan};
+pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
+use super::ground::key::KEY_COLUMNS;
+use super::scan::Scan;
 use super::shared::Lengths;
+use super::{Archive, QueryError, ReadState, Scope, Source};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
-pub const PLATFORM_VISITS: &str = "PlatformLocationVisit";
 pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
 pub const WORKOUTS: &str = "PlatformWorkout";
 pub const CALENDARS: &str = "Calendar";
-pub const CALENDAR_EVENTS: &str = "CalendarEvent";
 
 /// Who says where somebody was. What comes first is believed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -189,12 +188,6 @@ impl<Authority> Archive<Authority> {
         let Granted { permit, source } = pinned.granted;
         Ok(self.seen(permit, &source.data_type, scan, Lengths::Forgotten)?)
     }
-}
-
-/// The part of a visit that is known, in microseconds since 1970, given an arrival and a departure that may
-/// be sentinels.
-pub(in crate::query) fn known_part(arrival: i64, departure: i64) -> Option<(i64, i64)> {
-    visits::Visit::known(arrival, departure)
 }
 
 fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {

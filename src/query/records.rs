@@ -2,21 +2,15 @@
 //!
 //! Knows specs, snapshots and plans; knows nothing of HTTP or of how an answer is encoded.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::marker::PhantomData;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use datafusion::arrow::compute::{SortOptions, max, min};
+use datafusion::arrow::compute::{max, min};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType,
 };
 use datafusion::common::{DFSchema, DataFusionError};
-use datafusion::datasource::object_store::ObjectStoreUrl;
-use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::logical_expr::Expr;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -25,77 +19,33 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use futures::StreamExt as _;
 
-use crate::catalog::Catalog;
-use crate::catalog::records::Stamp;
-use crate::model::permit::{ReadPermit, SharedWith, Windows};
-use crate::model::registry::{DataType, ReadFrom, TypeId, Undeclared, is_json_text};
+use crate::model::permit::ReadPermit;
+use crate::model::registry::{ReadFrom, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
-use crate::store::StoreError;
-use crate::store::files::PieceFiles;
-use crate::store::snapshot::{Snapshot, SnapshotPiece, Snapshots};
+use crate::store::snapshot::Snapshot;
 
-use super::aggregate::AggregateError;
-use super::backwards;
-use super::columns::{ColumnError, Columns as ShownColumns};
-use super::definitions::{self, Definitions};
-use super::engine::{Engine, late};
-use super::files::PieceReaders;
-use super::filter::{self, Bound, Condition, FilterError};
-use super::grown;
-use super::in_turn::InTurnExec;
-use super::paging::{PageEnd, RowPlace, number_of, places_of};
-use super::partials::Partials;
-use super::scan::{KEY_COLUMNS, Scan};
-use super::shape::{self, IdForm, Sees};
-use super::shared::Lengths;
-use super::together::{align, common_schema};
+use super::ground::backwards;
+use super::ground::columns::{ColumnError, Columns as ShownColumns};
+use super::ground::definitions;
+use super::ground::engine::{Engine, late};
+use super::ground::filter::Condition;
+use super::ground::grown;
+use super::ground::in_turn::InTurnExec;
+use super::ground::key::{KEY_COLUMNS, KEY_ORDER};
+use super::ground::operator::{known_order, ordered};
+use super::ground::paging::{PageEnd, RowPlace, number_of, places_of};
+use super::ground::prepared;
+use super::ground::scan::Scan;
+use super::ground::shape::{self, IdForm, Sees};
+use super::ground::shared::Lengths;
+use super::ground::stored_type::{bind_all, refuse_private};
+use super::ground::together::{align, common_schema};
+use super::{Archive, Order, Prepared, QueryError, ReadState, Scope, Source};
 
 /// The stored column of members that a type's schema does not declare.
 const EXTRAS: &str = "extras";
 /// Field metadata, `true`: members of the column's object are members of the row.
 const SPREAD: &str = "almanac.spread";
-
-/// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
-/// MB.
-const CELLS: u64 = 48 << 20;
-
-/// The columns by which rows of several partitions are brought into one order.
-const ORDER_COLUMNS: [&str; 3] = ["start_time", "end_time", "id"];
-
-/// Which way time runs in an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Order {
-    #[default]
-    Ascending,
-    Descending,
-}
-
-/// A name that is no order.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown sort '{0}'; use one of asc, desc")]
-pub struct UnknownOrder(String);
-
-impl Order {
-    pub const ALL: [Self; 2] = [Self::Ascending, Self::Descending];
-
-    /// The name by which it is asked for.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ascending => "asc",
-            Self::Descending => "desc",
-        }
-    }
-}
-
-impl FromStr for Order {
-    type Err = UnknownOrder;
-
-    fn from_str(name: &str) -> Result<Self, UnknownOrder> {
-        let found = Self::ALL.into_iter().find(|order| order.name() == name);
-        found.ok_or_else(|| UnknownOrder(name.to_owned()))
-    }
-}
 
 /// What is asked of the records of a type. Equal specs give equal answers on equal data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,176 +62,7 @@ pub struct RecordsSpec {
     pub columns: Option<ShownColumns>,
 }
 
-/// Why a question has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum QueryError {
-    #[error(transparent)]
-    Columns(#[from] ColumnError),
-    #[error(transparent)]
-    Filter(#[from] FilterError),
-    #[error(transparent)]
-    Aggregate(#[from] AggregateError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("the question could not be planned: {0}")]
-    Plan(#[from] DataFusionError),
-}
-
-/// A question that is ready to run.
-#[derive(Debug)]
-pub struct Prepared {
-    pub plan: Arc<dyn ExecutionPlan>,
-    pub schema: SchemaRef,
-    /// The states of all that would be read; the same states give the same answer to the same reader.
-    pub states: Vec<ReadState>,
-    pub scope: Scope,
-}
-
-/// Who else than the owner reads, and what they may see: nothing where the owner reads. Answers of equal
-/// scope are answers to the same reader through the same windows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Scope(Vec<(TypeId, SharedWith, Windows)>);
-
-impl Scope {
-    pub(super) fn of<'a, Authority: 'a>(
-        permits: impl IntoIterator<Item = &'a ReadPermit<Authority>>,
-    ) -> Self {
-        let shared = |permit: &'a ReadPermit<Authority>| {
-            let shared = permit.shared_with()?.clone();
-            Some((permit.data_type().clone(), shared, permit.windows().clone()))
-        };
-        Self(permits.into_iter().filter_map(shared).collect())
-    }
-
-    /// Whether nobody but the owner reads.
-    #[must_use]
-    pub const fn is_own(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
-        self
-    }
-}
-
-/// What of one partition an answer is made from, and which columns its rows have now.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ReadState {
-    partition: TypeId,
-    held: Held,
-    layout: u64,
-}
-
-/// What tells a state of the rows that an answer is made from apart from others.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Held {
-    /// Of all of a partition.
-    Partition(Stamp),
-    /// Of the pieces that may have rows inside the windows of a reader who is not the owner, and of no
-    /// others: what happens elsewhere changes nothing here.
-    Pieces(u64),
-}
-
-/// How far out of its windows a row may be that says something inside: days of whole-day events begin and end
-/// where the clocks of their zones say, and who wins is decided among all that touch.
-const NEIGHBOURHOOD: i64 = 2 * 86_400_000_000;
-
-impl Held {
-    fn of<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Self {
-        let Some(shared) = permit.shared_with() else {
-            return Self::Partition(snapshot.stamp());
-        };
-        let is_near = |piece: &&SnapshotPiece| {
-            shared.edges.as_slice().iter().any(|window| {
-                piece.bounds.min_start.micros() < window.end().micros().saturating_add(NEIGHBOURHOOD)
-                    && window.start().micros().saturating_sub(NEIGHBOURHOOD) <= piece.bounds.max_end.micros()
-            })
-        };
-        let mut hasher = DefaultHasher::new();
-        for piece in snapshot.pieces.iter().filter(is_near) {
-            (piece.id, piece.checksum, &piece.dead).hash(&mut hasher);
-        }
-        Self::Pieces(hasher.finish())
-    }
-}
-
-impl ReadState {
-    /// Of something that rows are shown with, under a name that no partition has.
-    pub(super) fn beside_rows(name: TypeId, state: u64) -> Self {
-        Self {
-            partition: name,
-            held: Held::Partition(Stamp::default()),
-            layout: state,
-        }
-    }
-
-    #[must_use]
-    pub fn of<Authority>(permit: &ReadPermit<Authority>, source: &Source, snapshot: &Snapshot) -> Self {
-        let layout = &source.data_type.layout;
-        let mut columns = DefaultHasher::new();
-        (layout.version, layout.storage.fields()).hash(&mut columns);
-        Self {
-            partition: source.partition.clone(),
-            held: Held::of(permit, snapshot),
-            layout: columns.finish(),
-        }
-    }
-}
-
-/// A stored partition with the type that its rows have now.
-#[derive(Clone, Debug)]
-pub struct Source {
-    pub data_type: Arc<DataType>,
-    pub partition: TypeId,
-    /// Those that its rows belong to, where the rows of a type belong to definitions.
-    pub definitions: Option<Arc<Definitions>>,
-}
-
-impl Source {
-    /// The partition of that type.
-    #[must_use]
-    pub fn of(data_type: Arc<DataType>) -> Self {
-        Self {
-            partition: data_type.id.clone(),
-            data_type,
-            definitions: None,
-        }
-    }
-}
-
-/// Prepares questions about records. It takes the permits of one authority only.
-pub struct Archive<Authority> {
-    pub(super) engine: Arc<Engine>,
-    pub(super) snapshots: Snapshots,
-    pub(super) catalog: Catalog,
-    pub(super) reader: Arc<dyn ParquetFileReaderFactory>,
-    pub(super) objects: ObjectStoreUrl,
-    pub(super) partials: Partials,
-    authority: PhantomData<fn() -> Authority>,
-}
-
 impl<Authority> Archive<Authority> {
-    #[must_use]
-    pub fn new(engine: Arc<Engine>, catalog: Catalog, snapshots: Snapshots, files: PieceFiles) -> Self {
-        Self {
-            engine,
-            snapshots,
-            catalog,
-            reader: Arc::new(PieceReaders(files)),
-            objects: ObjectStoreUrl::local_filesystem(),
-            partials: Partials::new(CELLS),
-            authority: PhantomData,
-        }
-    }
-
-    /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.
-    pub async fn forget_all(&self) {
-        self.snapshots.forget_all();
-        self.partials.forget_all().await;
-    }
-
     /// The records of `sources`, which together are what `permit` names: one partition, or all those of a
     /// base.
     pub async fn records(
@@ -350,7 +131,7 @@ impl<Authority> Archive<Authority> {
         let states = selected
             .iter()
             .map(|one| ReadState::of(permit, one.source, &one.snapshot))
-            .chain(definitions::states(sources))
+            .chain(prepared::definitions(sources))
             .collect();
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(sources.len());
@@ -512,7 +293,11 @@ impl<Authority> Archive<Authority> {
                     .filter_map(|column| layout.storage.index_of(&column.name).ok()),
             );
         }
-        let columns = definitions::needed(source, grown::needed(&source.data_type, columns));
+        let columns = definitions::needed(
+            source.definitions.as_ref(),
+            &source.data_type,
+            grown::needed(&source.data_type, columns),
+        );
         let narrowed = match wanted {
             Columns::Shown(shown) => shown.narrowed(source, condition.as_ref()),
             Columns::Key => None,
@@ -529,7 +314,7 @@ impl<Authority> Archive<Authority> {
             &source.data_type,
             &columns,
         )?;
-        let plan = definitions::laid_over(plan, source)?;
+        let plan = definitions::laid_over(plan, source.definitions.as_ref())?;
         let Some(condition) = condition else {
             return Ok(plan);
         };
@@ -603,8 +388,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn includes(self, name: &str) -> bool {
-        self.columns.is_none_or(|columns| columns.touch(name))
-            || (self.in_order && ORDER_COLUMNS.contains(&name))
+        self.columns.is_none_or(|columns| columns.touch(name)) || (self.in_order && KEY_ORDER.contains(&name))
     }
 }
 
@@ -658,37 +442,6 @@ pub(super) async fn summarise(
     Ok(summary)
 }
 
-/// What is for the owner alone is nothing that others can ask by.
-pub(super) fn refuse_private<Authority>(
-    permit: &ReadPermit<Authority>,
-    conditions: &[Condition],
-    group: &[String],
-    sources: &[Source],
-) -> Result<(), FilterError> {
-    if permit.is_own() {
-        return Ok(());
-    }
-    let types = || sources.iter().map(|source| source.data_type.as_ref());
-    filter::refuse_private(conditions, group, types)
-}
-
-/// The conditions of every source that can have rows that meet them.
-pub(super) fn bind_all<'a>(
-    sources: &'a [Source],
-    conditions: &[Condition],
-) -> Result<Vec<(&'a Source, Option<Expr>)>, FilterError> {
-    let types: Vec<&DataType> = sources.iter().map(|source| source.data_type.as_ref()).collect();
-    let bound = filter::bind_each(conditions, &types)?;
-    let can = |bound: &Bound| !matches!(bound, Bound::Never);
-    let some_can = bound.iter().any(can);
-    let met = sources.iter().zip(bound).enumerate();
-    // An answer without rows has columns all the same.
-    let met = met.filter(|(place, (_, bound))| can(bound) || (!some_can && *place == 0));
-    Ok(met
-        .map(|(_, (source, bound))| (source, bound.condition()))
-        .collect())
-}
-
 /// `schema` with the mark by which encoders of rows print undeclared members where the caller put them.
 fn spreading(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {
@@ -721,8 +474,11 @@ fn together(
         .map(|plan| align(plan, &schema))
         .collect::<Result<Vec<_>, _>>()?;
     let order = key_order(&schema, spec.order)?;
+    // As what an id is shown, it is in the order of ids, and a type without rows is in any.
+    let sorted = aligned.into_iter().map(|plan| known_order(plan, order.clone()));
+    let sorted = sorted.collect::<Result<Vec<_>, _>>()?;
     Ok(Arc::new(
-        merged(order, UnionExec::try_new(aligned)?).with_fetch(spec.limit),
+        merged(order, UnionExec::try_new(sorted)?).with_fetch(spec.limit),
     ))
 }
 
@@ -734,18 +490,6 @@ fn merged(order: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> SortPreservingMer
 
 /// (start, end, id), whichever way.
 fn key_order(schema: &Schema, order: Order) -> Result<LexOrdering, DataFusionError> {
-    let options = SortOptions {
-        descending: order == Order::Descending,
-        nulls_first: false,
-    };
-    let keys = ORDER_COLUMNS
-        .into_iter()
-        .map(|name| {
-            Ok(PhysicalSortExpr::new(
-                Arc::new(Column::new(name, schema.index_of(name)?)),
-                options,
-            ))
-        })
-        .collect::<Result<Vec<_>, DataFusionError>>()?;
-    LexOrdering::new(keys).ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
+    ordered(schema, &KEY_ORDER, order == Order::Descending)
+        .ok_or_else(|| datafusion::common::internal_datafusion_err!("an order has keys"))
 }

@@ -18,6 +18,7 @@ mod grouped;
 mod independent;
 mod ledger;
 mod output;
+pub(in crate::query) mod partials;
 mod points;
 mod prepare;
 mod ranking;
@@ -28,12 +29,11 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
-pub use by_group::{AmountsByGroupExec, AmountsSpec};
+pub use super::ground::measure::{Base, Counting, Measure};
+pub(in crate::query) use by_group::{AmountsByGroupExec, AmountsSpec};
 pub use calculation::{Calculation, UnknownCalculation};
-pub use exec::SeriesExec;
-pub use grouped::GroupedExec;
+pub(in crate::query) use exec::SeriesExec;
 pub(in crate::query) use points::Summary;
 pub use prepare::SeriesSource;
 pub use ranking::Ranking;
-pub(in crate::query) use resolve::LONG;
-pub use spec::{Base, Counting, Gaps, Measure, SeriesSpec};
+pub use spec::{Gaps, SeriesSpec};

@@ -39,7 +39,7 @@ use crate::model::time::Instant;
 
 use super::engine::Engine;
 use super::filter::Condition;
-use super::records::{Archive, Prepared, QueryError, Scope, Source};
+use super::{Archive, Prepared, QueryError, Scope, Source};
 use functions::Functions;
 use tables::Shelves;
 use text::QueryText;

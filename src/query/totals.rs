@@ -9,8 +9,10 @@ use crate::model::permit::ListPermit;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::records::{Archive, QueryError, summarise};
-use super::scan::{Scan, key_schema};
+use super::ground::key::key_schema;
+use super::records::summarise;
+use super::scan::Scan;
+use super::{Archive, QueryError};
 
 /// All records of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,16 +10,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Float64Array, ListArray, StructArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Float64Type, Schema};
 use datafusion::common::{Result, internal_err};
-use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::records::{Prepared, QueryError};
+use super::ground::computed::{Computed, computed};
 use super::shape::constant;
+use super::{Prepared, QueryError};
 use crate::model::registry::unit_of;
 use crate::model::units::Conversion;
 
@@ -156,21 +153,18 @@ fn converted(
     } else {
         (column, field.clone())
     };
-    let function = ScalarUDF::new_from_impl(Converted {
+    let converted = Converted {
         column: Arc::new(field),
         times: times.to_bits(),
         over: over.to_bits(),
         plus: plus.to_bits(),
         holds: holds.clone(),
-        signature: Signature::any(1, Volatility::Immutable),
-    });
-    let options = Arc::new(ConfigOptions::default());
-    let expr = ScalarFunctionExpr::try_new(Arc::new(function), vec![column], held, options)?;
-    Ok(Arc::new(expr))
+    };
+    computed(converted, [column], held)
 }
 
-/// `converted(value)`: a number, each of a list, or members of structures, in another unit. Numbers are kept by their bits, so that
-/// equal functions are equal.
+/// `converted(value)`: a number, each of a list, or members of structures, in another unit. Numbers are kept
+/// by their bits, so that equal functions are equal.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Converted {
     column: FieldRef,
@@ -178,7 +172,6 @@ struct Converted {
     over: u64,
     plus: u64,
     holds: Holds,
-    signature: Signature,
 }
 
 impl Converted {
@@ -223,28 +216,14 @@ impl Converted {
     }
 }
 
-impl ScalarUDFImpl for Converted {
-    fn name(&self) -> &'static str {
-        "converted"
+impl Computed<1> for Converted {
+    const NAME: &'static str = "converted";
+
+    fn column(&self) -> &FieldRef {
+        &self.column
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
-        Ok(self.column.data_type().clone())
-    }
-
-    fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::clone(&self.column))
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [argument] = arguments.args.as_slice() else {
-            return internal_err!("converted takes one argument");
-        };
-        let array = argument.to_array(arguments.number_rows)?;
-        Ok(ColumnarValue::Array(self.evaluate(&array, &self.holds)?))
+    fn compute(&self, [values]: [ArrayRef; 1]) -> Result<ArrayRef> {
+        self.evaluate(&values, &self.holds)
     }
 }

@@ -355,6 +355,7 @@ async fn a_frame_is_there_no_longer_than_the_token_that_asked_for_it() {
         .with("ALMANAC_JWKS_URL", provider.url())
         .with("ALMANAC_ISSUER", ISSUER)
         .with("ALMANAC_AUDIENCE", AUDIENCE)
+        .with("ALMANAC_TOKEN_LEEWAY", "0s")
         .start();
     let id = uuid::Uuid::new_v4();
     let long = Person::new(&server.url(), id, sign("one", &claims(id)));

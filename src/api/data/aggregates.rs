@@ -28,8 +28,8 @@ use crate::people::preferences::Preferences;
 use crate::people::types::Named;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::partial::WholeWindows;
-use crate::query::records::{Prepared, Source};
 use crate::query::units::Holds;
+use crate::query::{Prepared, Source};
 
 use super::names::meant;
 use super::records::{Selection, readable, sources_of};

@@ -22,7 +22,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::query::paging::RowPlace;
 use crate::query::places::Granted;
-use crate::query::records::{Order, Prepared, Source};
+use crate::query::{Order, Prepared, Source};
 
 /// A request for data of the person in its path.
 #[derive(Debug)]

@@ -27,12 +27,12 @@ use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::output::{Holds, ListedColumn};
 use crate::people::preferences::Preferences;
+use crate::query::Source;
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
 use crate::query::insight::{
     Days, InsightSources, METRICS, MetricSource, SLEEP, SleepSource, Targets, nights_read, stays_read,
 };
 use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
-use crate::query::records::Source;
 use crate::query::sleep::StageTable;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;

@@ -20,12 +20,12 @@ use crate::auth::grants::{Denied, GrantAuthority, Refused};
 use crate::model::ids::PersonId;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
+use crate::query::Prepared;
 use crate::query::paging::RowKey;
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::stays;
 use crate::query::places::updates::{MAPS_COLUMNS, UPDATE_COLUMNS, UPDATE_KEY, UPDATES_KEY, Updates};
 use crate::query::places::{LocationSource, MAPS_UPDATES, PLATFORM_UPDATES, PLATFORM_VISITS};
-use crate::query::records::Prepared;
 
 use super::asking::{Asking, beginning};
 

@@ -28,7 +28,8 @@ use crate::output::{Holds, ListedColumn};
 use crate::people::types::Named;
 use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
-use crate::query::records::{Order, RecordsSpec, Source};
+use crate::query::records::RecordsSpec;
+use crate::query::{Order, Source};
 
 use super::names::meant;
 use super::units::{Wanted, told_as};

@@ -17,7 +17,8 @@ use crate::api::query_params::{FromParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::registry::{RecordClass, TypeId};
 use crate::model::time::TimeRange;
-use crate::query::records::{Order, RecordsSpec};
+use crate::query::Order;
+use crate::query::records::RecordsSpec;
 
 use super::names::meant;
 use super::records::sources_of;

@@ -21,8 +21,9 @@ use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::output::OutputMethod;
-use crate::query::records::{Order, QueryError, RecordsSpec};
+use crate::query::records::RecordsSpec;
 use crate::query::selector::{Extent, Selector};
+use crate::query::{Order, QueryError};
 
 use super::names::meant;
 use super::records::{readable, sources_of};

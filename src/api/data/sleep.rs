@@ -24,8 +24,8 @@ use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
+use crate::query::Source;
 use crate::query::partial::WholeWindows;
-use crate::query::records::Source;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
 

@@ -24,8 +24,8 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;
 use crate::output::OutputMethod;
+use crate::query::Prepared;
 use crate::query::explain::Explain;
-use crate::query::records::Prepared;
 use crate::query::sql::{Parameters, Show, SqlFailure, SqlQuestion};
 
 use holdings::{Readings, Unanswered};

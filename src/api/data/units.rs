@@ -9,8 +9,8 @@ use crate::model::registry::{DataType, ReadColumn, ReadFrom};
 use crate::model::units::{Conversion, UnitSystem};
 use crate::people::preferences::Preferences;
 use crate::people::types::Named;
+use crate::query::Prepared;
 use crate::query::filter::Condition;
-use crate::query::records::Prepared;
 use crate::query::series::Calculation;
 use crate::query::units::{Holds, ToldIn};
 
@@ -31,8 +31,8 @@ impl Wanted {
         (system.is_some() || !before).then_some(Self(system))
     }
 
-    /// How the values of records are told, where all of them are in one unit. The conditions on them come with
-    /// the parameter that they stand in.
+    /// How the values of records are told, where all of them are in one unit. The conditions on them come
+    /// with the parameter that they stand in.
     pub(super) async fn of_records(
         self,
         app: &App,

@@ -14,13 +14,13 @@ use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::{Form, FromParams, Literal, Need, Params};
 use crate::auth::grants::GrantAuthority;
 use crate::model::time::{Instant, TimeRange};
+use crate::query::Prepared;
 use crate::query::paging::RowKey;
 use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::named::with_names;
 use crate::query::places::series::{SLOT, SeriesSpec};
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_VISITS};
-use crate::query::records::Prepared;
 
 use super::asking::Asking;
 use super::locations::{location_sources, updates_of};

@@ -8,10 +8,10 @@ use crate::model::units::UnitSystem;
 use crate::output::{FrameCompression, OutputMethod, RowFormat};
 use crate::people::annotations::AnnotationType;
 use crate::people::files::FileState;
+use crate::query::Order;
 use crate::query::aggregate::Function;
 use crate::query::explain::Explain;
 use crate::query::places::LocationSource;
-use crate::query::records::Order;
 use crate::query::series::Calculation;
 use crate::query::sleep::spec::{Function as SleepFunction, Mode};
 

@@ -9,22 +9,17 @@ use datafusion::logical_expr::{Expr, col, ident, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::records::KnownSource;
-use crate::model::registry::DataType;
 use crate::people::preferences::SourceOrder;
-use crate::query::partials::CELL_LONG;
-use crate::query::records::{Archive, QueryError, Source};
+use crate::query::ground::cells::CELL_LONG;
+use crate::query::ground::measure::{are_spread, counting_of_amounts};
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, Counting, Gaps, Measure, Ranking, SeriesSource, SeriesSpec,
 };
 use crate::query::shared::Lengths;
+use crate::query::{Archive, QueryError, Source};
 
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
-
-/// Whether samples of a type are amounts that are spread over their time.
-pub(in crate::query) fn are_spread(data_type: &DataType) -> bool {
-    counting(data_type).is_some()
-}
 
 /// Whether such amounts are to be added up.
 pub(super) fn are_summed(source: &Source, spec: &AggregateSpec) -> bool {
@@ -33,14 +28,7 @@ pub(super) fn are_summed(source: &Source, spec: &AggregateSpec) -> bool {
 
 /// Whether it matters who measured them.
 pub(super) fn competing(source: &Source, spec: &AggregateSpec) -> bool {
-    spec.sums() && counting(&source.data_type) == Some(Counting::BestSource)
-}
-
-fn counting(data_type: &DataType) -> Option<Counting> {
-    match data_type.metric.as_ref().map(Measure::of) {
-        Some(Measure::Amounts(counting)) => Some(counting),
-        _ => None,
-    }
+    spec.sums() && counting_of_amounts(&source.data_type) == Some(Counting::BestSource)
 }
 
 impl<Authority> Archive<Authority> {
@@ -65,7 +53,9 @@ impl<Authority> Archive<Authority> {
                 column: SUMMED.to_owned(),
                 grid,
                 zone: spec.zone,
-                measure: Measure::Amounts(counting(&source.data_type).unwrap_or(Counting::Everything)),
+                measure: Measure::Amounts(
+                    counting_of_amounts(&source.data_type).unwrap_or(Counting::Everything),
+                ),
                 calculations: Vec::new(),
                 gaps: Gaps {
                     drop: true,
@@ -85,7 +75,7 @@ impl<Authority> Archive<Authority> {
             let amounts = AmountsSpec {
                 grid,
                 zone: spec.zone,
-                counting: counting(&source.data_type).unwrap_or(Counting::Everything),
+                counting: counting_of_amounts(&source.data_type).unwrap_or(Counting::Everything),
                 windows: permit.windows().clone(),
                 ranking,
                 group: groups::values_of(&spec.group, source)

@@ -13,9 +13,10 @@ use crate::model::grid::Grid;
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::MetricKind;
 use crate::model::time::TimeRange;
-use crate::query::partials::{Kind, Patchwork, Step};
-use crate::query::records::{Archive, QueryError, Source};
+use crate::query::ground::cells::{Kind, Step};
+use crate::query::series::partials::Patchwork;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
+use crate::query::{Archive, QueryError, Source};
 use crate::store::snapshot::Snapshot;
 
 use super::{AggregateSpec, Function, TIME, VALUE};

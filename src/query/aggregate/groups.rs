@@ -1,29 +1,24 @@
 //! Fields to group by, and how many groups an answer may have.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, ScalarUDF, cast};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 
-use crate::query::filter::{FilterError, field_of, unknown_field};
-use crate::query::records::Source;
-use crate::query::shape::UuidText;
+use crate::query::Source;
+use crate::query::filter::{field_of, unknown_field};
+use crate::query::ground::uuid_text::UuidText;
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
-use super::{AggregateError, Excess};
+use super::{AggregateError, Excess, MAX_GROUP_FIELDS};
 
-/// More fields than this are refused.
-pub const MAX_GROUP_FIELDS: usize = 5;
 /// More groups than this are refused.
 pub const MAX_GROUPS: usize = 10_000;
 
@@ -76,12 +71,6 @@ pub(super) fn values_of(fields: &[String], source: &Source) -> Vec<(String, Expr
     fields.iter().filter_map(value).collect()
 }
 
-impl From<FilterError> for AggregateError {
-    fn from(error: FilterError) -> Self {
-        Self::UnknownField(error)
-    }
-}
-
 /// The failure of a question that has too many groups.
 pub(super) fn too_many() -> DataFusionError {
     DataFusionError::External(Box::new(Excess::Groups))
@@ -89,69 +78,41 @@ pub(super) fn too_many() -> DataFusionError {
 
 /// Passes rows on until there are more than [`MAX_GROUPS`] combinations of values in some columns; then it
 /// fails with [`Excess`].
-#[derive(Debug)]
-pub(super) struct GroupLimitExec {
-    input: Arc<dyn ExecutionPlan>,
+#[derive(Clone, Debug)]
+pub(super) struct GroupLimit {
     /// The columns that make a group.
     columns: Vec<usize>,
 }
 
+/// The operator.
+pub(super) type GroupLimitExec = Operator<GroupLimit>;
+
 impl GroupLimitExec {
-    pub(super) const fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<usize>) -> Self {
-        Self { input, columns }
+    pub(super) fn new(input: Plan, columns: Vec<usize>) -> Self {
+        Self::over(GroupLimit { columns }, vec![input])
     }
 }
 
-impl DisplayAs for GroupLimitExec {
-    fn fmt_as(&self, _format: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "GroupLimitExec: columns={:?}, limit={MAX_GROUPS}",
-            self.columns
-        )
-    }
-}
+impl Step for GroupLimit {
+    const NAME: &'static str = "GroupLimitExec";
+    const KEEPS_ORDER: bool = true;
 
-impl ExecutionPlan for GroupLimitExec {
-    fn name(&self) -> &'static str {
-        "GroupLimitExec"
+    fn detail(&self) -> String {
+        format!("columns={:?}, limit={MAX_GROUPS}", self.columns)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        vec![Needs::nothing(); inputs.len()]
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        like(inputs)
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children
-            .pop()
-            .ok_or_else(|| internal_datafusion_err!("GroupLimitExec has one input"))?;
-        Ok(Arc::new(Self::new(input, self.columns.clone())))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        let schema = self.schema();
-        let mut seen = Seen::new(self.columns.clone(), &self.input)?;
-        let rows = input.map(move |batch| batch.and_then(|batch| seen.note(batch)));
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let mut seen = Seen::new(self.columns, &task.schema())?;
+        let rows = only(inputs)?.open()?;
+        Ok(rows.map(move |batch| seen.note(batch?)).boxed())
     }
 }
 
@@ -163,8 +124,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(columns: Vec<usize>, input: &Arc<dyn ExecutionPlan>) -> Result<Self> {
-        let schema = input.schema();
+    fn new(columns: Vec<usize>, schema: &SchemaRef) -> Result<Self> {
         let fields = columns
             .iter()
             .map(|column| SortField::new(schema.field(*column).data_type().clone()));

@@ -16,7 +16,7 @@ use futures::StreamExt as _;
 
 use super::{AggregateMeasure, Function, TIME};
 use crate::query::engine::late;
-use crate::query::records::{Archive, Order, Prepared, QueryError, Scope};
+use crate::query::{Archive, Order, Prepared, QueryError, Scope};
 
 /// The column that says how many people have a part in a row.
 const PARTICIPANTS: &str = "participants";

@@ -16,11 +16,11 @@ use crate::model::time::Instant;
 use crate::query::engine::late;
 use crate::query::places::Granted;
 use crate::query::places::raw::RawSpec;
-use crate::query::records::{Archive, Prepared, QueryError, Source};
 use crate::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
+use crate::query::{Archive, Prepared, QueryError, Source};
 
 use super::days::{Daily, Days};
 use super::nights::{CYCLE_GAP, Cycle, Nights};

@@ -20,8 +20,8 @@ use futures::StreamExt as _;
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::late;
-use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::IdForm;
+use crate::query::{Archive, Prepared, QueryError};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, times, uncertainty};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};

@@ -5,7 +5,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use std::sync::Arc;
 
 use crate::query::available::Edges;
-use crate::query::records::{Archive, QueryError, Summary, summarise};
+use crate::query::records::{Summary, summarise};
+use crate::query::{Archive, QueryError};
 
 use super::Granted;
 use super::raw::OneOf;

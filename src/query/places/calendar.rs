@@ -7,26 +7,21 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone as _, Utc};
-use chrono_tz::Tz;
-use datafusion::arrow::array::{
-    Array, AsArray, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
-use datafusion::arrow::compute::{cast, filter_record_batch};
-use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef, TimestampMicrosecondType};
-use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::common::Result;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
-use crate::model::time::{Instant, TimeRange};
+use crate::model::time::TimeRange;
+use crate::query::ground::events::Events;
+use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
-use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::{self, Sees};
 use crate::query::shared;
+use crate::query::{Archive, Prepared, QueryError};
 
-use super::operator::{Operator, Step};
 use super::raw::{RawSpec, columns};
 use super::workouts::Otherwise;
 use super::{Granted, overlap};
@@ -134,7 +129,7 @@ impl<Authority> Archive<Authority> {
                 &granted.source.data_type,
                 shared.edges.within(range),
                 shared.edges.clone(),
-            )?,
+            ),
         };
         let windows = pinned
             .windows(None)
@@ -142,10 +137,9 @@ impl<Authority> Archive<Authority> {
             .filter_map(|window| overlap(window, range))
             .collect::<Vec<_>>();
         let step = TakingPlace {
-            schema: stored.schema(),
             windows: windows.into(),
         };
-        let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![stored]));
+        let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![stored]));
         let sees = Sees::through(&granted.permit);
         let shown = shape::project(
             chosen,
@@ -167,23 +161,25 @@ impl<Authority> Archive<Authority> {
 /// Lets the events through that take place in one of the windows.
 #[derive(Clone, Debug)]
 struct TakingPlace {
-    schema: SchemaRef,
     windows: Arc<[TimeRange]>,
 }
 
 impl Step for TakingPlace {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    const NAME: &'static str = "TakingPlaceExec";
+    const KEEPS_ORDER: bool = true;
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        like(inputs)
     }
 
-    fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
-        let rows = futures::stream::iter(inputs).flatten();
-        rows.map(move |batch| {
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let rows = only(inputs)?.open()?;
+        let chosen = rows.map(move |batch| {
             let batch = batch?;
             let keep = self.among(&batch)?;
             Ok(filter_record_batch(&batch, &keep)?)
-        })
-        .boxed()
+        });
+        Ok(chosen.boxed())
     }
 }
 
@@ -196,169 +192,5 @@ impl TakingPlace {
                 Some(self.windows.iter().any(|window| window.selects(start, end)))
             })
             .collect())
-    }
-}
-
-/// What decides when events take place.
-pub(in crate::query) struct Events {
-    starts: TimestampMicrosecondArray,
-    ends: TimestampMicrosecondArray,
-    all_day: BooleanArray,
-    zones: StringArray,
-}
-
-impl Events {
-    pub(in crate::query) fn of(batch: &RecordBatch) -> Result<Self> {
-        let column = |name: &str| {
-            batch
-                .column_by_name(name)
-                .ok_or_else(|| DataFusionError::Internal(format!("events have no {name}")))
-        };
-        let times = |name: &str| {
-            Ok::<_, DataFusionError>(column(name)?.as_primitive::<TimestampMicrosecondType>().clone())
-        };
-        Ok(Self {
-            starts: times("start_time")?,
-            ends: times("end_time")?,
-            all_day: column("is_all_day")?.as_boolean().clone(),
-            zones: cast(column("time_zone")?, &ArrowType::Utf8)?
-                .as_string::<i32>()
-                .clone(),
-        })
-    }
-
-    fn span(&self, row: usize) -> (Instant, Instant) {
-        let (start, end) = (
-            Instant::from_micros(self.starts.value(row)),
-            Instant::from_micros(self.ends.value(row)),
-        );
-        self.days(row).unwrap_or((start, end))
-    }
-
-    /// The days that an event lasts, if it lasts whole ones.
-    pub(in crate::query) fn days(&self, row: usize) -> Option<(Instant, Instant)> {
-        if !(self.all_day.is_valid(row) && self.all_day.value(row)) {
-            return None;
-        }
-        let (start, end) = (
-            Instant::from_micros(self.starts.value(row)),
-            Instant::from_micros(self.ends.value(row)),
-        );
-        let zone = if self.zones.is_valid(row) {
-            self.zones.value(row)
-        } else {
-            "UTC"
-        };
-        Some(days_of(start, end, zone.parse().unwrap_or(Tz::UTC)).unwrap_or((start, end)))
-    }
-}
-
-/// The whole days in `zone` that an event from `start` to `end` covers; `None` beyond the calendar.
-fn days_of(start: Instant, end: Instant, zone: Tz) -> Option<(Instant, Instant)> {
-    let (from, to) = (utc(start)?, utc(end)?);
-    let is_midnight = |moment: DateTime<Utc>| moment.time() == NaiveTime::MIN;
-    // The end may be the last second or the last microsecond of the day as well as the midnight after it.
-    let is_end_of_day = |moment: DateTime<Utc>| {
-        is_midnight(moment) || moment.time() >= NaiveTime::from_hms_opt(23, 59, 0).unwrap_or_default()
-    };
-    let dates = is_midnight(from) && is_end_of_day(to);
-    let local = |moment: DateTime<Utc>| {
-        if dates {
-            moment.naive_utc()
-        } else {
-            moment.with_timezone(&zone).naive_local()
-        }
-    };
-    let (first, last) = (local(from), local(to));
-    let after = if last.time() == NaiveTime::MIN && last.date() > first.date() {
-        last.date()
-    } else {
-        last.date().checked_add_days(Days::new(1))?
-    };
-    Some((midnight(first.date(), zone)?, midnight(after, zone)?))
-}
-
-fn utc(instant: Instant) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp_micros(instant.micros())
-}
-
-/// When a day begins: at midnight, or at the first moment after it where midnight is skipped.
-fn midnight(day: NaiveDate, zone: Tz) -> Option<Instant> {
-    let wall = day.and_time(NaiveTime::MIN);
-    let begins = (0..=4).find_map(|hours| {
-        let later = wall + chrono::TimeDelta::minutes(hours * 30);
-        zone.from_local_datetime(&later).earliest()
-    });
-    // A zone may have skipped a whole day, as one that crossed the date line did: the next day begins where
-    // this one would have.
-    let begins = begins.map_or_else(
-        || {
-            zone.from_local_datetime(&(wall + chrono::TimeDelta::days(1)))
-                .earliest()
-        },
-        Some,
-    );
-    begins.map(|moment| Instant::from_micros(moment.timestamp_micros()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::time::parse_instant;
-
-    fn days(start: &str, end: &str, zone: &str) -> (String, String) {
-        let (from, to) = days_of(
-            parse_instant(start).unwrap(),
-            parse_instant(end).unwrap(),
-            zone.parse().unwrap(),
-        )
-        .unwrap();
-        (from.to_rfc3339(), to.to_rfc3339())
-    }
-
-    #[test]
-    fn all_day_events_cover_the_days_of_their_own_zone() {
-        let may_first_in_new_york = (
-            "2024-05-01T04:00:00Z".to_owned(),
-            "2024-05-02T04:00:00Z".to_owned(),
-        );
-        for (start, end) in [
-            ("2024-05-01T04:00:00Z", "2024-05-02T04:00:00Z"),
-            ("2024-05-01T04:00:00Z", "2024-05-02T03:59:59Z"),
-            ("2024-05-01T12:00:00Z", "2024-05-01T12:00:00Z"),
-            ("2024-05-01", "2024-05-02"),
-            ("2024-05-01", "2024-05-01T23:59:59Z"),
-            ("2024-05-01", "2024-05-01"),
-        ] {
-            assert_eq!(
-                days(start, end, "America/New_York"),
-                may_first_in_new_york,
-                "{start} {end}"
-            );
-        }
-        assert_eq!(
-            days("2024-05-01", "2024-05-04", "UTC"),
-            (
-                "2024-05-01T00:00:00Z".to_owned(),
-                "2024-05-04T00:00:00Z".to_owned()
-            )
-        );
-    }
-
-    #[test]
-    fn a_day_without_midnight_begins_when_the_clock_jumps() {
-        assert_eq!(
-            days(
-                "2018-11-04T12:00:00Z",
-                "2018-11-04T12:00:00Z",
-                "America/Sao_Paulo"
-            ),
-            (
-                "2018-11-04T03:00:00Z".to_owned(),
-                "2018-11-05T02:00:00Z".to_owned()
-            )
-        );
-        let apia = days("2011-12-30", "2011-12-31", "Pacific/Apia");
-        assert!(apia.0 <= apia.1, "the day that Samoa left out: {apia:?}");
     }
 }

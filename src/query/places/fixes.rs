@@ -17,7 +17,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use crate::model::geo::Position;
 use crate::model::time::TimeRange;
-use crate::query::records::{Archive, QueryError};
+use crate::query::{Archive, QueryError};
 
 use super::{LocationSource, Pinned};
 

@@ -9,17 +9,16 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields, Float64Type, Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::stream::{BoxStream, StreamExt as _};
 
 use crate::model::geo::Position;
 use crate::model::ids::PersonId;
-use crate::query::records::Prepared;
+use crate::query::Prepared;
+use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition, only};
 
 use super::fixes::missing;
 use super::geocoder::{Geocoder, Place};
-use super::operator::{Operator, Step};
 
 /// Positions of one answer that are asked about at once.
 const AT_ONCE: usize = 8;
@@ -38,7 +37,7 @@ pub fn with_names(
         reader,
         columns,
     };
-    let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![prepared.plan]));
+    let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![prepared.plan]));
     Prepared {
         schema: plan.schema(),
         plan,
@@ -55,7 +54,7 @@ struct Named {
     columns: (&'static str, &'static str),
 }
 
-impl Step for Named {
+impl Named {
     fn schema(&self) -> SchemaRef {
         let details = described(&[]).map_or(ArrowType::Null, |none| none.data_type().clone());
         let mut fields = self.input.fields().to_vec();
@@ -63,11 +62,19 @@ impl Step for Named {
         fields.push(Arc::new(Field::new("location_details", details, true)));
         Arc::new(Schema::new_with_metadata(fields, self.input.metadata().clone()))
     }
+}
 
-    fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
-        let schema = self.schema();
-        let rows = futures::stream::iter(inputs).flatten();
-        rows.then(move |batch| {
+impl Step for Named {
+    const NAME: &'static str = "NamedExec";
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        one_partition(self.schema(), None)
+    }
+
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let schema = task.schema();
+        let rows = only(inputs)?.open()?;
+        let named = rows.then(move |batch| {
             let (step, schema) = (self.clone(), Arc::clone(&schema));
             async move {
                 let batch = batch?;
@@ -80,8 +87,8 @@ impl Step for Named {
                 columns.push(Arc::new(described(&places)?));
                 Ok(RecordBatch::try_new(schema, columns)?)
             }
-        })
-        .boxed()
+        });
+        Ok(named.boxed())
     }
 }
 

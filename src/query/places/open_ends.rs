@@ -10,9 +10,9 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, Column, Literal};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::query::records::{Prepared, QueryError};
+use crate::query::{Prepared, QueryError};
 
-use super::visits::{FIRST_KNOWN, FIRST_UNKNOWN};
+use crate::query::ground::events::{FIRST_KNOWN, FIRST_UNKNOWN};
 
 const ARRIVAL: &str = "arrival_date";
 const DEPARTURE: &str = "departure_date";

@@ -16,8 +16,8 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
-use crate::query::records::{Archive, Prepared, QueryError};
 use crate::query::shape::{self, IdForm, Sees};
+use crate::query::{Archive, Prepared, QueryError};
 
 use super::{Granted, Pinned};
 

@@ -6,18 +6,18 @@ use datafusion::arrow::array::{
     DictionaryArray, Float64Builder, Int32Array, RecordBatch, StringArray, TimestampMicrosecondBuilder,
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Int32Type, Schema, SchemaRef};
-use datafusion::common::Result;
+use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::TimeRange;
-use crate::query::records::{Archive, Prepared, QueryError};
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition};
+use crate::query::{Archive, Prepared, QueryError};
 
 use super::as_of::{AsOf, Change, Changes, Placed, Slots};
 use super::fixes::Fixes;
-use super::operator::{Operator, Step};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Fallback, collected};
 use super::{Granted, LocationSource, widened};
@@ -76,7 +76,7 @@ impl<Authority> Archive<Authority> {
             look_back: spec.look_back,
             change_meters: spec.change_meters,
         };
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, inputs));
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, inputs));
         Ok(Prepared {
             schema: plan.schema(),
             plan,
@@ -94,8 +94,8 @@ struct PlaceSeries {
     change_meters: Option<f64>,
 }
 
-impl Step for PlaceSeries {
-    fn schema(&self) -> SchemaRef {
+impl PlaceSeries {
+    fn schema() -> SchemaRef {
         Arc::new(Schema::new(vec![
             Field::new(SLOT, timestamp(), false),
             Field::new("lat", ArrowType::Float64, false),
@@ -105,22 +105,36 @@ impl Step for PlaceSeries {
             Field::new(LOCATION_SOURCE, dictionary_text(), false),
         ]))
     }
+}
 
-    fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
+impl Step for PlaceSeries {
+    const NAME: &'static str = "PlaceSeriesExec";
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::by_start(inputs)
+    }
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        let schema = Self::schema();
+        let order = ascending(&schema, &["slice_time"]);
+        one_partition(schema, order)
+    }
+
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let mut inputs = inputs.into_iter();
         let Some(fixes) = inputs.next() else {
-            return futures::stream::empty().boxed();
+            return internal_err!("places are found among fixes");
         };
         let walk = Walk {
-            fixes,
-            visits: inputs.next(),
+            fixes: fixes.open()?,
+            visits: inputs.next().map(|visits| visits.open()).transpose()?,
             batch: None,
             row: 0,
             as_of: None,
-            rows: Rows::new(self.schema(), Changes::new(self.change_meters)),
+            rows: Rows::new(task.schema(), Changes::new(self.change_meters)),
             step: self,
         };
-        try_unfold(walk, Walk::next).boxed()
+        Ok(try_unfold(walk, Walk::next).boxed())
     }
 }
 

@@ -17,19 +17,18 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::stream::{BoxStream, StreamExt as _, try_unfold};
 use uuid::Uuid;
 
 use crate::model::geo::{Middle, Position};
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, TimeRange};
-use crate::query::records::{Archive, Prepared, QueryError};
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 use crate::query::shape::IdForm;
+use crate::query::{Archive, Prepared, QueryError};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times};
-use super::operator::{Operator, Step};
 use super::{Granted, widened};
 
 const SECOND: i64 = 1_000_000;
@@ -79,7 +78,7 @@ impl<Authority> Archive<Authority> {
             asked: asked.collect(),
             ids,
         };
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![rows]));
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![rows]));
         Ok(Prepared {
             schema: plan.schema(),
             plan,
@@ -97,13 +96,19 @@ struct Stays {
 }
 
 impl Step for Stays {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    const NAME: &'static str = "StaysExec";
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::by_start(inputs)
     }
 
-    fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
-        let rows = futures::stream::iter(inputs).flatten().boxed();
-        try_unfold(
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        one_partition(Arc::clone(&self.schema), None)
+    }
+
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let rows = only(inputs)?.open()?;
+        let stays = try_unfold(
             (self, rows, Some(Search::default())),
             |(step, mut rows, search)| async move {
                 let Some(mut search) = search else { return Ok(None) };
@@ -118,8 +123,8 @@ impl Step for Stays {
                 let batch = step.shown(&found)?;
                 Ok(Some((batch, (step, rows, search))))
             },
-        )
-        .boxed()
+        );
+        Ok(stays.boxed())
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -14,9 +13,10 @@ use datafusion::physical_plan::union::UnionExec;
 
 use crate::model::registry::timestamp;
 use crate::model::time::TimeRange;
+use crate::query::operator::{ascending, known_order};
 use crate::query::paging::RowKey;
-use crate::query::records::{Archive, Prepared, QueryError, ReadState, Scope};
 use crate::query::shape::IdForm;
+use crate::query::{Archive, Prepared, QueryError, ReadState, Scope};
 
 use super::raw::RawSpec;
 use super::{Granted, LocationSource, Pinned};
@@ -166,10 +166,15 @@ impl<Authority> Archive<Authority> {
         if plans.len() == 1 {
             return Ok(plans.remove(0));
         }
-        let union = UnionExec::try_new(plans)?;
-        let order = by_time(&union.schema())?;
-        // Rows that are equal in it come in the order of their sources each time, or no page could go on where
-        // another ended.
+        let order = plans
+            .first()
+            .and_then(|plan| ascending(&plan.schema(), &["timestamp", "uuid"]))
+            .ok_or_else(|| internal_datafusion_err!("an order has keys"))?;
+        // An update ends when it starts, and ids are shown as texts in the order of ids.
+        let sorted = plans.into_iter().map(|plan| known_order(plan, order.clone()));
+        let union = UnionExec::try_new(sorted.collect::<Result<_>>()?)?;
+        // Rows that are equal in it come in the order of their sources each time, or no page could go on
+        // where another ended.
         let merged = SortPreservingMergeExec::new(order, union).with_round_robin_repartition(false);
         Ok(Arc::new(merged))
     }
@@ -195,23 +200,6 @@ pub(super) fn in_one_shape(rows: Arc<dyn ExecutionPlan>, kind: &str) -> Result<A
         alias: LOCATION_SOURCE.to_owned(),
     });
     Ok(Arc::new(ProjectionExec::try_new(expressions, rows)?))
-}
-
-fn by_time(schema: &SchemaRef) -> Result<LexOrdering> {
-    let ascending = SortOptions {
-        descending: false,
-        nulls_first: false,
-    };
-    let keys = ["timestamp", "uuid"]
-        .into_iter()
-        .map(|name| {
-            Ok(PhysicalSortExpr::new(
-                Arc::new(Column::new(name, schema.index_of(name)?)),
-                ascending,
-            ))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    LexOrdering::new(keys).ok_or_else(|| internal_datafusion_err!("an order has keys"))
 }
 
 #[cfg(test)]

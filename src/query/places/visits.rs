@@ -17,16 +17,12 @@ use futures::StreamExt as _;
 
 use crate::model::geo::Position;
 use crate::model::ids::RecordId;
-use crate::model::time::{Instant, TimeRange};
-use crate::query::records::{Archive, QueryError};
+use crate::model::time::TimeRange;
+use crate::query::{Archive, QueryError};
 
 use super::Pinned;
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, missing, times, uncertainty};
-
-/// 0002-01-01: an arrival before it is unknown.
-pub(super) const FIRST_KNOWN: i64 = Instant::MIN.micros() + 365 * 86_400 * 1_000_000;
-/// 4001-01-01: a departure from then on is unknown.
-pub(super) const FIRST_UNKNOWN: i64 = 64_092_211_200_000_000;
+use crate::query::ground::events::known_part;
 
 /// The part of a visit that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,16 +36,6 @@ pub(super) struct Visit {
 }
 
 impl Visit {
-    /// What an arrival and a departure say; `None` when neither is known.
-    pub(super) fn known(arrival: i64, departure: i64) -> Option<(i64, i64)> {
-        match (arrival >= FIRST_KNOWN, departure < FIRST_UNKNOWN) {
-            (true, true) => Some((arrival, departure)),
-            (true, false) => Some((arrival, arrival)),
-            (false, true) => Some((departure, departure)),
-            (false, false) => None,
-        }
-    }
-
     /// The moment of the visit that is nearest to `time`.
     pub(super) fn nearest(&self, time: i64) -> i64 {
         time.clamp(self.from, self.to)
@@ -88,7 +74,7 @@ pub(super) fn visits_of(batch: &RecordBatch) -> Result<Vec<Visit>> {
         .and_then(|column| column.as_fixed_size_binary_opt())
         .ok_or_else(|| missing("id"))?;
     let visit = |row: usize| {
-        let (from, to) = Visit::known(arrivals.value(row), departures.value(row))?;
+        let (from, to) = known_part(arrivals.value(row), departures.value(row))?;
         let (position, accuracy) = places.usable(row)?;
         let id = RecordId(uuid::Uuid::from_slice(ids.value(row)).ok()?);
         Some(Visit {
@@ -167,16 +153,17 @@ impl Fallback {
 mod tests {
     use super::*;
     use crate::model::time::parse_instant;
+    use crate::query::ground::events::FIRST_UNKNOWN;
 
     #[test]
     fn rule_4_5_a_sentinel_is_no_moment() {
         let micros = |text: &str| parse_instant(text).unwrap().micros();
         let (first, last) = (micros("0001-01-01T00:00:00Z"), micros("4001-01-01T00:00:00Z"));
         let (came, went) = (micros("2024-05-01T10:00:00Z"), micros("2024-05-01T11:00:00Z"));
-        assert_eq!(Visit::known(came, went), Some((came, went)));
-        assert_eq!(Visit::known(came, last), Some((came, came)));
-        assert_eq!(Visit::known(first, went), Some((went, went)));
-        assert_eq!(Visit::known(first, last), None);
+        assert_eq!(known_part(came, went), Some((came, went)));
+        assert_eq!(known_part(came, last), Some((came, came)));
+        assert_eq!(known_part(first, went), Some((went, went)));
+        assert_eq!(known_part(first, last), None);
         assert_eq!(FIRST_UNKNOWN, last);
     }
 }

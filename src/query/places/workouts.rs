@@ -14,16 +14,15 @@ use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{cast, is_not_null};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float64Type, SchemaRef, TimestampMicrosecondType};
 use datafusion::common::{DataFusionError, Result, internal_err};
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
+use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition, only};
 use crate::query::paging::RowKey;
-use crate::query::records::{Archive, Prepared, QueryError};
+use crate::query::{Archive, Prepared, QueryError};
 
 use super::Granted;
-use super::operator::{Operator, Step};
 use super::raw::RawSpec;
 
 /// What stands in a column where a record has nothing.
@@ -84,7 +83,7 @@ impl<Authority> Archive<Authority> {
             schema: Arc::clone(&prepared.schema),
             defaults,
         };
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(step, vec![prepared.plan]));
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![prepared.plan]));
         Ok(Prepared { plan, ..prepared })
     }
 }
@@ -96,13 +95,16 @@ struct Completed {
 }
 
 impl Step for Completed {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    const NAME: &'static str = "CompletedExec";
+    const KEEPS_ORDER: bool = true;
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        one_partition(Arc::clone(&self.schema), None)
     }
 
-    fn run(self, inputs: Vec<SendableRecordBatchStream>) -> BoxStream<'static, Result<RecordBatch>> {
-        let rows = futures::stream::iter(inputs).flatten();
-        rows.map(move |batch| self.complete(&batch?)).boxed()
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let rows = only(inputs)?.open()?;
+        Ok(rows.map(move |batch| self.complete(&batch?)).boxed())
     }
 }
 

@@ -11,7 +11,8 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::late;
 use crate::query::filter::Condition;
-use crate::query::records::{Archive, Columns, QueryError, Source};
+use crate::query::records::Columns;
+use crate::query::{Archive, QueryError, Source};
 
 const HOUR: i64 = 3_600_000_000;
 /// How far back each try looks; after the last it is everything.

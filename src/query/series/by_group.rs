@@ -5,34 +5,30 @@
 //! whoever reads them: what is held is what is open at one moment, and a limited number of parts.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use datafusion::arrow::compute::{filter_record_batch, is_not_null};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result, internal_datafusion_err, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
-use futures::stream;
+use futures::stream::{self, BoxStream};
 
 use crate::model::grid::Grid;
 use crate::model::permit::Windows;
 use crate::model::time::Instant;
 use crate::model::zone::Zone;
+use crate::query::ground::measure::Counting;
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::clip::Clip;
-use super::exec::one_ordered_partition;
 use super::ledger::{LONG_RANK, prorated};
 use super::ranking::Ranking;
 use super::resolve::{Resolver, Sample};
 use super::rows::{RowReader, Rows};
-use super::spec::Counting;
 
 /// So many parts are held before they are given out.
 const PARTS_AT_ONCE: usize = 8192;
@@ -41,32 +37,34 @@ const CUTS_AT_ONCE: usize = 1 << 18;
 
 /// Which amounts, and by what they are told apart.
 #[derive(Clone, Debug)]
-pub struct AmountsSpec {
-    pub grid: Grid,
-    pub zone: Zone,
-    pub counting: Counting,
-    pub windows: Windows,
-    pub ranking: Ranking,
+pub(in crate::query) struct AmountsSpec {
+    pub(in crate::query) grid: Grid,
+    pub(in crate::query) zone: Zone,
+    pub(in crate::query) counting: Counting,
+    pub(in crate::query) windows: Windows,
+    pub(in crate::query) ranking: Ranking,
     /// Columns of the input.
-    pub group: Vec<String>,
+    pub(in crate::query) group: Vec<String>,
     /// The name of the column of amounts.
-    pub amount: String,
+    pub(in crate::query) amount: String,
     /// How many groups there may be among the samples, and what is said if there are more.
-    pub most_groups: usize,
-    pub too_many: fn() -> DataFusionError,
+    pub(in crate::query) most_groups: usize,
+    pub(in crate::query) too_many: fn() -> DataFusionError,
 }
 
-/// The operator. Its input is that of a series with the columns of the groups beside; its output is `time`,
-/// these columns, and the amounts.
+/// Its input is that of a series with the columns of the groups beside; its output is `time`, these columns,
+/// and the amounts.
 #[derive(Clone, Debug)]
-pub struct AmountsByGroupExec {
-    input: Arc<dyn ExecutionPlan>,
+pub(in crate::query) struct AmountsByGroup {
     spec: Arc<AmountsSpec>,
-    properties: Arc<PlanProperties>,
+    schema: SchemaRef,
 }
+
+/// The operator.
+pub(in crate::query) type AmountsByGroupExec = Operator<AmountsByGroup>;
 
 impl AmountsByGroupExec {
-    pub fn try_new(input: Arc<dyn ExecutionPlan>, spec: AmountsSpec) -> Result<Self> {
+    pub(in crate::query) fn try_new(input: Plan, spec: AmountsSpec) -> Result<Self> {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some(spec.zone.written().into()));
         let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new("time", time, false))];
         let schema = input.schema();
@@ -74,74 +72,43 @@ impl AmountsByGroupExec {
             fields.push(Arc::new(schema.field_with_name(name)?.clone()));
         }
         fields.push(Arc::new(Field::new(&spec.amount, DataType::Float64, true)));
-        Ok(Self {
-            input,
+        let step = AmountsByGroup {
             spec: Arc::new(spec),
-            properties: Arc::new(one_ordered_partition(Arc::new(Schema::new(fields)))),
-        })
+            schema: Arc::new(Schema::new(fields)),
+        };
+        Ok(Self::over(step, vec![input]))
     }
 }
 
-impl DisplayAs for AmountsByGroupExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Step for AmountsByGroup {
+    const NAME: &'static str = "AmountsByGroupExec";
+
+    fn detail(&self) -> String {
         let AmountsSpec {
             group,
             grid,
             counting,
             ..
         } = self.spec.as_ref();
-        write!(
-            formatter,
-            "AmountsByGroupExec: {group:?}, {} bins, {counting:?}",
-            grid.len()
-        )
-    }
-}
-
-impl ExecutionPlan for AmountsByGroupExec {
-    fn name(&self) -> &'static str {
-        "AmountsByGroupExec"
+        format!("{group:?}, {} bins, {counting:?}", grid.len())
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::by_start(inputs)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        one_partition(Arc::clone(&self.schema), None)
     }
 
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[_; 1]>::try_from(children) else {
-            return internal_err!("amounts have one input");
-        };
-        Ok(Arc::new(Self {
-            input,
-            ..Self::clone(&self)
-        }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("amounts have one partition");
-        }
-        let input = self.input.execute(0, context)?;
-        let amounts = Amounts::new(Arc::clone(&self.spec), self.schema(), &self.input.schema())?;
-        let parts = stream::try_unfold((input, amounts), |(mut input, mut amounts)| async move {
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let input = only(inputs)?;
+        let amounts = Amounts::new(self.spec, self.schema, &input.schema())?;
+        let parts = stream::try_unfold((input.open()?, amounts), |(mut input, mut amounts)| async move {
             let batch = amounts.next(&mut input).await?;
             Ok(batch.map(|batch| (batch, (input, amounts))))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), parts)))
+        Ok(parts.boxed())
     }
 }
 

@@ -1,22 +1,20 @@
 //! The plan of a series: stored rows in, one row for each bin out.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
+use crate::query::ground::measure::{Counting, Measure};
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::bins::Place;
 use super::clip::Clip;
@@ -25,7 +23,7 @@ use super::independent::{Independent, Reading};
 use super::output::Output;
 use super::ranking::Ranking;
 use super::rows::{RowReader, Rows};
-use super::spec::{Counting, Measure, SeriesSpec};
+use super::spec::SeriesSpec;
 
 /// One metric on a grid.
 ///
@@ -33,90 +31,51 @@ use super::spec::{Counting, Measure, SeriesSpec};
 /// counts, `source` and `source_class`, in the order of (start, end, id); `id` where the answer depends on
 /// it. Rows of the output are bins, in their order; all batches but the last are of one size.
 #[derive(Clone, Debug)]
-pub struct SeriesExec {
-    input: Arc<dyn ExecutionPlan>,
+pub(in crate::query) struct Series {
     spec: Arc<SeriesSpec>,
     /// What lies outside of these does not count.
     windows: Windows,
     ranking: Arc<Ranking>,
-    properties: Arc<PlanProperties>,
 }
 
+/// The operator.
+pub(in crate::query) type SeriesExec = Operator<Series>;
+
 impl SeriesExec {
-    #[must_use]
-    pub fn new(
-        input: Arc<dyn ExecutionPlan>,
+    pub(in crate::query) fn new(
+        input: Plan,
         spec: Arc<SeriesSpec>,
         windows: Windows,
         ranking: Arc<Ranking>,
     ) -> Self {
-        let properties = Arc::new(one_ordered_partition(spec.schema()));
-        Self {
-            input,
+        let step = Series {
             spec,
             windows,
             ranking,
-            properties,
-        }
-    }
-}
-
-/// What is known of plans whose rows come from one stream as they are made.
-pub(super) fn one_ordered_partition(schema: SchemaRef) -> PlanProperties {
-    PlanProperties::new(
-        EquivalenceProperties::new(schema),
-        Partitioning::UnknownPartitioning(1),
-        EmissionType::Incremental,
-        Boundedness::Bounded,
-    )
-}
-
-impl DisplayAs for SeriesExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (column, bins, measure) = (&self.spec.column, self.spec.grid.len(), self.spec.measure);
-        write!(formatter, "SeriesExec: {column}, {bins} bins, {measure:?}")
-    }
-}
-
-impl ExecutionPlan for SeriesExec {
-    fn name(&self) -> &'static str {
-        "SeriesExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([input]) = <[_; 1]>::try_from(children) else {
-            return internal_err!("a series has one input");
         };
-        Ok(Arc::new(Self {
-            input,
-            ..Self::clone(&self)
-        }))
+        Self::over(step, vec![input])
+    }
+}
+
+impl Step for Series {
+    const NAME: &'static str = "SeriesExec";
+
+    fn detail(&self) -> String {
+        let (column, bins, measure) = (&self.spec.column, self.spec.grid.len(), self.spec.measure);
+        format!("{column}, {bins} bins, {measure:?}")
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("a series has one partition");
-        }
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        // Of cells in the place of rows only the starts are in order.
+        Needs::by_start(inputs)
+    }
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        one_partition(self.spec.schema(), None)
+    }
+
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let spec = &self.spec;
-        let schema = self.schema();
         let place = Place::first(spec.grid.clone());
         let clip = Clip::new(&self.windows, place.start, place.edge(place.last()));
         let evaluator = match spec.measure {
@@ -135,14 +94,14 @@ impl ExecutionPlan for SeriesExec {
         };
         let ranking =
             (spec.measure.counting() == Counting::BestSource).then(|| Ranking::clone(&self.ranking));
-        Ok(Box::pin(SeriesStream {
-            input: Some(self.input.execute(0, Arc::clone(&context))?),
+        let rows = SeriesRows {
+            input: Some(only(inputs)?.open()?),
             reader: RowReader::new(ranking, spec.needs_ids()),
             evaluator,
-            output: Output::new(spec, Arc::clone(&schema)),
-            schema,
-            memory: MemoryConsumer::new("series").register(context.memory_pool()),
-        }))
+            output: Output::new(spec, task.schema()),
+            memory: task.memory("series"),
+        };
+        Ok(rows.boxed())
     }
 }
 
@@ -183,17 +142,16 @@ impl Evaluator {
     }
 }
 
-struct SeriesStream {
+struct SeriesRows {
     /// `None` when it has ended.
     input: Option<SendableRecordBatchStream>,
     reader: RowReader,
     evaluator: Evaluator,
     output: Output,
-    schema: SchemaRef,
     memory: MemoryReservation,
 }
 
-impl Stream for SeriesStream {
+impl Stream for SeriesRows {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
@@ -216,11 +174,5 @@ impl Stream for SeriesStream {
             this.evaluator.feed(rows);
             this.memory.try_resize(this.evaluator.memory())?;
         }
-    }
-}
-
-impl RecordBatchStream for SeriesStream {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 }

@@ -1,98 +1,67 @@
 //! Several series on one grid, side by side.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
-use super::exec::one_ordered_partition;
+use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 
 /// The first column of the first series, and all other columns of all of them. The series have the same bins
 /// and drop none.
 #[derive(Clone, Debug)]
-pub struct GroupedExec {
-    series: Vec<Arc<dyn ExecutionPlan>>,
-    properties: Arc<PlanProperties>,
-}
+pub(in crate::query) struct Grouped;
+
+/// The operator.
+pub(in crate::query) type GroupedExec = Operator<Grouped>;
 
 impl GroupedExec {
-    #[must_use]
-    pub fn new(series: Vec<Arc<dyn ExecutionPlan>>) -> Self {
+    pub(in crate::query) fn new(series: Vec<Plan>) -> Self {
+        Self::over(Grouped, series)
+    }
+}
+
+impl Step for Grouped {
+    const NAME: &'static str = "GroupedExec";
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
         let mut fields: Vec<Arc<Field>> = Vec::new();
-        for one in &series {
+        for series in inputs {
             fields.extend(
-                one.schema()
+                series
+                    .schema()
                     .fields()
                     .iter()
                     .skip(usize::from(!fields.is_empty()))
                     .cloned(),
             );
         }
-        let properties = Arc::new(one_ordered_partition(Arc::new(Schema::new(fields))));
-        Self { series, properties }
-    }
-}
-
-impl DisplayAs for GroupedExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "GroupedExec: {} series", self.series.len())
-    }
-}
-
-impl ExecutionPlan for GroupedExec {
-    fn name(&self) -> &'static str {
-        "GroupedExec"
+        one_partition(Arc::new(Schema::new(fields)), None)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.series.iter().collect()
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::new(children)))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("grouped series have one partition");
-        }
-        let columns = self.series.iter().map(|one| {
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let column = |series: Input| {
             Ok(Column {
-                stream: one.execute(0, Arc::clone(&context))?,
+                stream: series.open()?,
                 batch: None,
             })
-        });
-        Ok(Box::pin(GroupedStream {
-            columns: columns.collect::<Result<_>>()?,
-            schema: self.schema(),
-        }))
+        };
+        let rows = GroupedRows {
+            columns: inputs.into_iter().map(column).collect::<Result<_>>()?,
+            schema: task.schema(),
+        };
+        Ok(rows.boxed())
     }
 }
 
-struct GroupedStream {
+struct GroupedRows {
     columns: Vec<Column>,
     schema: SchemaRef,
 }
@@ -103,7 +72,7 @@ struct Column {
     batch: Option<RecordBatch>,
 }
 
-impl Stream for GroupedStream {
+impl Stream for GroupedRows {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
@@ -129,11 +98,5 @@ impl Stream for GroupedStream {
         }
         // Series of different lengths do not fit together, and say so here.
         Poll::Ready(Some(Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)))
-    }
-}
-
-impl RecordBatchStream for GroupedStream {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 }

@@ -13,7 +13,8 @@ use super::output::{Cell, Output};
 use super::points::{Needs, Point, Points, Summary};
 use super::ranking::Standing;
 use super::rows::Rows;
-use super::spec::{Base, SeriesSpec};
+use super::spec::SeriesSpec;
+use crate::query::ground::measure::Base;
 
 /// The bins of one question about samples that stand alone.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! What is known of the points of one bin and source.
 
 use super::calculation::Calculation;
-use super::spec::Base;
 use super::sum::Sum;
+use crate::query::ground::measure::Base;
 
 /// One point: a level at some time.
 #[derive(Clone, Copy, Debug)]

@@ -14,17 +14,18 @@ use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
-use crate::query::partials::Patchwork;
-use crate::query::records::{Archive, Prepared, QueryError, ReadState, Scope, Source};
+use crate::query::ground::measure::{Counting, Measure};
+use crate::query::series::partials::Patchwork;
 use crate::query::shared::Lengths;
 use crate::query::sleep::StageTable;
+use crate::query::{Archive, Prepared, QueryError, ReadState, Scope, Source};
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::exec::SeriesExec;
 use super::grouped::GroupedExec;
 use super::ranking::Ranking;
-use super::spec::{Counting, Measure, SeriesSpec};
+use super::spec::SeriesSpec;
 
 /// A metric of which a series is asked.
 pub struct SeriesSource<'a, Authority> {

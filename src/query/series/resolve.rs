@@ -9,11 +9,10 @@ use crate::model::grid::Grid;
 use crate::query::sweep::Sweep;
 
 use super::clip::Clip;
+use crate::query::ground::measure::LONG;
+
 use super::ledger::{Claim, LONG_RANK, Ledger, Piece};
 use super::ranking::Standing;
-
-/// Amounts over a longer time come after all others, whoever measured them: they say little about a day.
-pub(in crate::query) const LONG: i64 = 7 * 86_400_000_000;
 
 /// A sample as it comes in.
 #[derive(Clone, Copy, Debug)]

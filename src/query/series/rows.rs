@@ -13,7 +13,7 @@ use datafusion::common::{Result, internal_datafusion_err};
 use crate::model::registry::dictionary_text;
 use crate::model::sources::SourceClass;
 
-use crate::query::partials::{CELL_COUNT, CELL_LONG, CELL_MAX, CELL_MIN, CELL_SUM};
+use crate::query::ground::cells::{CELL_COUNT, CELL_LONG, CELL_MAX, CELL_MIN, CELL_SUM};
 
 use super::points::Summary;
 use super::ranking::{Ranking, Standing};

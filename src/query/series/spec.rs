@@ -7,11 +7,11 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit}
 use uuid::Uuid;
 
 use crate::model::grid::Grid;
-use crate::model::registry::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 use crate::model::zone::Zone;
 
 use crate::people::preferences::SourceOrder;
-use crate::query::partials::{Kind, Step};
+use crate::query::ground::cells::{Kind, Step};
+use crate::query::ground::measure::{Base, Counting, Measure};
 
 use super::calculation::{Calculation, Form};
 
@@ -31,32 +31,6 @@ pub struct SeriesSpec {
     pub chosen_sources: Vec<Uuid>,
 }
 
-/// What the value of a bin is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Measure {
-    /// Samples are amounts, spread evenly over the time they cover; a bin has its part of each.
-    Amounts(Counting),
-    /// Samples are levels: points of each bin that they touch.
-    Levels { base: Base, counting: Counting },
-}
-
-/// Which samples count where several sources have some.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Counting {
-    BestSource,
-    Everything,
-}
-
-/// Which one number stands for the points of a bin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Base {
-    Mean,
-    /// The point that starts last.
-    Last,
-    /// The sound level of the same energy, weighted by time.
-    EquivalentLevel,
-}
-
 /// What becomes of bins without a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Gaps {
@@ -64,35 +38,6 @@ pub struct Gaps {
     pub drop: bool,
     /// What is still null becomes 0, or an empty list.
     pub replace: bool,
-}
-
-impl Measure {
-    /// How a metric of these traits is read.
-    #[must_use]
-    pub const fn of(traits: &MetricTraits) -> Self {
-        let counting = match traits.merge {
-            MergePolicy::BestSource => Counting::BestSource,
-            MergePolicy::SumAll | MergePolicy::All | MergePolicy::SleepPriority => Counting::Everything,
-        };
-        let base = match traits.default_aggregate {
-            DefaultAggregate::Last => Base::Last,
-            DefaultAggregate::Leq => Base::EquivalentLevel,
-            DefaultAggregate::Mean | DefaultAggregate::Sum => Base::Mean,
-        };
-        match (traits.kind, base) {
-            // A test result is no flow: half of the time is not half of the way.
-            (Some(MetricKind::Cumulative), Base::Last) => Self::Levels { base, counting },
-            (Some(MetricKind::Cumulative), _) => Self::Amounts(counting),
-            (Some(MetricKind::Discrete) | None, _) => Self::Levels { base, counting },
-        }
-    }
-
-    #[must_use]
-    pub const fn counting(self) -> Counting {
-        match self {
-            Self::Amounts(counting) | Self::Levels { counting, .. } => counting,
-        }
-    }
 }
 
 impl SeriesSpec {

@@ -1,26 +1,19 @@
 //! The machines as one operator of a plan: samples in, sorted by their starts; an answer out, as it becomes
 //! known.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_datafusion_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
 use crate::model::permit::Windows;
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only};
 
 use super::aggregate::Totals;
 use super::answers::{AggregateAnswer, Answer, CyclesAnswer, StagesAnswer, is_due};
@@ -37,51 +30,37 @@ use super::summary::{self, Summaries};
 
 /// Answers a question from stored samples.
 #[derive(Clone, Debug)]
-pub(super) struct SleepExec {
-    input: Arc<dyn ExecutionPlan>,
+pub(in crate::query) struct Sleep {
     question: Question,
     windows: Windows,
     stages: Arc<StageTable>,
     names: Option<Arc<SourceNames>>,
-    properties: Arc<PlanProperties>,
 }
+
+/// The operator.
+pub(in crate::query) type SleepExec = Operator<Sleep>;
 
 impl SleepExec {
     /// `input` has the key columns and `value`, and `source` where the question needs it; one partition,
     /// sorted by start.
-    #[must_use]
-    pub(super) fn new(
-        input: Arc<dyn ExecutionPlan>,
+    pub(in crate::query) fn new(
+        input: Plan,
         question: Question,
         windows: &Windows,
         stages: Arc<StageTable>,
         names: Option<Arc<SourceNames>>,
     ) -> Self {
-        let schema = schema_of(&question);
-        let ascending = SortOptions {
-            descending: false,
-            nulls_first: false,
-        };
-        let order = order_of(&question).iter().filter_map(|name| {
-            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name).ok()?));
-            Some(PhysicalSortExpr::new(column, ascending))
-        });
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(Arc::clone(&schema), [order]),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Self {
-            input,
+        let step = Sleep {
             question,
             windows: windows.clone(),
             stages,
             names,
-            properties: Arc::new(properties),
-        }
+        };
+        Self::over(step, vec![input])
     }
+}
 
+impl Sleep {
     pub(super) fn machine(&self) -> Box<dyn Machine> {
         let reader = SampleReader::new(Arc::clone(&self.stages), self.question.needs_sources());
         let clip = |clips: bool| {
@@ -111,7 +90,7 @@ impl SleepExec {
                     cycles: finder(&spec.cycles),
                     sink: StagesAnswer {
                         rows: StageRows::new(spec.clone()),
-                        schema: self.schema(),
+                        schema: schema_of(&self.question),
                         names: self.names.clone(),
                     },
                 })
@@ -138,7 +117,7 @@ impl SleepExec {
                 sink: AggregateAnswer {
                     totals: Totals::new(spec.clone()),
                     spec: spec.clone(),
-                    schema: self.schema(),
+                    schema: schema_of(&self.question),
                 },
             }),
         }
@@ -154,11 +133,12 @@ fn schema_of(question: &Question) -> SchemaRef {
     }
 }
 
-const fn order_of(question: &Question) -> &'static [&'static str] {
+/// The orders that an answer is in.
+const fn orders_of(question: &Question) -> &'static [&'static [&'static str]] {
     match question {
-        Question::Resolved | Question::Stages(_) => &["start_time"],
-        Question::Cycles(_) => &["number"],
-        Question::Aggregate(_) => &["period_start_time", "value"],
+        Question::Resolved | Question::Stages(_) => &[&["start_time"]],
+        Question::Cycles(_) => &[&["number"], &["start_time"]],
+        Question::Aggregate(_) => &[&["period_start_time", "value"]],
     }
 }
 
@@ -167,60 +147,27 @@ fn finder(spec: &CyclesSpec) -> CycleFinder {
     CycleFinder::new(spec.gap, spec.gap_stages.clone(), asked)
 }
 
-impl DisplayAs for SleepExec {
-    fn fmt_as(&self, _format: DisplayFormatType, formatter: &mut fmt::Formatter) -> fmt::Result {
-        write!(formatter, "SleepExec: {:?}", self.question)
-    }
-}
+impl Step for Sleep {
+    const NAME: &'static str = "SleepExec";
 
-impl ExecutionPlan for SleepExec {
-    fn name(&self) -> &'static str {
-        "SleepExec"
+    fn detail(&self) -> String {
+        format!("{:?}", self.question)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::by_start(inputs)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        let schema = schema_of(&self.question);
+        let orders = orders_of(&self.question).iter();
+        let orders: Vec<_> = orders.filter_map(|names| ascending(&schema, names)).collect();
+        one_partition(schema, orders)
     }
 
-    fn apply_expressions(
-        &self,
-        _each: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().filter(|_| children.is_empty());
-        let input = input.ok_or_else(|| internal_datafusion_err!("sleep is computed from one input"))?;
-        Ok(Arc::new(Self {
-            input,
-            ..Self::clone(&self)
-        }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(
-            children,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        )
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let memory = MemoryConsumer::new("sleep").register(context.memory_pool());
-        let samples = self.input.execute(partition, context)?;
-        let answer = answers(samples, self.machine(), memory);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), answer)))
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let samples = only(inputs)?.open()?;
+        Ok(answers(samples, self.machine(), task.memory("sleep")).boxed())
     }
 }
 

@@ -20,7 +20,7 @@ use futures::TryStreamExt as _;
 use crate::model::permit::Windows;
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::time::{Instant, TimeRange};
-use crate::query::scan::key_schema;
+use crate::query::ground::key::key_schema;
 
 use super::StageTable;
 use super::operator::SleepExec;

@@ -13,7 +13,7 @@ use datafusion::common::Result;
 use datafusion::datasource::{MemTable, TableProvider};
 
 use crate::model::ids::PersonId;
-use crate::query::records::Source;
+use crate::query::Source;
 use crate::query::shape::Sees;
 
 use super::Holdings;

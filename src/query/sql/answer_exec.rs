@@ -4,35 +4,35 @@
 //! queries takes them as they are: it sees columns, an order and one partition, and nothing below. Knows
 //! plans only.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _, PlanProperties};
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use crate::query::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
 
 /// The answer of a plan with some of its columns.
-#[derive(Debug)]
-pub(in crate::query) struct AnswerExec {
-    inner: Arc<dyn ExecutionPlan>,
+#[derive(Clone, Debug)]
+pub(in crate::query) struct Answer {
+    inner: Plan,
+    schema: SchemaRef,
+    /// The columns by which its rows are sorted, as far as they are wanted.
+    sorted_by: Vec<String>,
     is_own: bool,
     label: String,
-    properties: Arc<PlanProperties>,
 }
+
+/// The operator. To whoever plans it is a leaf.
+pub(in crate::query) type AnswerExec = Operator<Answer>;
 
 impl AnswerExec {
     /// `schema`: the columns that are wanted, by their names. `label`: what this is an answer of. `order`:
@@ -72,104 +72,66 @@ impl AnswerExec {
             None => one,
         };
         let inner: Arc<dyn ExecutionPlan> = Arc::new(ProjectionExec::try_new(columns, limited)?);
-        let mut equal = EquivalenceProperties::new(Arc::clone(schema));
-        let ascending = SortOptions {
-            descending: false,
-            nulls_first: false,
-        };
-        let sorted = order
-            .iter()
-            .map_while(|name| Some(Column::new(name, schema.index_of(name).ok()?)))
-            .map(|column| PhysicalSortExpr::new(Arc::new(column), ascending));
-        equal.add_orderings([sorted.collect::<Vec<_>>()]);
-        let properties = PlanProperties::new(
-            equal,
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Ok(Self {
+        let is_there = |name: &&&str| schema.index_of(name).is_ok();
+        let step = Answer {
             inner,
+            schema: Arc::clone(schema),
+            sorted_by: order
+                .iter()
+                .take_while(is_there)
+                .map(|name| (*name).to_owned())
+                .collect(),
             is_own: true,
             label,
-            properties: Arc::new(properties),
-        })
+        };
+        Ok(Self::over(step, Vec::new()))
     }
 
     /// The same of what somebody else shares.
     pub(super) fn shared(self, is_shared: bool) -> Self {
-        Self {
+        let step = Answer {
             is_own: !is_shared,
-            ..self
-        }
+            ..self.step().clone()
+        };
+        Self::over(step, Vec::new())
     }
 
     /// Whether whoever asks may know all that is read.
     pub(in crate::query) const fn is_own(&self) -> bool {
-        self.is_own
+        self.step().is_own
     }
 
     /// What the optimizer does not see.
-    pub(in crate::query) const fn inner(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.inner
+    pub(in crate::query) const fn inner(&self) -> &Plan {
+        &self.step().inner
     }
 }
 
-impl DisplayAs for AnswerExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let schema = self.properties.equivalence_properties().schema();
-        let columns: Vec<&str> = schema
+impl Step for Answer {
+    const NAME: &'static str = "AnswerExec";
+    const GIVES_WAY: bool = true;
+
+    fn detail(&self) -> String {
+        let columns: Vec<&str> = self
+            .schema
             .fields()
             .iter()
             .map(|field| field.name().as_str())
             .collect();
-        write!(
-            formatter,
-            "AnswerExec: {}, columns=[{}]",
-            self.label,
-            columns.join(", ")
-        )
-    }
-}
-
-impl ExecutionPlan for AnswerExec {
-    fn name(&self) -> &'static str {
-        "AnswerExec"
+        format!("{}, columns=[{}]", self.label, columns.join(", "))
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        let sorted_by: Vec<&str> = self.sorted_by.iter().map(String::as_str).collect();
+        let order = ascending(&self.schema, &sorted_by);
+        // The library puts something above its leaves that gives way.
+        one_partition(Arc::clone(&self.schema), order).with_scheduling_type(SchedulingType::NonCooperative)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() {
-            Ok(self)
-        } else {
-            internal_err!("an answer has no children")
-        }
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition != 0 {
-            return internal_err!("an answer is one partition, not {partition}");
-        }
-        let schema = self.schema();
-        let shown = Arc::clone(&schema);
-        let rows = self.inner.execute(0, context)?.map(move |batch| {
+    fn run(self, _inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let rows = self.inner.execute(task.partition(), Arc::clone(task.context()))?;
+        let shown = self.schema;
+        let rows = rows.map(move |batch| {
             let batch = batch?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             let columns = batch.columns().to_vec();
@@ -179,6 +141,6 @@ impl ExecutionPlan for AnswerExec {
                 &options,
             )?)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+        Ok(rows.boxed())
     }
 }

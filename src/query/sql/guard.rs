@@ -7,7 +7,6 @@
 //! account of what it passed on and of what a window keeps. Knows plans and batches; knows nothing of what
 //! they are about.
 
-use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,21 +14,20 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant as Moment};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, exec_err, internal_err};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::common::{Result, exec_err};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
+
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
 use super::widths::{bytes, spread, widest};
 
@@ -125,109 +123,68 @@ enum Use {
 }
 
 /// A guard above one operator.
-#[derive(Debug)]
-pub(in crate::query) struct GuardExec {
-    inner: Arc<dyn ExecutionPlan>,
+#[derive(Clone, Debug)]
+pub(in crate::query) struct Guard {
     used: Use,
     /// Counts the rows that come out.
     released: Option<Arc<AtomicUsize>>,
     usual: usize,
-    properties: Arc<PlanProperties>,
 }
 
+/// The operator.
+pub(in crate::query) type GuardExec = Operator<Guard>;
+
 impl GuardExec {
-    fn new(
-        inner: Arc<dyn ExecutionPlan>,
-        used: Use,
-        released: Option<Arc<AtomicUsize>>,
-        usual: usize,
-    ) -> Self {
-        let properties = PlanProperties::clone(inner.properties());
-        Self {
-            properties: Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative)),
-            inner,
+    fn new(inner: Plan, used: Use, released: Option<Arc<AtomicUsize>>, usual: usize) -> Self {
+        let step = Guard {
             used,
             released,
             usual,
-        }
-    }
-
-    /// What it guards.
-    pub(in crate::query) const fn inner(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.inner
-    }
-}
-
-impl DisplayAs for GuardExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("GuardExec")
-    }
-}
-
-impl ExecutionPlan for GuardExec {
-    fn name(&self) -> &'static str {
-        "GuardExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.inner]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [inner] = children.as_slice() else {
-            return internal_err!("a guard stands above one operator");
         };
-        Ok(Arc::new(Self::new(
-            Arc::clone(inner),
-            self.used.clone(),
-            self.released.clone(),
-            self.usual,
-        )))
+        Self::over(step, vec![inner])
+    }
+}
+
+impl Step for Guard {
+    const NAME: &'static str = "GuardExec";
+    const GIVES_WAY: bool = true;
+    const KEEPS_ORDER: bool = true;
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        vec![Needs::nothing(); inputs.len()]
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        like(inputs).with_scheduling_type(SchedulingType::Cooperative)
+    }
+
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let input = only(inputs)?;
         // What reads is no operator of the library, and reads best as it does elsewhere.
-        let rows = if self.inner.children().is_empty() {
+        let rows = if input.plan().children().is_empty() {
             self.usual
         } else {
             ROWS
         };
-        let reservation = MemoryConsumer::new("rows of a query").register(context.memory_pool());
-        let inner = self.inner.execute(partition, with_rows(context, rows))?;
+        let reservation = task.memory("rows of a query");
+        let inner = input.open_within(with_rows(Arc::clone(task.context()), rows))?;
         if let Use::Built(count) = &self.used {
             count.store(0, Ordering::Relaxed);
         }
         if let Some(released) = &self.released {
             released.store(0, Ordering::Relaxed);
         }
-        Ok(Box::pin(Guarded {
+        let guarded = Guarded {
             inner,
-            used: self.used.clone(),
-            released: self.released.clone(),
+            used: self.used,
+            released: self.released,
             reservation,
             rest: None,
             gave_way: Moment::now(),
             passed: 0,
             widest: 0,
-        }))
+        };
+        Ok(guarded.boxed())
     }
 }
 
@@ -366,10 +323,4 @@ fn give_way<T>(context: &mut Context<'_>) -> Poll<T> {
     // Asked once, it has the waker; nothing is left to wait for.
     let _pending = pin!(tokio::task::yield_now()).poll(context);
     Poll::Pending
-}
-
-impl RecordBatchStream for Guarded {
-    fn schema(&self) -> SchemaRef {
-        self.inner.schema()
-    }
 }

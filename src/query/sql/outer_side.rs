@@ -5,20 +5,22 @@
 //! apart. So an operator that says nothing but its columns stands above such a side before anything is
 //! decided about orders. Knows plans only.
 
-use std::fmt;
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion};
-use datafusion::common::{JoinType, Result, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
+use datafusion::common::{JoinType, Result};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
 
 /// A rule of the library or of ours.
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -88,72 +90,40 @@ fn padded(plan: &dyn ExecutionPlan) -> [bool; 2] {
 }
 
 /// The rows of one side, of which nothing is said but their columns.
-#[derive(Debug)]
-pub(in crate::query) struct OuterSideExec {
-    inner: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
+#[derive(Clone, Debug)]
+pub(in crate::query) struct OuterSide;
+
+/// The operator.
+pub(in crate::query) type OuterSideExec = Operator<OuterSide>;
 
 impl OuterSideExec {
-    fn new(inner: Arc<dyn ExecutionPlan>) -> Self {
-        let known = PlanProperties::clone(inner.properties());
-        let nothing = EquivalenceProperties::new(inner.schema());
-        Self {
-            properties: Arc::new(known.with_eq_properties(nothing)),
-            inner,
-        }
-    }
-
-    /// The rows themselves.
-    pub(in crate::query) const fn inner(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.inner
+    fn new(inner: Plan) -> Self {
+        Self::over(OuterSide, vec![inner])
     }
 }
 
-impl DisplayAs for OuterSideExec {
-    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("OuterSideExec")
-    }
-}
+impl Step for OuterSide {
+    const NAME: &'static str = "OuterSideExec";
+    const GIVES_WAY: bool = true;
 
-impl ExecutionPlan for OuterSideExec {
-    fn name(&self) -> &'static str {
-        "OuterSideExec"
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        vec![Needs::nothing(); inputs.len()]
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let known = like(inputs);
+        let nothing = EquivalenceProperties::new(Arc::clone(known.equivalence_properties().schema()));
+        known.with_eq_properties(nothing)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.inner]
-    }
-
-    fn apply_expressions(
-        &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [inner] = children.as_slice() else {
-            return internal_err!("a side of a join is one plan");
-        };
-        Ok(Arc::new(Self::new(Arc::clone(inner))))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.inner.execute(partition, context)
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        Ok(only(inputs)?.open()?.boxed())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
     use datafusion::datasource::MemTable;
     use datafusion::execution::session_state::SessionStateBuilder;
     use datafusion::prelude::{SessionConfig, SessionContext};

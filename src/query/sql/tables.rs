@@ -22,9 +22,10 @@ use crate::model::registry::ReadFrom;
 use crate::model::time::TimeRange;
 use crate::query::columns::Columns;
 use crate::query::places::widened;
-use crate::query::records::{Order, RecordsSpec, Source};
+use crate::query::records::RecordsSpec;
 use crate::query::shape::{self, IdForm, Sees};
 use crate::query::together::common_schema;
+use crate::query::{Order, Source};
 
 use super::about::About;
 use super::answer_exec::AnswerExec;

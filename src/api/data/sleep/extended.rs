@@ -22,10 +22,10 @@ use crate::model::registry::{MetricKind, MetricTraits, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
+use crate::query::Source;
+use crate::query::attached::Reach;
 use crate::query::filter::Condition;
-use crate::query::records::Source;
 use crate::query::series::{Calculation, Gaps, Measure, SeriesSource, SeriesSpec};
-use crate::query::sleep::Reach;
 use crate::query::units::{Holds, ToldIn};
 
 use super::query::CyclesQuery;

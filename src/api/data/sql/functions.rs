@@ -22,7 +22,7 @@ use crate::query::places::at_time::AtTimeSpec;
 use crate::query::places::series::SeriesSpec as PlacesSpec;
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_UPDATES, PLATFORM_VISITS};
-use crate::query::records::{Order, Prepared, Source, Summary};
+use crate::query::records::Summary;
 use crate::query::series::{Counting, Gaps, Measure, SeriesSource, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
@@ -30,6 +30,7 @@ use crate::query::sleep::spec::{
     AggregateSpec, CyclesSpec, Function as Total, Mode, Question, StageSet, StagesSpec,
 };
 use crate::query::sql::{Call, Span, outside};
+use crate::query::{Order, Prepared, Source};
 
 use super::holdings::{Readings, Unanswered};
 use super::names::meant;

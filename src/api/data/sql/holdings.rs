@@ -17,8 +17,8 @@ use crate::model::ids::PersonId;
 use crate::model::registry::{DataType, RecordClass};
 use crate::model::time::TimeRange;
 use crate::people::types::{Named, TypesError};
-use crate::query::records::{Archive, Prepared, Source};
 use crate::query::sql::{Call, Function, Holding, Holdings, Listed};
+use crate::query::{Archive, Prepared, Source};
 
 use super::names::{meant, snake};
 

@@ -61,7 +61,7 @@ async fn by_operator(told: &[Told], step: PlaceSeries, batch_rows: usize) -> Vec
     let batches: Vec<RecordBatch> = told.chunks(batch_rows).map(batch).collect();
     let schema = batch(&[]).schema();
     let input = MemorySourceConfig::try_new_exec(&[batches], schema, None).unwrap();
-    let plan = Arc::new(Operator::new(step, vec![input]));
+    let plan = Arc::new(Operator::over(step, vec![input]));
     let batches = collect(plan, SessionContext::new().task_ctx()).await.unwrap();
     batches.iter().flat_map(rows).collect()
 }

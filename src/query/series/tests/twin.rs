@@ -1,4 +1,4 @@
-//! `queries/series.sql` says the same as the operator.
+//! `queries/series.sql` and `queries/levels.sql` say the same as the operator.
 
 use datafusion::arrow::array::Int64Array;
 use datafusion::common::{ParamValues, ScalarValue};
@@ -7,9 +7,11 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
 
+use super::super::Base;
 use super::*;
 
-const TWIN: &str = include_str!("../../../../queries/series.sql");
+const AMOUNTS: &str = include_str!("../../../../queries/series.sql");
+const LEVELS: &str = include_str!("../../../../queries/levels.sql");
 
 /// The rows of the twin: a rank is the class, then the source.
 fn table(samples: &[Sample]) -> RecordBatch {
@@ -37,26 +39,45 @@ fn table(samples: &[Sample]) -> RecordBatch {
     .unwrap()
 }
 
-async fn by_sql(samples: &[Sample], asked: TimeRange, width: i64, bins: i64) -> Vec<Option<f64>> {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    context.register_batch("samples", table(samples)).unwrap();
-    let parameters = [
-        ("start", asked.start().micros()),
-        ("end", asked.end().micros()),
-        ("width", width),
-        ("windows", bins),
-    ];
-    let parameters = parameters.map(|(name, value)| (name, ScalarValue::Int64(Some(value))));
-    let frame = context.sql(TWIN).await.unwrap();
-    let frame = frame
-        .with_param_values(ParamValues::from(parameters.to_vec()))
-        .unwrap();
-    let batches = frame.collect().await.unwrap();
-    batches.iter().flat_map(|batch| numbers(batch, "value")).collect()
+/// What is asked of both.
+#[derive(Debug)]
+struct Question {
+    samples: Vec<Sample>,
+    asked: TimeRange,
+    width: i64,
 }
 
-#[test]
-fn rule_1_4a_the_query_and_the_operator_agree() {
+impl Question {
+    fn grid(&self) -> Grid {
+        Grid::uniform(self.asked, self.width)
+    }
+
+    async fn by_sql(&self, text: &str, best: Option<bool>) -> RecordBatch {
+        let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+        context.register_batch("samples", table(&self.samples)).unwrap();
+        let numbers = [
+            ("start", self.asked.start().micros()),
+            ("end", self.asked.end().micros()),
+            ("width", self.width),
+            ("windows", self.grid().len() as i64),
+        ];
+        let numbers = numbers.map(|(name, value)| (name, ScalarValue::Int64(Some(value))));
+        let best = best.map(|best| ("best", ScalarValue::Boolean(Some(best))));
+        let parameters: Vec<_> = numbers.into_iter().chain(best).collect();
+        let frame = context.sql(text).await.unwrap();
+        let frame = frame.with_param_values(ParamValues::from(parameters)).unwrap();
+        let schema = Arc::clone(frame.schema().inner());
+        concat_batches(&schema, &frame.collect().await.unwrap()).unwrap()
+    }
+
+    async fn by_operator(&self, measure: Measure, calculations: &[&str]) -> RecordBatch {
+        let spec = calculating(calculations, spec(measure, self.grid()));
+        series(&self.samples, &spec, &[self.asked], 5).await
+    }
+}
+
+/// Asks `check` of random samples on random grids; some samples are very long.
+fn of_random_samples(check: &impl AsyncFn(&Question)) {
     let day = 86_400_000_000_i64;
     let sample = (
         0_i64..400,
@@ -87,17 +108,46 @@ fn rule_1_4a_the_query_and_the_operator_agree() {
             source,
             class: if typed { 2 } else { class },
         };
-        let samples: Vec<Sample> = samples.into_iter().map(sample).collect();
-        let (asked, width) = (range(start * unit, (start + length) * unit), width * unit);
-        let spec = spec(BEST, Grid::uniform(asked, width));
-        runtime.block_on(async {
-            let found = numbers(&series(&samples, &spec, &[asked], 5).await, "value");
-            let expected = by_sql(&samples, asked, width, spec.grid.len() as i64).await;
-            assert_close(&found, &expected, &(&samples, asked, width));
-        });
+        let question = Question {
+            samples: samples.into_iter().map(sample).collect(),
+            asked: range(start * unit, (start + length) * unit),
+            width: width * unit,
+        };
+        runtime.block_on(check(&question));
         Ok(())
     });
     if let Err(error) = outcome {
         panic!("{error}");
     }
+}
+
+#[test]
+fn rule_1_4a_the_query_of_amounts_and_the_operator_agree() {
+    of_random_samples(&async |question: &Question| {
+        let found = numbers(&question.by_operator(BEST, &[]).await, "value");
+        let expected = numbers(&question.by_sql(AMOUNTS, None).await, "value");
+        assert_close(&found, &expected, question);
+    });
+}
+
+#[test]
+fn rule_1_5_the_query_of_levels_and_the_operator_agree() {
+    of_random_samples(&async |question: &Question| {
+        for counting in [Counting::BestSource, Counting::Everything] {
+            let base = Base::Mean;
+            let levels = Measure::Levels { base, counting };
+            let found = question.by_operator(levels, &["min", "max", "count"]).await;
+            let best = Some(counting == Counting::BestSource);
+            let expected = question.by_sql(LEVELS, best).await;
+            for (column, said) in [
+                ("value", "value"),
+                ("min_value", "least"),
+                ("max_value", "greatest"),
+                ("count_value", "points"),
+            ] {
+                let about = (counting, column, question);
+                assert_close(&numbers(&found, column), &numbers(&expected, said), &about);
+            }
+        }
+    });
 }

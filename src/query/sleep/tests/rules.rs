@@ -149,7 +149,7 @@ fn an_answer_begins_while_samples_are_still_read() {
         let memory = MemoryConsumer::new("test").register(&pool);
         let mut answer = Box::pin(answers(
             Box::pin(RecordBatchStreamAdapter::new(storage(), rows)),
-            plan.machine(),
+            plan.step().machine(),
             memory,
         ));
         let first = futures::executor::block_on(answer.next()).unwrap().unwrap();

@@ -1,0 +1,78 @@
+//! Cycles of sleep with what other metrics did in them: where sleep and series meet.
+//!
+//! Knows both questions, permits and snapshots; knows nothing of HTTP.
+
+mod exec;
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::model::permit::ReadPermit;
+
+use super::series::SeriesSource;
+use super::sleep::spec::{CyclesSpec, Question};
+use super::sleep::{SleepExec, StageTable};
+use super::{Archive, Prepared, QueryError, ReadState, Scope, Source};
+use exec::{Attached, AttachedExec};
+
+pub use exec::{Reach, TooManyCells};
+
+impl<Authority> Archive<Authority> {
+    /// Cycles, each with the series of other metrics around it, all as of one moment. Permits of the metrics
+    /// say what of them may be seen, outside of sleep too.
+    pub async fn sleep_with_metrics(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        stages: &Arc<StageTable>,
+        spec: CyclesSpec,
+        metrics: Vec<SeriesSource<'_, Authority>>,
+        reach: Reach,
+    ) -> Result<Prepared, QueryError> {
+        let mut partitions = vec![source.partition.clone()];
+        partitions.extend(metrics.iter().map(|metric| metric.source.partition.clone()));
+        let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
+        let sources = std::iter::once((permit, source));
+        let states = sources
+            .chain(metrics.iter().map(|metric| (metric.permit, metric.source)))
+            .zip(&snapshots)
+            .map(|((permit, source), snapshot)| ReadState::of(permit, source, snapshot))
+            .collect();
+        let mut snapshots = snapshots.into_iter();
+        let missing =
+            || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
+        let slept = snapshots.next().ok_or_else(missing)?;
+        let input = self.stored_uncut(permit, source, &slept, &["value"])?;
+        let spec = CyclesSpec {
+            clip: spec.clip || !permit.is_own(),
+            ..spec
+        };
+        let scope = Scope::of(std::iter::once(permit).chain(metrics.iter().map(|metric| metric.permit)));
+        let cycles = SleepExec::new(
+            input,
+            Question::Cycles(spec),
+            permit.windows(),
+            Arc::clone(stages),
+            None,
+        );
+        let rankings = self.series_rankings(&metrics).await?;
+        let mut attached = Vec::with_capacity(metrics.len());
+        for ((metric, snapshot), ranking) in metrics.into_iter().zip(snapshots).zip(rankings) {
+            let samples = self.series_rows(&metric, &snapshot)?;
+            let metric = Attached {
+                windows: metric.permit.windows().clone(),
+                spec: metric.spec,
+                ranking,
+            };
+            attached.push((samples, metric));
+        }
+        let plan = AttachedExec::new(Arc::new(cycles), attached, reach);
+        Ok(Prepared {
+            schema: plan.schema(),
+            plan: Arc::new(plan),
+            states,
+            scope,
+        })
+    }
+}

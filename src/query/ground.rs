@@ -1,0 +1,35 @@
+//! What every question stands on.
+//!
+//! From the bottom: how rows are keyed and measured ([`key`], [`measure`], [`events`]), the frame of
+//! operators and the sweep; files and scans of them; the stored rows that a permit lets be seen ([`stored`],
+//! [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any question.
+
+pub(in crate::query) mod archive;
+pub(in crate::query) mod backwards;
+pub(in crate::query) mod cells;
+pub mod columns;
+pub(in crate::query) mod computed;
+pub mod definitions;
+pub mod engine;
+pub(in crate::query) mod errors;
+pub(in crate::query) mod events;
+pub(in crate::query) mod files;
+pub mod filter;
+pub(in crate::query) mod grown;
+pub(in crate::query) mod in_turn;
+pub(in crate::query) mod json_text;
+pub(in crate::query) mod key;
+pub(in crate::query) mod measure;
+pub(in crate::query) mod operator;
+pub(in crate::query) mod order;
+pub mod paging;
+pub(in crate::query) mod prepared;
+pub mod scan;
+pub mod shape;
+pub(in crate::query) mod shared;
+pub mod spill_files;
+pub(in crate::query) mod stored;
+pub(in crate::query) mod stored_type;
+pub mod sweep;
+pub(in crate::query) mod together;
+pub(in crate::query) mod uuid_text;

@@ -1,0 +1,51 @@
+//! What all questions are prepared with.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
+
+use crate::catalog::Catalog;
+use crate::store::files::PieceFiles;
+use crate::store::snapshot::Snapshots;
+
+use super::cells::Partials;
+use super::engine::Engine;
+use super::files::PieceReaders;
+
+/// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
+/// MB.
+const CELLS: u64 = 48 << 20;
+
+/// Prepares questions about records. It takes the permits of one authority only.
+pub struct Archive<Authority> {
+    pub(in crate::query) engine: Arc<Engine>,
+    pub(in crate::query) snapshots: Snapshots,
+    pub(in crate::query) catalog: Catalog,
+    pub(in crate::query) reader: Arc<dyn ParquetFileReaderFactory>,
+    pub(in crate::query) objects: ObjectStoreUrl,
+    pub(in crate::query) partials: Partials,
+    authority: PhantomData<fn() -> Authority>,
+}
+
+impl<Authority> Archive<Authority> {
+    #[must_use]
+    pub fn new(engine: Arc<Engine>, catalog: Catalog, snapshots: Snapshots, files: PieceFiles) -> Self {
+        Self {
+            engine,
+            snapshots,
+            catalog,
+            reader: Arc::new(PieceReaders(files)),
+            objects: ObjectStoreUrl::local_filesystem(),
+            partials: Partials::new(CELLS),
+            authority: PhantomData,
+        }
+    }
+
+    /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.
+    pub async fn forget_all(&self) {
+        self.snapshots.forget_all();
+        self.partials.forget_all().await;
+    }
+}

@@ -1,0 +1,115 @@
+//! The columns of an answer that are asked for, by name; dots reach into structs.
+//!
+//! What stands under other names is not answered, and where rows are read from storage it is not read. Knows
+//! plans and columns; knows nothing of types or of what is asked.
+
+mod of_answers;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Fields;
+use datafusion::common::Result;
+
+use crate::model::nearest::{hint, nearest};
+
+/// A column, or a member of one: `value`, `source_properties.name`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ColumnPath(String);
+
+/// Which columns an answer has, and in which order. There is at least one, and none twice.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Columns(Vec<ColumnPath>);
+
+/// Why columns cannot be answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnError {
+    #[error("no column is named")]
+    None,
+    #[error("column {0} is named twice")]
+    Twice(String),
+    #[error("there is no column {name}{}", hint(.nearest.as_deref()))]
+    Unknown { name: String, nearest: Option<String> },
+    #[error("column {0} has no members")]
+    NoMembers(String),
+    #[error("the answer has a column {0} already")]
+    Taken(&'static str),
+}
+
+impl ColumnPath {
+    /// The column in which it lies.
+    fn column(&self) -> &str {
+        self.0.split('.').next().unwrap_or_default()
+    }
+
+    fn members(&self) -> impl Iterator<Item = &str> {
+        self.0.split('.').skip(1)
+    }
+}
+
+impl fmt::Display for ColumnPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Columns {
+    pub fn new(names: Vec<String>) -> Result<Self, ColumnError> {
+        if names.is_empty() {
+            return Err(ColumnError::None);
+        }
+        let twice = names
+            .iter()
+            .enumerate()
+            .find(|(place, name)| names.iter().take(*place).any(|earlier| earlier == *name));
+        if let Some((_, name)) = twice {
+            return Err(ColumnError::Twice(name.clone()));
+        }
+        Ok(Self(names.into_iter().map(ColumnPath).collect()))
+    }
+
+    /// Whether something of the column `name` is asked for.
+    pub(in crate::query) fn touch(&self, name: &str) -> bool {
+        self.0.iter().any(|path| path.0 == name || path.column() == name)
+    }
+
+    /// The structure of the column `name` with those of its members that are asked for. `None` where more
+    /// than some members are, or one that there is not.
+    pub(in crate::query) fn members_of(&self, name: &str, held: &Fields) -> Option<Fields> {
+        let mut wanted = Vec::new();
+        for path in self.0.iter().filter(|path| path.column() == name) {
+            let (member, _) = held.find(path.members().next()?)?;
+            wanted.push(member);
+        }
+        if wanted.is_empty() || self.0.iter().any(|path| path.0 == name) {
+            return None;
+        }
+        let kept = held
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| wanted.contains(place));
+        Some(kept.map(|(_, member)| Arc::clone(member)).collect())
+    }
+
+    /// Whether each of them lies in one of the columns `known`.
+    pub(in crate::query) fn are_among<'a>(
+        &self,
+        known: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<(), ColumnError> {
+        for path in &self.0 {
+            if !known.clone().any(|name| name == path.0 || name == path.column()) {
+                return Err(unknown(path, path.column(), known));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unknown<'a>(path: &ColumnPath, part: &str, known: impl Iterator<Item = &'a str>) -> ColumnError {
+    ColumnError::Unknown {
+        name: path.to_string(),
+        nearest: nearest(part, known).map(str::to_owned),
+    }
+}

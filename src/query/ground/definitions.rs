@@ -1,0 +1,172 @@
+//! What records show of the definition they belong to: its name, and the definition itself, both as they are
+//! now.
+//!
+//! Records store only which definition is theirs. The definitions of a person are looked up once for a
+//! question and laid over the stored columns, before conditions are held against them. Knows plans and
+//! columns; knows nothing of what a definition says.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Int32Type};
+use datafusion::common::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use uuid::Uuid;
+
+use crate::model::registry::DataType;
+
+use super::computed::{Computed, computed};
+
+/// The stored column that names a record's definition.
+const SOURCE_ID: &str = "source_id";
+/// The stored columns that the definition has a say in.
+const SOURCE_NAME: &str = "source_name";
+const METADATA: &str = "metadata";
+
+/// A definition, as records show it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shown {
+    pub name: String,
+    /// JSON.
+    pub definition: String,
+}
+
+/// All definitions of one person.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Definitions {
+    /// What sources of definitions begin with, up to their ids.
+    prefix: String,
+    known: BTreeMap<Uuid, Shown>,
+}
+
+impl Definitions {
+    #[must_use]
+    pub const fn new(prefix: String, known: BTreeMap<Uuid, Shown>) -> Self {
+        Self { prefix, known }
+    }
+
+    /// Equal for equal definitions.
+    pub(in crate::query) fn state(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The definition that a source names, whether or not there is such a definition.
+    fn named(&self, source: &str) -> Option<Uuid> {
+        Uuid::try_parse(source.strip_prefix(&self.prefix)?).ok()
+    }
+}
+
+/// The stored columns to read in order to show `columns`: ascending, each once.
+pub(in crate::query) fn needed(
+    definitions: Option<&Arc<Definitions>>,
+    data_type: &DataType,
+    mut columns: Vec<usize>,
+) -> Vec<usize> {
+    let storage = &data_type.layout.storage;
+    let place = |name: &str| storage.index_of(name).ok();
+    let is_theirs = |column: &usize| [place(SOURCE_NAME), place(METADATA)].contains(&Some(*column));
+    if definitions.is_some() && columns.iter().any(is_theirs) {
+        columns.extend(place(SOURCE_ID));
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// The rows of `plan`, which has the stored columns of [`needed`], with what the definitions say.
+pub(in crate::query) fn laid_over(
+    plan: Arc<dyn ExecutionPlan>,
+    definitions: Option<&Arc<Definitions>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let is_theirs = |name: &str| [SOURCE_NAME, METADATA].contains(&name);
+    let Some(definitions) = definitions else {
+        return Ok(plan);
+    };
+    if !schema.fields().iter().any(|field| is_theirs(field.name())) {
+        return Ok(plan);
+    }
+    let source_id: Arc<dyn PhysicalExpr> = Arc::new(Column::new(SOURCE_ID, schema.index_of(SOURCE_ID)?));
+    let mut expressions = Vec::with_capacity(schema.fields().len());
+    for (index, field) in schema.fields().iter().enumerate() {
+        let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
+        let expr = if is_theirs(field.name()) {
+            let of_definition = OfDefinition {
+                column: Arc::clone(field),
+                definitions: Arc::clone(definitions),
+            };
+            computed(of_definition, [stored, Arc::clone(&source_id)], &schema)?
+        } else {
+            stored
+        };
+        expressions.push(ProjectionExpr {
+            expr,
+            alias: field.name().clone(),
+        });
+    }
+    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+}
+
+/// `of_definition(column, source_id)`: what the record's definition says, or the column where a record has
+/// none.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfDefinition {
+    column: FieldRef,
+    definitions: Arc<Definitions>,
+}
+
+impl OfDefinition {
+    /// What records of the definition `id` show in this column. One that nobody has says so.
+    fn shown(&self, id: Uuid) -> Option<String> {
+        let known = self.definitions.known.get(&id);
+        if self.column.name() == SOURCE_NAME {
+            return known.map(|known| known.name.clone());
+        }
+        let unknown = || format!(r#"{{"id":"{id}","unknown":true}}"#);
+        Some(known.map_or_else(unknown, |known| known.definition.clone()))
+    }
+
+    fn evaluate(&self, stored: &ArrayRef, source_ids: &ArrayRef) -> Result<ArrayRef> {
+        let source_ids = cast(
+            source_ids,
+            &ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(ArrowType::Utf8)),
+        )?;
+        let dictionary = source_ids.as_dictionary::<Int32Type>();
+        let names = dictionary.values().as_string::<i32>();
+        // Looked up once for each source of a batch, not for each row.
+        let shown: Vec<Option<Option<String>>> = names
+            .iter()
+            .map(|source| self.definitions.named(source?).map(|id| self.shown(id)))
+            .collect();
+        let stored = cast(stored, &ArrowType::Utf8)?;
+        let stored = stored.as_string::<i32>();
+        let rows = dictionary.keys().iter().enumerate().map(|(row, key)| {
+            match key.and_then(|key| shown.get(key as usize)) {
+                Some(Some(shown)) => shown.as_deref(),
+                _ => stored.is_valid(row).then(|| stored.value(row)),
+            }
+        });
+        let rows: StringArray = rows.collect();
+        Ok(cast(&rows, self.column.data_type())?)
+    }
+}
+
+impl Computed<2> for OfDefinition {
+    const NAME: &'static str = "of_definition";
+
+    fn column(&self) -> &FieldRef {
+        &self.column
+    }
+
+    fn compute(&self, [stored, source_ids]: [ArrayRef; 2]) -> Result<ArrayRef> {
+        self.evaluate(&stored, &source_ids)
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a question has no answer.
+
+use datafusion::common::DataFusionError;
+
+use crate::model::registry::TypeId;
+use crate::store::StoreError;
+
+use super::columns::ColumnError;
+use super::filter::FilterError;
+
+/// More fields to group by than this are refused.
+pub const MAX_GROUP_FIELDS: usize = 5;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    #[error(transparent)]
+    Columns(#[from] ColumnError),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    #[error(transparent)]
+    Aggregate(#[from] AggregateError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the question could not be planned: {0}")]
+    Plan(#[from] DataFusionError),
+}
+
+/// Why records cannot be summed up in this way.
+#[derive(Debug, thiserror::Error)]
+pub enum AggregateError {
+    #[error("{0} fields are given to group by, at most {MAX_GROUP_FIELDS} are possible")]
+    TooManyFields(usize),
+    #[error("`{0}` is named twice")]
+    FieldTwice(String),
+    #[error("`{0}` cannot be a group, because the answer has a column of that name")]
+    NameTaken(String),
+    #[error(transparent)]
+    UnknownField(FilterError),
+    #[error("`{0}` holds lists or structures; only fields that hold one value make groups")]
+    NotScalar(String),
+    #[error("records of {0} have no value to sum up; count them at /data/v1alpha1/event")]
+    NoValue(TypeId),
+}
+
+impl From<FilterError> for AggregateError {
+    fn from(error: FilterError) -> Self {
+        Self::UnknownField(error)
+    }
+}

@@ -1,0 +1,182 @@
+//! Labels of a selector compared with the fields of a record.
+//!
+//! A label that is not there is the same as an empty one. Patterns match whole texts and run in linear time,
+//! whatever they are.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{Result, internal_err};
+use datafusion::functions_nested::expr_fn::{array_has, cardinality};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use datafusion::prelude::not;
+use regex::{Regex, RegexBuilder};
+
+use super::{Condition, FieldOf, FilterError, is_text, literal, plain_text, wrong_operator};
+use crate::model::registry::schema::PATTERN_BYTES;
+use crate::query::ground::uuid_text::UuidText;
+
+/// How a label is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LabelComparison {
+    Equal,
+    NotEqual,
+    Matches,
+    MatchesNot,
+}
+
+impl LabelComparison {
+    pub(super) const fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Matches => "=~",
+            Self::MatchesNot => "!~",
+        }
+    }
+}
+
+/// The condition that a field of a row must meet. It is true or false, never null.
+pub(super) fn bind(
+    condition: &Condition,
+    comparison: LabelComparison,
+    field: FieldOf,
+    text: &str,
+) -> Result<Expr, FilterError> {
+    match comparison {
+        LabelComparison::Equal => equals(condition, field, text),
+        LabelComparison::NotEqual => Ok(not(equals(condition, field, text)?)),
+        LabelComparison::Matches => matches(condition, field, text),
+        LabelComparison::MatchesNot => Ok(not(matches(condition, field, text)?)),
+    }
+}
+
+fn equals(condition: &Condition, field: FieldOf, text: &str) -> Result<Expr, FilterError> {
+    let FieldOf {
+        expression, holds, ..
+    } = field;
+    let absent = expression.clone().is_null();
+    let equal = match &holds {
+        ArrowType::Struct(_) => return Err(wrong_operator(condition, "a structure")),
+        ArrowType::List(_) if text.is_empty() => cardinality(expression).eq(lit(0_u64)),
+        ArrowType::List(item) => array_has(expression, lit(literal(condition, item.data_type(), text)?)),
+        _ if text.is_empty() && !is_text(&holds) => return Ok(absent),
+        _ => plain_text(expression, &holds).eq(lit(literal(condition, &holds, text)?)),
+    };
+    Ok(if text.is_empty() {
+        absent.or(equal)
+    } else {
+        not(absent).and(equal)
+    })
+}
+
+fn matches(condition: &Condition, field: FieldOf, pattern: &str) -> Result<Expr, FilterError> {
+    let matching = ScalarUDF::new_from_impl(TextMatches::new(pattern)?);
+    let text = match &field.holds {
+        ArrowType::List(item) if *item.data_type() == ArrowType::Utf8 => field.expression,
+        ArrowType::FixedSizeBinary(16) => {
+            ScalarUDF::new_from_impl(UuidText::new()).call(vec![field.expression])
+        }
+        holds if is_text(holds) => plain_text(field.expression, holds),
+        _ => return Err(wrong_operator(condition, "no text")),
+    };
+    Ok(matching.call(vec![text]))
+}
+
+/// `text_matches(text)`: whether a whole text matches, or one of a list of texts. An absent text is an empty
+/// one.
+#[derive(Debug)]
+struct TextMatches {
+    regex: Regex,
+    signature: Signature,
+}
+
+impl TextMatches {
+    fn new(pattern: &str) -> Result<Self, FilterError> {
+        let refused = |reason: String| FilterError::Pattern {
+            pattern: pattern.to_owned(),
+            reason,
+        };
+        let compiled = |pattern: &str| {
+            let built = RegexBuilder::new(pattern)
+                .size_limit(PATTERN_BYTES)
+                .dfa_size_limit(PATTERN_BYTES)
+                .build();
+            built.map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => refused("it grows too large; repeat less".to_owned()),
+                other => refused(other.to_string().lines().last().unwrap_or_default().to_owned()),
+            })
+        };
+        // By itself first: a bracket that closes too early would let it out of its anchors.
+        compiled(pattern)?;
+        let regex = compiled(&format!("^(?s:{pattern})$"))?;
+        Ok(Self {
+            regex,
+            signature: Signature::any(1, Volatility::Immutable),
+        })
+    }
+
+    fn any(&self, texts: &ArrayRef) -> bool {
+        let texts = texts.as_string_opt::<i32>();
+        texts
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|text| self.regex.is_match(text))
+    }
+}
+
+impl PartialEq for TextMatches {
+    fn eq(&self, other: &Self) -> bool {
+        self.regex.as_str() == other.regex.as_str()
+    }
+}
+
+impl Eq for TextMatches {}
+
+impl Hash for TextMatches {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.regex.as_str().hash(state);
+    }
+}
+
+impl ScalarUDFImpl for TextMatches {
+    fn name(&self) -> &'static str {
+        "text_matches"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Boolean)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [argument] = arguments.args.as_slice() else {
+            return internal_err!("text_matches takes one argument");
+        };
+        let array = argument.to_array(arguments.number_rows)?;
+        let found: BooleanArray = if let Some(texts) = array.as_string_opt::<i32>() {
+            texts
+                .iter()
+                .map(|text| Some(self.regex.is_match(text.unwrap_or_default())))
+                .collect()
+        } else if let Some(lists) = array.as_list_opt::<i32>() {
+            let empty = self.regex.is_match("");
+            let one = |list: Option<ArrayRef>| match list {
+                Some(texts) if !texts.is_empty() => self.any(&texts),
+                _ => empty,
+            };
+            lists.iter().map(|list| Some(one(list))).collect()
+        } else {
+            return internal_err!("text_matches takes text");
+        };
+        Ok(ColumnarValue::Array(Arc::new(found)))
+    }
+}

@@ -1,0 +1,131 @@
+//! Rows of types that grew: fields that were declared after records had them are filled from what these
+//! records brought undeclared.
+//!
+//! Only a person's own types grow, and only those that did pay for it. Knows types and plans; knows nothing
+//! of where the rows are.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::common::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::ingest::late::declared_later;
+use crate::model::registry::{Canonical, DataType, Undeclared};
+
+use super::computed::{Computed, computed};
+
+/// The stored column of members that were not declared.
+const EXTRAS: &str = "extras";
+/// The first version of a definition; it grows with every change.
+const FIRST_VERSION: u32 = 1;
+
+/// Whether records may have brought members before these were declared.
+pub(in crate::query) fn has_grown(data_type: &DataType) -> bool {
+    let layout = &data_type.layout;
+    layout.undeclared == Undeclared::AsGiven && layout.version > FIRST_VERSION
+}
+
+/// Which of the stored `columns` have to be filled, if any. Then `extras` has to be read too.
+fn late(data_type: &DataType, columns: &[usize]) -> Vec<usize> {
+    let layout = &data_type.layout;
+    if !has_grown(data_type) {
+        return Vec::new();
+    }
+    let base = |name: &str| {
+        matches!(
+            name,
+            "id" | "start_time" | "end_time" | "source" | "source_class" | EXTRAS
+        )
+    };
+    let is_own = |index: &&usize| {
+        layout
+            .storage
+            .fields()
+            .get(**index)
+            .is_some_and(|field| !base(field.name()))
+    };
+    columns.iter().filter(is_own).copied().collect()
+}
+
+/// The stored columns to read in order to have `columns`: ascending, each once.
+pub(in crate::query) fn needed(data_type: &DataType, mut columns: Vec<usize>) -> Vec<usize> {
+    if !late(data_type, &columns).is_empty() {
+        columns.extend(data_type.layout.storage.index_of(EXTRAS).ok());
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// The rows of `plan`, which has the stored columns of [`needed`], with the fields filled.
+pub(in crate::query) fn filled(
+    plan: Arc<dyn ExecutionPlan>,
+    data_type: &DataType,
+    columns: &[usize],
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let late = late(data_type, columns);
+    if late.is_empty() {
+        return Ok(plan);
+    }
+    let schema = plan.schema();
+    let storage = &data_type.layout.storage;
+    let extras: Arc<dyn PhysicalExpr> = Arc::new(Column::new(EXTRAS, schema.index_of(EXTRAS)?));
+    let mut expressions = Vec::with_capacity(schema.fields().len());
+    for (index, field) in schema.fields().iter().enumerate() {
+        let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
+        let is_late = storage
+            .index_of(field.name())
+            .is_ok_and(|index| late.contains(&index));
+        let expr = if is_late {
+            let later = DeclaredLater::new(field, data_type);
+            computed(later, [stored, Arc::clone(&extras)], &schema)?
+        } else {
+            stored
+        };
+        expressions.push(ProjectionExpr {
+            expr,
+            alias: field.name().clone(),
+        });
+    }
+    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+}
+
+/// `declared_later(column, extras)`: the column, or the member of its name where it is empty.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct DeclaredLater {
+    column: FieldRef,
+    canonical: Canonical,
+}
+
+impl DeclaredLater {
+    fn new(column: &FieldRef, data_type: &DataType) -> Self {
+        let property = data_type
+            .schema
+            .get("properties")
+            .and_then(|properties| properties.get(column.name()));
+        Self {
+            column: Arc::clone(column),
+            canonical: property
+                .map(|property| Canonical::of(property, column))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl Computed<2> for DeclaredLater {
+    const NAME: &'static str = "declared_later";
+
+    fn column(&self) -> &FieldRef {
+        &self.column
+    }
+
+    fn compute(&self, [values, extras]: [ArrayRef; 2]) -> Result<ArrayRef> {
+        let filled = declared_later(&self.column, &self.canonical, &values, &extras)?;
+        Ok(filled)
+    }
+}

@@ -1,0 +1,90 @@
+//! Sorted inputs that follow each other, read one after the other.
+//!
+//! What the newest records add to years of older ones begins where those end; merging would compare every row
+//! of all of them. Or each is read from its end, the last of them first. Knows plans and order only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::{Result, internal_err};
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::backwards::from_its_end;
+use super::key::KEY_ORDER;
+use super::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition};
+
+/// Reads its inputs in turn. Each has one partition; a row of one never comes before a row of those before
+/// it.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct InTurn {
+    order: LexOrdering,
+    /// Whether each input is given out from its last row to its first.
+    from_their_ends: bool,
+}
+
+/// The operator.
+pub(in crate::query) type InTurnExec = Operator<InTurn>;
+
+impl InTurnExec {
+    /// `order`: what every input is sorted by.
+    pub(in crate::query) fn try_new(inputs: Vec<Plan>, order: LexOrdering) -> Result<Self> {
+        Self::build(inputs, order, false)
+    }
+
+    /// Ascending inputs, the last of them first, each from its end. `order`: what comes out is sorted by.
+    pub(in crate::query) fn from_their_ends(inputs: Vec<Plan>, order: LexOrdering) -> Result<Self> {
+        Self::build(inputs, order, true)
+    }
+
+    fn build(inputs: Vec<Plan>, order: LexOrdering, from_their_ends: bool) -> Result<Self> {
+        if inputs.is_empty() {
+            return internal_err!("inputs that follow each other are at least one");
+        }
+        let step = InTurn {
+            order,
+            from_their_ends,
+        };
+        Ok(Self::over(step, inputs))
+    }
+}
+
+impl Step for InTurn {
+    const NAME: &'static str = "InTurnExec";
+
+    fn detail(&self) -> String {
+        format!("from_their_ends={}", self.from_their_ends)
+    }
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        if self.from_their_ends {
+            return Needs::sorted_by(inputs, &KEY_ORDER);
+        }
+        vec![Needs::sorted(Some(self.order.clone())); inputs.len()]
+    }
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let schema = inputs
+            .first()
+            .map_or_else(|| Arc::new(Schema::empty()), |input| input.schema());
+        one_partition(schema, [self.order.clone()])
+    }
+
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        // The next input is opened when the one before is over, so that only one is read at a time.
+        if self.from_their_ends {
+            let context = Arc::clone(task.context());
+            let rows = futures::stream::iter(inputs).flat_map(move |input| {
+                from_its_end(Arc::clone(input.plan()), self.order.clone(), Arc::clone(&context))
+            });
+            return Ok(rows.boxed());
+        }
+        let rows = futures::stream::iter(inputs)
+            .map(|input| input.open())
+            .try_flatten();
+        Ok(rows.boxed())
+    }
+}

@@ -1,0 +1,30 @@
+//! What identifies a row and what rows are sorted by.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::physical_expr::LexOrdering;
+
+use super::operator::ascending;
+
+/// Columns every scan yields first, because order and identity need them.
+pub(in crate::query) const KEY_COLUMNS: [&str; 3] = ["id", "start_time", "end_time"];
+/// The columns by which the rows of a partition are sorted.
+pub(in crate::query) const KEY_ORDER: [&str; 3] = ["start_time", "end_time", "id"];
+
+/// The columns that every partition has.
+#[must_use]
+pub(in crate::query) fn key_schema() -> SchemaRef {
+    let time = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    Arc::new(Schema::new(vec![
+        Field::new("id", DataType::FixedSizeBinary(16), false),
+        Field::new("start_time", time(), false),
+        Field::new("end_time", time(), false),
+    ]))
+}
+
+/// The order of rows that is part of every answer, as far as its columns are there.
+pub(in crate::query) fn key_order(schema: &Schema) -> Result<LexOrdering> {
+    ascending(schema, &KEY_ORDER).ok_or_else(|| internal_datafusion_err!("an order has keys"))
+}

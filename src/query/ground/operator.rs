@@ -1,0 +1,428 @@
+//! What SQL cannot say well, as an operator of a plan.
+//!
+//! A `Step` says what it needs of its inputs, what it gives, and how it makes the one of the other.
+//! `Operator` is everything that a plan wants to know besides: properties and requirements that the library
+//! checks, children, text, metrics, memory, and that others are let in between. Knows plans and batches;
+//! knows nothing of what they are about.
+
+mod known_order;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::{self, Debug};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant as Moment};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
+};
+use datafusion::physical_optimizer::PhysicalOptimizerRule as _;
+use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
+use datafusion::physical_plan::coop::CooperativeStream;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
+
+pub(in crate::query) use known_order::{KnownOrderExec, known_order};
+
+/// A part of a plan.
+pub(in crate::query) type Plan = Arc<dyn ExecutionPlan>;
+
+/// Turns rows into other rows. Plain data: running it twice on the same rows gives the same.
+pub(in crate::query) trait Step: Clone + Debug + Send + Sync + 'static {
+    /// What it is called in a plan.
+    const NAME: &'static str;
+    /// Whether it lets others in between by itself, or passes on the rows of something that does. Where many
+    /// stand above each other the frame must not: what a task may do at a time would be used up on the way
+    /// down.
+    const GIVES_WAY: bool = false;
+    /// Whether rows come out in the order in which they go in.
+    const KEEPS_ORDER: bool = false;
+
+    /// What the text of a plan says of it beside its name.
+    fn detail(&self) -> String {
+        String::new()
+    }
+
+    /// What it takes for granted of each of its inputs.
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        vec![Needs::one_partition(); inputs.len()]
+    }
+
+    /// The columns of what comes out, and its order: see [`one_partition`].
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties;
+
+    /// The rows, made as they are asked for.
+    fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>>;
+}
+
+/// What a step takes for granted of an input.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct Needs {
+    is_one: bool,
+    order: Option<LexOrdering>,
+}
+
+impl Needs {
+    /// Whatever comes.
+    pub(in crate::query) const fn nothing() -> Self {
+        Self {
+            is_one: false,
+            order: None,
+        }
+    }
+
+    pub(in crate::query) const fn one_partition() -> Self {
+        Self {
+            is_one: true,
+            order: None,
+        }
+    }
+
+    /// Of each, one partition, sorted by those of some columns that are there.
+    pub(in crate::query) fn sorted_by(inputs: &[Plan], names: &[&str]) -> Vec<Self> {
+        let sorted = |input: &Plan| Self::sorted(ascending(&input.schema(), names));
+        inputs.iter().map(sorted).collect()
+    }
+
+    /// Of each, one partition, sorted by when its rows start.
+    pub(in crate::query) fn by_start(inputs: &[Plan]) -> Vec<Self> {
+        Self::sorted_by(inputs, &["start_time"])
+    }
+
+    /// One partition, sorted.
+    pub(in crate::query) const fn sorted(order: Option<LexOrdering>) -> Self {
+        Self { is_one: true, order }
+    }
+}
+
+/// The ascending order by those of some columns that are there.
+pub(in crate::query) fn ascending(schema: &Schema, names: &[&str]) -> Option<LexOrdering> {
+    ordered(schema, names, false)
+}
+
+/// The order by those of some columns that are there.
+pub(in crate::query) fn ordered(schema: &Schema, names: &[&str], descending: bool) -> Option<LexOrdering> {
+    let options = SortOptions {
+        descending,
+        nulls_first: false,
+    };
+    let keys = names
+        .iter()
+        .filter_map(|name| Some((name, schema.index_of(name).ok()?)))
+        .map(|(name, index)| PhysicalSortExpr::new(Arc::new(Column::new(name, index)), options));
+    LexOrdering::new(keys)
+}
+
+/// What is known of rows that are made one after the other: their columns, and the orders that they are in.
+pub(in crate::query) fn one_partition(
+    schema: SchemaRef,
+    orders: impl IntoIterator<Item = LexOrdering>,
+) -> PlanProperties {
+    PlanProperties::new(
+        EquivalenceProperties::new_with_orderings(schema, orders),
+        Partitioning::UnknownPartitioning(1),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    )
+    .with_scheduling_type(SchedulingType::Cooperative)
+}
+
+/// All that is known of the rows of an only input.
+pub(in crate::query) fn like(inputs: &[Plan]) -> PlanProperties {
+    match inputs {
+        [input] => PlanProperties::clone(input.properties()),
+        _ => one_partition(Arc::new(Schema::empty()), None),
+    }
+}
+
+/// Whether every operator of a plan is given what it relies on, as the library checks it.
+pub(in crate::query) fn is_sound(plan: &Plan) -> bool {
+    let check = SanityCheckPlan::new();
+    check
+        .optimize(Arc::clone(plan), &ConfigOptions::default())
+        .is_ok()
+}
+
+/// What a step runs in.
+#[derive(Debug)]
+pub(in crate::query) struct Task {
+    context: Arc<TaskContext>,
+    partition: usize,
+    schema: SchemaRef,
+}
+
+impl Task {
+    /// Room in the memory of all questions, taken as it is needed.
+    pub(in crate::query) fn memory(&self, of: &'static str) -> MemoryReservation {
+        MemoryConsumer::new(of).register(self.context.memory_pool())
+    }
+
+    pub(in crate::query) const fn context(&self) -> &Arc<TaskContext> {
+        &self.context
+    }
+
+    pub(in crate::query) const fn partition(&self) -> usize {
+        self.partition
+    }
+
+    /// The columns of what comes out.
+    pub(in crate::query) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// An input of a running step. It is opened when its rows are needed.
+#[derive(Debug)]
+pub(in crate::query) struct Input {
+    plan: Plan,
+    partition: usize,
+    context: Arc<TaskContext>,
+    taken: Arc<Nanoseconds>,
+}
+
+impl Input {
+    pub(in crate::query) fn open(&self) -> Result<SendableRecordBatchStream> {
+        self.open_within(Arc::clone(&self.context))
+    }
+
+    /// The same under other settings than those of the step.
+    pub(in crate::query) fn open_within(
+        &self,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        Ok(Box::pin(InputRows {
+            inner: self.plan.execute(self.partition, context)?,
+            taken: Arc::clone(&self.taken),
+        }))
+    }
+
+    pub(in crate::query) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(in crate::query) fn schema(&self) -> SchemaRef {
+        self.plan.schema()
+    }
+}
+
+/// The one input of a step that has one.
+pub(in crate::query) fn only(inputs: Vec<Input>) -> Result<Input> {
+    let Ok([input]) = <[_; 1]>::try_from(inputs) else {
+        return internal_err!("this step has one input");
+    };
+    Ok(input)
+}
+
+/// A step with its inputs.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct Operator<S> {
+    step: S,
+    inputs: Vec<Plan>,
+    needs: Vec<Needs>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl<S: Step> Operator<S> {
+    pub(in crate::query) fn over(step: S, inputs: Vec<Plan>) -> Self {
+        Self {
+            needs: step.needs(&inputs),
+            properties: Arc::new(step.gives(&inputs)),
+            step,
+            inputs,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    pub(in crate::query) const fn step(&self) -> &S {
+        &self.step
+    }
+
+    pub(in crate::query) fn inputs(&self) -> &[Plan] {
+        &self.inputs
+    }
+}
+
+impl<S: Step> DisplayAs for Operator<S> {
+    fn fmt_as(&self, _form: DisplayFormatType, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(S::NAME)?;
+        let detail = self.step.detail();
+        if detail.is_empty() {
+            Ok(())
+        } else {
+            write!(formatter, ": {detail}")
+        }
+    }
+}
+
+impl<S: Step> ExecutionPlan for Operator<S> {
+    fn name(&self) -> &str {
+        S::NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        let distribution = |needs: &Needs| {
+            if needs.is_one {
+                Distribution::SinglePartition
+            } else {
+                Distribution::UnspecifiedDistribution
+            }
+        };
+        self.needs.iter().map(distribution).collect()
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let order = |needs: &Needs| needs.order.clone().map(OrderingRequirements::from);
+        self.needs.iter().map(order).collect()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![S::KEEPS_ORDER; self.inputs.len()]
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        self.inputs.iter().collect()
+    }
+
+    fn apply_expressions(
+        &self,
+        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        if children.len() != self.inputs.len() {
+            return internal_err!(
+                "{} has {} inputs, not {}",
+                S::NAME,
+                self.inputs.len(),
+                children.len()
+            );
+        }
+        Ok(Arc::new(Self::over(self.step.clone(), children)))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let partitions = self.properties.partitioning.partition_count();
+        if partition >= partitions {
+            return internal_err!("{} has {partitions} partitions, not {}", S::NAME, partition + 1);
+        }
+        let taken = Arc::new(Nanoseconds::default());
+        let input = |plan: &Plan| Input {
+            plan: Arc::clone(plan),
+            partition,
+            context: Arc::clone(&context),
+            taken: Arc::clone(&taken),
+        };
+        let inputs = self.inputs.iter().map(input).collect();
+        let task = Task {
+            context,
+            partition,
+            schema: self.schema(),
+        };
+        let rows = OutputRows {
+            inner: self.step.clone().run(inputs, &task)?,
+            schema: task.schema,
+            taken,
+            rows: MetricBuilder::new(&self.metrics).output_rows(partition),
+            time: MetricBuilder::new(&self.metrics).elapsed_compute(partition),
+        };
+        if S::GIVES_WAY {
+            Ok(Box::pin(rows))
+        } else {
+            Ok(Box::pin(CooperativeStream::new(rows)))
+        }
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// Time that the inputs of a step have taken.
+#[derive(Debug, Default)]
+struct Nanoseconds(AtomicU64);
+
+impl Nanoseconds {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.0.fetch_add(took, Ordering::Relaxed);
+    }
+}
+
+/// The rows of an input. Its time is not that of the step.
+struct InputRows {
+    inner: SendableRecordBatchStream,
+    taken: Arc<Nanoseconds>,
+}
+
+impl Stream for InputRows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let begun = Moment::now();
+        let polled = self.inner.poll_next_unpin(context);
+        self.taken.add(begun.elapsed());
+        polled
+    }
+}
+
+impl RecordBatchStream for InputRows {
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+}
+
+/// The rows of a step, which are counted, as is the time that it takes for itself.
+struct OutputRows {
+    inner: BoxStream<'static, Result<RecordBatch>>,
+    schema: SchemaRef,
+    taken: Arc<Nanoseconds>,
+    rows: Count,
+    time: Time,
+}
+
+impl Stream for OutputRows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let (begun, before) = (Moment::now(), self.taken.get());
+        let polled = self.inner.poll_next_unpin(context);
+        let below = Duration::from_nanos(self.taken.get().saturating_sub(before));
+        self.time.add_duration(begun.elapsed().saturating_sub(below));
+        if let Poll::Ready(Some(Ok(batch))) = &polled {
+            self.rows.add(batch.num_rows());
+        }
+        polled
+    }
+}
+
+impl RecordBatchStream for OutputRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

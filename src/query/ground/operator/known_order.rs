@@ -1,0 +1,53 @@
+//! An order that rows are in although nothing in their plan tells it: it follows from where they come from.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::Result;
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::{ExecutionPlanProperties as _, PlanProperties};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use super::{Input, Needs, Operator, Plan, Step, Task, like, only};
+
+/// `plan`, of which it is known that its rows are sorted so. Nothing stands above it where the plan tells.
+pub(in crate::query) fn known_order(plan: Plan, order: LexOrdering) -> Result<Plan> {
+    if plan.equivalence_properties().ordering_satisfy(order.clone())? {
+        return Ok(plan);
+    }
+    Ok(Arc::new(Operator::over(KnownOrder { order }, vec![plan])))
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::query) struct KnownOrder {
+    order: LexOrdering,
+}
+
+/// The operator.
+pub(in crate::query) type KnownOrderExec = Operator<KnownOrder>;
+
+impl Step for KnownOrder {
+    const NAME: &'static str = "KnownOrderExec";
+    const GIVES_WAY: bool = true;
+    const KEEPS_ORDER: bool = true;
+
+    fn detail(&self) -> String {
+        format!("by [{}]", self.order)
+    }
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        vec![Needs::nothing(); inputs.len()]
+    }
+
+    fn gives(&self, inputs: &[Plan]) -> PlanProperties {
+        let known = like(inputs);
+        let mut equal = known.equivalence_properties().clone();
+        equal.add_ordering(self.order.clone());
+        known.with_eq_properties(equal)
+    }
+
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        Ok(only(inputs)?.open()?.boxed())
+    }
+}

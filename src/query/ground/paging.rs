@@ -1,0 +1,331 @@
+//! Pages of an answer: where one ends, and what comes after that.
+//!
+//! Rows have a fixed order, and a page is what follows a place in it, whether or not there is a row at that
+//! place any more. What is written or deleted elsewhere moves no page; a row that comes to lie before the
+//! place is on none of those that follow. Knows plans and the order of rows; knows nothing of how a place is
+//! told to anybody.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray as _, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Schema, TimestampMicrosecondType, UInt64Type};
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal, in_list};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use uuid::Uuid;
+
+use crate::model::registry::TypeId;
+use crate::model::time::{Instant, TimeRange};
+
+use super::order::Order;
+
+/// Which of the partitions a row is of, on its way through a plan.
+const PARTITION: &str = "\u{1}partition";
+const KEYS: [&str; 3] = ["start_time", "end_time", "id"];
+
+/// A place in the order of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RowPlace {
+    pub start: i64,
+    pub end: i64,
+    pub id: [u8; 16],
+    /// Rows of several partitions that are equal in all of these come in the order of their partitions.
+    pub partition: u64,
+}
+
+/// What stands for a partition in a place.
+pub(in crate::query) fn number_of(partition: &TypeId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    partition.as_str().hash(&mut hasher);
+    hasher.finish()
+}
+
+impl RowPlace {
+    /// When rows begin that come after it.
+    #[must_use]
+    pub fn begins(&self, order: Order) -> TimeRange {
+        match order {
+            Order::Ascending => TimeRange::between(Instant::from_micros(self.start), Instant::MAX),
+            Order::Descending => {
+                TimeRange::between(Instant::MIN, Instant::from_micros(self.start.saturating_add(1)))
+            }
+        }
+    }
+
+    /// Those of `rows` that come after it; the one at the very place too, where it is of a partition that
+    /// comes `later`.
+    pub(in crate::query) fn after(
+        &self,
+        rows: Arc<dyn ExecutionPlan>,
+        order: Order,
+        later: bool,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let beyond_it = match order {
+            Order::Ascending => Operator::Gt,
+            Order::Descending => Operator::Lt,
+        };
+        let last = match (order, later) {
+            (Order::Ascending, true) => Operator::GtEq,
+            (Order::Descending, true) => Operator::LtEq,
+            (_, false) => beyond_it,
+        };
+        let moment = |micros: i64| ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
+        let id = ScalarValue::FixedSizeBinary(16, Some(self.id.to_vec()));
+        let places = [moment(self.start), moment(self.end), id];
+        let schema = rows.schema();
+        let keys = KEYS.iter().zip(places).map(|(name, place)| {
+            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name)?));
+            Ok((column, place))
+        });
+        let condition = beyond(keys.collect::<Result<Vec<_>>>()?, (beyond_it, last), None)?;
+        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+    }
+
+    fn of(batch: &RecordBatch, row: usize) -> Result<Self> {
+        let missing = || internal_datafusion_err!("a row without a place");
+        let time = |name: &str| {
+            let column = batch.column_by_name(name)?;
+            Some(column.as_primitive_opt::<TimestampMicrosecondType>()?.value(row))
+        };
+        let id = batch
+            .column_by_name("id")
+            .and_then(|ids| ids.as_fixed_size_binary_opt());
+        let partition = batch
+            .column_by_name(PARTITION)
+            .and_then(|numbers| numbers.as_primitive_opt::<UInt64Type>());
+        Ok(Self {
+            start: time("start_time").ok_or_else(missing)?,
+            end: time("end_time").ok_or_else(missing)?,
+            id: id
+                .and_then(|ids| ids.value(row).try_into().ok())
+                .ok_or_else(missing)?,
+            partition: partition.ok_or_else(missing)?.value(row),
+        })
+    }
+}
+
+/// Whether a row comes after a place by `keys`, of which each decides where those before it are equal, and
+/// the last by an operator of its own. `equal`: what decides where all of them are.
+fn beyond(
+    keys: Vec<(Arc<dyn PhysicalExpr>, ScalarValue)>,
+    (operator, last): (Operator, Operator),
+    equal: Option<Arc<dyn PhysicalExpr>>,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let mut condition = equal;
+    let mut operator_here = last;
+    for (column, place) in keys.into_iter().rev() {
+        let place: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(place));
+        let than = |operator: Operator| -> Arc<dyn PhysicalExpr> {
+            Arc::new(BinaryExpr::new(Arc::clone(&column), operator, Arc::clone(&place)))
+        };
+        let further = than(operator_here);
+        condition = Some(match condition {
+            None => further,
+            Some(within) => {
+                let same = Arc::new(BinaryExpr::new(than(Operator::Eq), Operator::And, within));
+                Arc::new(BinaryExpr::new(further, Operator::Or, same))
+            }
+        });
+        operator_here = operator;
+    }
+    condition.ok_or_else(|| internal_datafusion_err!("an order has keys"))
+}
+
+/// Which columns of an answer say where its rows are: those by which they come in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowKey {
+    pub start: &'static str,
+    pub end: Option<&'static str>,
+    pub id: Option<&'static str>,
+    /// The column of what a row is, and its values in the order in which rows come that are equal in all
+    /// else.
+    pub kind: Option<(&'static str, &'static [&'static str])>,
+}
+
+impl RowKey {
+    /// Of rows of which no two begin together.
+    #[must_use]
+    pub const fn start(start: &'static str) -> Self {
+        Self {
+            start,
+            end: None,
+            id: None,
+            kind: None,
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let kind = self.kind.map(|(name, _)| name);
+        std::iter::once(self.start)
+            .chain(self.end)
+            .chain(self.id)
+            .chain(kind)
+    }
+
+    /// Only these columns.
+    pub(in crate::query) fn of(&self, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = rows.schema();
+        let columns = self.names().map(|name| {
+            Ok(ProjectionExpr {
+                expr: Arc::new(Column::new(name, schema.index_of(name)?)),
+                alias: name.to_owned(),
+            })
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+    }
+
+    /// The rows that come after a place.
+    pub(in crate::query) fn after(
+        &self,
+        rows: Arc<dyn ExecutionPlan>,
+        place: &RowPlace,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = rows.schema();
+        let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
+            Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
+        };
+        let mut keys = vec![(column(self.start)?, moment(&schema, self.start, place.start)?)];
+        if let Some(end) = self.end {
+            keys.push((column(end)?, moment(&schema, end, place.end)?));
+        }
+        if let Some(id) = self.id {
+            let held = schema.field_with_name(id)?.data_type();
+            let place = match held {
+                ArrowType::FixedSizeBinary(_) => ScalarValue::FixedSizeBinary(16, Some(place.id.to_vec())),
+                text => ScalarValue::from(Uuid::from_bytes(place.id).to_string()).cast_to(text)?,
+            };
+            keys.push((column(id)?, place));
+        }
+        let equal = match self.kind {
+            None => None,
+            Some((name, kinds)) => {
+                let text: Arc<dyn PhysicalExpr> =
+                    Arc::new(CastExpr::new(column(name)?, ArrowType::Utf8, None));
+                let later =
+                    usize::try_from(place.partition).map_or(kinds.len(), |kind| kind.saturating_add(1));
+                let later = kinds.iter().skip(later).map(|kind| -> Arc<dyn PhysicalExpr> {
+                    Arc::new(Literal::new(ScalarValue::from(*kind)))
+                });
+                Some(in_list(text, later.collect(), &false, &schema)?)
+            }
+        };
+        let condition = beyond(keys, (Operator::Gt, Operator::Gt), equal)?;
+        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+    }
+
+    pub(in crate::query) fn place_of(&self, batch: &RecordBatch, row: usize) -> Result<RowPlace> {
+        let missing = || internal_datafusion_err!("a row without a place");
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(missing);
+        let time = |name: &str| {
+            let times = column(name)?.as_primitive_opt::<TimestampMicrosecondType>();
+            times.map(|times| times.value(row)).ok_or_else(missing)
+        };
+        let text = |name: &str| {
+            let texts = cast(column(name)?, &ArrowType::Utf8)?;
+            let text = texts
+                .as_string_opt::<i32>()
+                .map(|texts| texts.value(row).to_owned());
+            text.ok_or_else(missing)
+        };
+        let start = time(self.start)?;
+        let id = match self.id {
+            None => [0; 16],
+            Some(name) => match column(name)?.as_fixed_size_binary_opt() {
+                Some(ids) => ids.value(row).try_into().map_err(|_| missing())?,
+                None => Uuid::parse_str(&text(name)?).map_err(|_| missing())?.into_bytes(),
+            },
+        };
+        let partition = match self.kind {
+            None => 0,
+            Some((name, kinds)) => {
+                let kind = text(name)?;
+                let place = kinds.iter().position(|known| *known == kind);
+                place.ok_or_else(missing)? as u64
+            }
+        };
+        let end = self.end.map_or(Ok(start), time)?;
+        Ok(RowPlace {
+            start,
+            end,
+            id,
+            partition,
+        })
+    }
+}
+
+/// A time as a column holds it.
+fn moment(schema: &Schema, name: &str, micros: i64) -> Result<ScalarValue> {
+    match schema.field_with_name(name)?.data_type() {
+        ArrowType::Timestamp(_, zone) => Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone())),
+        other => Err(internal_datafusion_err!("{name} holds {other} and no times")),
+    }
+}
+
+/// Only what says where rows are.
+pub(in crate::query) fn places_of(
+    rows: Arc<dyn ExecutionPlan>,
+    partition: u64,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = rows.schema();
+    let mut columns = KEYS
+        .iter()
+        .map(|name| {
+            let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name)?));
+            let alias = (*name).to_owned();
+            Ok(ProjectionExpr { expr, alias })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    columns.push(ProjectionExpr {
+        expr: Arc::new(Literal::new(ScalarValue::from(partition))),
+        alias: PARTITION.to_owned(),
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+}
+
+/// Finds the last row of a page, if more rows follow.
+#[derive(Debug)]
+pub(in crate::query) struct PageEnd {
+    limit: usize,
+    passed: usize,
+    last: Option<RowPlace>,
+}
+
+impl PageEnd {
+    pub(in crate::query) const fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            passed: 0,
+            last: None,
+        }
+    }
+
+    /// Looks at the next rows of [`places_of`].
+    pub(in crate::query) fn pass(&mut self, batch: &RecordBatch) -> Result<(), DataFusionError> {
+        self.pass_by(batch, RowPlace::of)
+    }
+
+    pub(in crate::query) fn pass_by(
+        &mut self,
+        batch: &RecordBatch,
+        place_of: impl Fn(&RecordBatch, usize) -> Result<RowPlace>,
+    ) -> Result<(), DataFusionError> {
+        let before = self.passed;
+        self.passed = before.saturating_add(batch.num_rows());
+        let last = self.limit.saturating_sub(1);
+        if (before..self.passed).contains(&last) {
+            self.last = Some(place_of(batch, last - before)?);
+        }
+        Ok(())
+    }
+
+    pub(in crate::query) fn found(self) -> Option<RowPlace> {
+        self.last.filter(|_| self.passed > self.limit)
+    }
+}

@@ -1,0 +1,128 @@
+//! A question that is ready to run: its plan, and what tells its answer apart from others.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::catalog::records::Stamp;
+use crate::model::permit::{ReadPermit, SharedWith, Windows};
+use crate::model::registry::TypeId;
+use crate::store::snapshot::{Snapshot, SnapshotPiece};
+
+use super::stored_type::Source;
+
+/// Under which name the definitions stand among the states of what is read.
+const DEFINITIONS: &str = "definitions";
+
+/// A question that is ready to run.
+#[derive(Debug)]
+pub struct Prepared {
+    pub plan: Arc<dyn ExecutionPlan>,
+    pub schema: SchemaRef,
+    /// The states of all that would be read; the same states give the same answer to the same reader.
+    pub states: Vec<ReadState>,
+    pub scope: Scope,
+}
+
+/// Who else than the owner reads, and what they may see: nothing where the owner reads. Answers of equal
+/// scope are answers to the same reader through the same windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope(Vec<(TypeId, SharedWith, Windows)>);
+
+impl Scope {
+    pub(in crate::query) fn of<'a, Authority: 'a>(
+        permits: impl IntoIterator<Item = &'a ReadPermit<Authority>>,
+    ) -> Self {
+        let shared = |permit: &'a ReadPermit<Authority>| {
+            let shared = permit.shared_with()?.clone();
+            Some((permit.data_type().clone(), shared, permit.windows().clone()))
+        };
+        Self(permits.into_iter().filter_map(shared).collect())
+    }
+
+    /// Whether nobody but the owner reads.
+    #[must_use]
+    pub const fn is_own(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+}
+
+/// What of one partition an answer is made from, and which columns its rows have now.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReadState {
+    partition: TypeId,
+    held: Held,
+    layout: u64,
+}
+
+/// What tells a state of the rows that an answer is made from apart from others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Held {
+    /// Of all of a partition.
+    Partition(Stamp),
+    /// Of the pieces that may have rows inside the windows of a reader who is not the owner, and of no
+    /// others: what happens elsewhere changes nothing here.
+    Pieces(u64),
+}
+
+/// How far out of its windows a row may be that says something inside: days of whole-day events begin and end
+/// where the clocks of their zones say, and who wins is decided among all that touch.
+const NEIGHBOURHOOD: i64 = 2 * 86_400_000_000;
+
+impl Held {
+    fn of<Authority>(permit: &ReadPermit<Authority>, snapshot: &Snapshot) -> Self {
+        let Some(shared) = permit.shared_with() else {
+            return Self::Partition(snapshot.stamp());
+        };
+        let is_near = |piece: &&SnapshotPiece| {
+            shared.edges.as_slice().iter().any(|window| {
+                piece.bounds.min_start.micros() < window.end().micros().saturating_add(NEIGHBOURHOOD)
+                    && window.start().micros().saturating_sub(NEIGHBOURHOOD) <= piece.bounds.max_end.micros()
+            })
+        };
+        let mut hasher = DefaultHasher::new();
+        for piece in snapshot.pieces.iter().filter(is_near) {
+            (piece.id, piece.checksum, &piece.dead).hash(&mut hasher);
+        }
+        Self::Pieces(hasher.finish())
+    }
+}
+
+impl ReadState {
+    /// Of something that rows are shown with, under a name that no partition has.
+    pub(in crate::query) fn beside_rows(name: TypeId, state: u64) -> Self {
+        Self {
+            partition: name,
+            held: Held::Partition(Stamp::default()),
+            layout: state,
+        }
+    }
+
+    #[must_use]
+    pub fn of<Authority>(permit: &ReadPermit<Authority>, source: &Source, snapshot: &Snapshot) -> Self {
+        let layout = &source.data_type.layout;
+        let mut columns = DefaultHasher::new();
+        (layout.version, layout.storage.fields()).hash(&mut columns);
+        Self {
+            partition: source.partition.clone(),
+            held: Held::of(permit, snapshot),
+            layout: columns.finish(),
+        }
+    }
+}
+
+/// What of the definitions goes into the states of what is read.
+pub(in crate::query) fn definitions(sources: &[Source]) -> impl Iterator<Item = ReadState> {
+    sources
+        .iter()
+        .filter_map(|source| source.definitions.as_ref())
+        .map(|definitions| ReadState::beside_rows(TypeId::new(DEFINITIONS), definitions.state()))
+}

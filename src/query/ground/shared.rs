@@ -1,0 +1,175 @@
+//! What another person than the owner sees of stored rows.
+//!
+//! Rows are cut to the windows of the permit right above the scan, rule 9.2c, so that whatever is computed of
+//! them is computed from what is left: no question can forget to. Only sleep takes them as they were
+//! recorded, since the recorded start decides who wins, and cuts what was won. What names devices,
+//! applications and tags is taken out of what is shown, rule 9.2d. The owner's own reads pass by all of this.
+//! Knows permits and layouts; knows nothing of what is asked.
+
+mod cut;
+mod extent;
+pub(in crate::query) mod private;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Field;
+use datafusion::common::{Result, internal_err};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::model::permit::{ReadPermit, Windows};
+use crate::model::registry::{DataType, RecordClass, TypeId};
+use crate::model::time::TimeRange;
+use crate::store::snapshot::Snapshot;
+
+use super::archive::Archive;
+use super::measure::are_spread;
+use super::scan::Scan;
+
+use cut::{CutExec, Rule};
+use extent::Extents;
+
+/// Whether it matters how long rows were before they were cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::query) enum Lengths {
+    /// What is left is all that counts.
+    Forgotten,
+    /// A column says which rows were amounts over a very long time: those rank last, cut or not, so that
+    /// owner and reader see the same winner.
+    Told,
+}
+
+impl<Authority> Archive<Authority> {
+    /// The rows of a scan as they may be seen: one partition, sorted by the key.
+    pub(in crate::query) fn seen(
+        &self,
+        permit: &ReadPermit<Authority>,
+        data_type: &DataType,
+        mut scan: Scan<'_>,
+        lengths: Lengths,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        permitted(permit, scan.snapshot)?;
+        let Some(shared) = permit.shared_with() else {
+            return scan.plan(&self.reader, &self.objects);
+        };
+        let extents = Extents::of(&data_type.id);
+        scan.columns.extend(
+            extents
+                .fields()
+                .iter()
+                .filter_map(|field| scan.storage.index_of(field.name()).ok()),
+        );
+        scan.columns.sort_unstable();
+        scan.columns.dedup();
+        // A part may begin where its row does not.
+        let begins = scan.begins.take();
+        let narrowed: Vec<TimeRange> = match begins {
+            Some(begins) => Windows::new(scan.windows.iter().copied())
+                .within(begins)
+                .as_slice()
+                .to_vec(),
+            None => scan.windows.to_vec(),
+        };
+        let scanned = few(&narrowed);
+        let scan = Scan {
+            windows: &scanned,
+            ..scan
+        };
+        let rows = scan.plan(&self.reader, &self.objects)?;
+        let rule = Rule {
+            edges: shared.edges.clone(),
+            whole_within: shared.edges.clone(),
+            asked: (narrowed != shared.edges.as_slice()).then_some(narrowed),
+            begins,
+            extents,
+            spread: are_spread(data_type),
+            kept: kept(data_type),
+            lengths,
+        };
+        Ok(Arc::new(CutExec::new(rows, rule)))
+    }
+}
+
+/// Refuses to read anything but what the permit was given for. Nobody asks for that; a mistake in how a
+/// question is put together must not become an answer.
+pub(in crate::query) fn permitted<Authority>(
+    permit: &ReadPermit<Authority>,
+    snapshot: &Snapshot,
+) -> Result<()> {
+    if permit.is_for(snapshot.person, &snapshot.data_type) {
+        return Ok(());
+    }
+    internal_err!(
+        "a permit for {} does not cover the rows of {}",
+        permit.data_type(),
+        snapshot.data_type
+    )
+}
+
+/// Windows to scan: a condition of each row for each window would be slow where there are many. Of hundreds
+/// of grants some neighbours are scanned as one, and what lies between them is cut away with the rest.
+pub(in crate::query) fn few(windows: &[TimeRange]) -> Vec<TimeRange> {
+    let neighbours = windows.len().div_ceil(MOST_SCANNED).max(1);
+    let together = |some: &[TimeRange]| Some(TimeRange::between(some.first()?.start(), some.last()?.end()));
+    windows.chunks(neighbours).filter_map(together).collect()
+}
+
+/// `rows` of a type of which only the key columns, and those of [`extent_fields`], are there.
+pub(in crate::query) fn cut_keys(
+    rows: Arc<dyn ExecutionPlan>,
+    data_type: &TypeId,
+    windows: &Windows,
+) -> Arc<dyn ExecutionPlan> {
+    let rule = Rule {
+        edges: windows.clone(),
+        whole_within: windows.clone(),
+        asked: None,
+        begins: None,
+        extents: Extents::of(data_type),
+        spread: false,
+        kept: Vec::new(),
+        lengths: Lengths::Forgotten,
+    };
+    Arc::new(CutExec::new(rows, rule))
+}
+
+/// Rows that were cut already cut to `edges` as well; those that have no hours of their own stay where they
+/// lie inside `whole_within`.
+pub(in crate::query) fn cut_again(
+    rows: Arc<dyn ExecutionPlan>,
+    data_type: &DataType,
+    edges: Windows,
+    whole_within: Windows,
+) -> Arc<dyn ExecutionPlan> {
+    let rule = Rule {
+        edges,
+        whole_within,
+        asked: None,
+        begins: None,
+        extents: Extents::of(&data_type.id),
+        spread: are_spread(data_type),
+        kept: kept(data_type),
+        lengths: Lengths::Forgotten,
+    };
+    Arc::new(CutExec::new(rows, rule))
+}
+
+/// The columns that say when rows of a type take place, beside those of the key.
+pub(in crate::query) fn extent_fields(data_type: &TypeId) -> Vec<Field> {
+    Extents::of(data_type).fields()
+}
+
+/// The columns that stay when a row is cut, beside those of the key.
+fn kept(data_type: &DataType) -> Vec<String> {
+    let ours = ["source", "source_class"].map(str::to_owned);
+    // A level holds at every moment of its time, and of an amount a part is left.
+    let value = (data_type.class == RecordClass::Metric).then(|| VALUE.to_owned());
+    let throughout = data_type.layout.throughout.iter().cloned();
+    throughout.chain(ours).chain(value).collect()
+}
+
+/// More windows than this are not told apart by a scan.
+pub(in crate::query) const MOST_SCANNED: usize = 32;
+/// The stored column of what a metric measures.
+const VALUE: &str = "value";

@@ -1,0 +1,126 @@
+//! Columns without what is for the owner alone, rule 9.2d.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray, new_null_array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
+
+use crate::model::registry::{Layout, Undeclared};
+use crate::query::ground::computed::{Computed, computed};
+
+/// The stored column of members that were not declared.
+const EXTRAS: &str = "extras";
+/// Members that tell who measured, where a person's own type does not declare them.
+const TELL_WHO: [&str; 7] = [
+    "device",
+    "device_properties",
+    "source_id",
+    "source_properties",
+    "source_revision",
+    "sources",
+    "tags",
+];
+
+/// Whether an answer needs a stored column to be read for somebody else.
+pub(in crate::query) fn is_needed(layout: &Layout, column: &str) -> bool {
+    !layout.is_private(column) || is_own_words(layout, column)
+}
+
+/// What a person wrote into a record of a type of their own, beside what the type declares.
+fn is_own_words(layout: &Layout, column: &str) -> bool {
+    column == EXTRAS && layout.undeclared == Undeclared::AsGiven
+}
+
+/// A stored column as somebody else sees it.
+pub(in crate::query) fn public(
+    layout: &Layout,
+    column: &str,
+    rows: &Schema,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    if !is_needed(layout, column) {
+        let field = layout.storage.field_with_name(column)?;
+        let nothing = ScalarValue::try_from(field.data_type())?;
+        return Ok(Arc::new(Literal::new_with_metadata(
+            nothing,
+            Some(FieldMetadata::from(field)),
+        )));
+    }
+    let index = rows.index_of(column)?;
+    let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column, index));
+    let members = layout.private.iter().filter_map(|private| {
+        private
+            .strip_prefix(column)
+            .and_then(|rest| rest.strip_prefix('.'))
+    });
+    let mut hidden: Vec<String> = members.map(str::to_owned).collect();
+    if is_own_words(layout, column) {
+        hidden.extend(TELL_WHO.map(str::to_owned));
+    }
+    if hidden.is_empty() {
+        return Ok(stored);
+    }
+    let public = WithoutMembers {
+        column: Arc::new(rows.field(index).clone().with_nullable(true)),
+        hidden,
+    };
+    computed(public, [stored], rows)
+}
+
+/// `without_members(object)`: the structure with nothing in some of its members, or the JSON object without
+/// them.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WithoutMembers {
+    column: FieldRef,
+    hidden: Vec<String>,
+}
+
+impl WithoutMembers {
+    fn hides(&self, member: &str) -> bool {
+        self.hidden.iter().any(|hidden| hidden == member)
+    }
+
+    fn of_structure(&self, structure: &StructArray) -> Result<ArrayRef> {
+        let seen = |(field, member): (&Arc<Field>, &ArrayRef)| {
+            if self.hides(field.name()) {
+                new_null_array(member.data_type(), member.len())
+            } else {
+                Arc::clone(member)
+            }
+        };
+        let members = structure.fields().iter().zip(structure.columns()).map(seen);
+        Ok(Arc::new(StructArray::try_new(
+            structure.fields().clone(),
+            members.collect(),
+            structure.nulls().cloned(),
+        )?))
+    }
+
+    fn of_text(&self, text: &str) -> Option<String> {
+        let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+        object.retain(|member, _| !self.hides(member));
+        (!object.is_empty()).then(|| serde_json::Value::Object(object).to_string())
+    }
+}
+
+impl Computed<1> for WithoutMembers {
+    const NAME: &'static str = "without_members";
+
+    fn column(&self) -> &FieldRef {
+        &self.column
+    }
+
+    fn compute(&self, [objects]: [ArrayRef; 1]) -> Result<ArrayRef> {
+        if let Some(structure) = objects.as_struct_opt() {
+            return self.of_structure(structure);
+        }
+        let texts = cast(&objects, &ArrowType::Utf8)?;
+        let texts = texts.as_string::<i32>().iter();
+        let seen: StringArray = texts.map(|text| self.of_text(text?)).collect();
+        Ok(cast(&seen, self.column.data_type())?)
+    }
+}

@@ -1,0 +1,268 @@
+//! A store with rows of two people, and questions to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::physical_plan::ExecutionPlan;
+use futures::TryStreamExt as _;
+use uuid::Uuid;
+
+use crate::catalog::Catalog;
+use crate::catalog::records::{Commit, PartitionChange, SeenSource};
+use crate::model::clock::SystemClock;
+use crate::model::ids::{PersonId, PieceId, SystemIds};
+use crate::model::permit::{ListPermit, ReadPermit, Visible, Windows};
+use crate::model::registry::{DataType, Registry, TypeId};
+use crate::model::time::{Instant, TimeRange};
+use crate::query::engine::{Engine, EngineSettings};
+use crate::query::places::Granted;
+use crate::query::{Archive, Prepared, Source};
+use crate::store::arrange::{sort_rows, with_columns};
+use crate::store::files::PieceFiles;
+use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+use crate::store::piece::{Target, write_batch};
+use crate::store::snapshot::Snapshots;
+use crate::store::tail;
+
+use super::given::Given;
+
+/// Decides about everything, in these tests.
+pub(super) struct Anybody;
+
+/// Who reads whose rows.
+#[derive(Clone, Debug)]
+pub(super) enum View {
+    /// Somebody else reads, and was granted these windows.
+    Shared(PersonId, Windows),
+    /// The person's own.
+    Own(PersonId),
+}
+
+impl View {
+    pub(super) const fn person(&self) -> PersonId {
+        match self {
+            Self::Shared(person, _) | Self::Own(person) => *person,
+        }
+    }
+
+    /// What may be read of a type in `range`.
+    pub(super) fn permit(&self, data_type: &str, range: TimeRange) -> ReadPermit<Anybody> {
+        let data_type = TypeId::new(data_type);
+        match self {
+            Self::Shared(owner, granted) => ReadPermit::shared(
+                &Anybody,
+                PersonId(Uuid::from_u128(7)),
+                *owner,
+                data_type,
+                granted.within(range),
+            ),
+            Self::Own(owner) => ReadPermit::given(&Anybody, *owner, data_type, Windows::new([range])),
+        }
+    }
+
+    pub(super) fn listing(&self, range: TimeRange) -> ListPermit<Anybody> {
+        match self {
+            Self::Shared(owner, granted) => {
+                ListPermit::shared(&Anybody, *owner, Visible::EveryType(granted.within(range)))
+            }
+            Self::Own(owner) => {
+                ListPermit::given(&Anybody, *owner, Visible::EveryType(Windows::new([range])))
+            }
+        }
+    }
+}
+
+pub(super) struct Bench {
+    pub(super) archive: Archive<Anybody>,
+    pub(super) registry: Registry,
+    catalog: Catalog,
+    files: PieceFiles,
+    _directory: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(super) async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let objects =
+            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let files = PieceFiles::new(objects, 1 << 20);
+        let snapshots = Snapshots::new(catalog.clone(), 1 << 20);
+        let settings = EngineSettings {
+            memory: 64 << 20,
+            spill: directory.path().to_owned(),
+            spill_limit: 1 << 20,
+            deadline: Duration::from_mins(1),
+            longest: Duration::from_mins(1),
+        };
+        let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
+        Self {
+            archive: Archive::new(engine, catalog.clone(), snapshots, files.clone()),
+            registry: Registry::builtin().unwrap(),
+            catalog,
+            files,
+            _directory: directory,
+        }
+    }
+
+    pub(super) fn data_type(&self, name: &str) -> Arc<DataType> {
+        Arc::clone(self.registry.get(name).unwrap())
+    }
+
+    pub(super) fn source(&self, name: &str) -> Source {
+        Source {
+            data_type: self.data_type(name),
+            partition: TypeId::new(name),
+            definitions: None,
+        }
+    }
+
+    pub(super) fn granted(&self, view: &View, name: &str, range: TimeRange) -> Granted<Anybody> {
+        Granted {
+            permit: view.permit(name, range),
+            source: self.source(name),
+        }
+    }
+
+    /// A new person with these rows, in pieces: every other one an object.
+    pub(super) async fn person(&self, rows: &[(&str, Vec<Vec<Given>>)]) -> PersonId {
+        let person = PersonId(Uuid::now_v7());
+        for (name, pieces) in rows {
+            let batches: Vec<RecordBatch> = pieces
+                .iter()
+                .map(|piece| super::given::batch(name, piece))
+                .collect();
+            self.store(person, name, &batches).await;
+        }
+        person
+    }
+
+    pub(super) async fn store(&self, person: PersonId, name: &str, pieces: &[RecordBatch]) {
+        let data_type = self.data_type(name);
+        let mut add = Vec::new();
+        for (number, batch) in pieces
+            .iter()
+            .enumerate()
+            .filter(|(_, piece)| piece.num_rows() > 0)
+        {
+            let batch = sort_rows(&with_columns(batch, &data_type.layout.storage).unwrap()).unwrap();
+            if number % 2 == 0 {
+                let target = Target {
+                    person,
+                    data_type: data_type.id.clone(),
+                    layout_version: 1,
+                };
+                let objects = self.files.objects();
+                add.extend(write_batch(objects, &SystemIds, target, &batch).await.unwrap());
+            } else {
+                add.push(tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap());
+            }
+        }
+        if add.is_empty() {
+            return;
+        }
+        let change = PartitionChange {
+            person,
+            data_type: data_type.id.clone(),
+            expected_version: Some(0),
+            expected_digest: None,
+            records_delta: add.iter().map(|piece| piece.rows).sum(),
+            add,
+            dead: Vec::new(),
+            updates: 1,
+        };
+        let sources = (0..4).map(|number| SeenSource {
+            person,
+            key: format!("source {number}"),
+            name: None,
+        });
+        let commit = Commit {
+            changes: vec![change],
+            sources: sources.collect(),
+            ..Commit::default()
+        };
+        self.catalog.commit(commit).await.unwrap();
+    }
+
+    /// The sources of a person in the order of their names, so that everybody's stand alike.
+    pub(super) async fn sources(&self, person: PersonId) -> Vec<Uuid> {
+        let mut known = self.catalog.sources_of(person).await.unwrap();
+        known.sort_by(|one, other| one.key.cmp(&other.key));
+        known.into_iter().map(|source| source.id).collect()
+    }
+
+    pub(super) async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {
+        let schema = plan.schema();
+        let rows = self.archive.engine.start(plan).unwrap();
+        let batches: Vec<RecordBatch> = rows.try_collect().await.unwrap();
+        concat_batches(&schema, &batches).unwrap()
+    }
+
+    /// The rows of an answer as texts, without ids.
+    pub(super) async fn told(&self, prepared: Prepared) -> Vec<Vec<(String, String)>> {
+        texts(&self.run(prepared.plan).await)
+    }
+}
+
+/// Columns that name a record: a part has the id of its whole, and the copy cannot hold that twice.
+const IDS: [&str; 5] = [
+    "id",
+    "uuid",
+    "platform_workout_id",
+    "calendar_event_id",
+    "source_id",
+];
+
+pub(super) fn texts(rows: &RecordBatch) -> Vec<Vec<(String, String)>> {
+    let options = FormatOptions::default().with_null("null");
+    let schema = rows.schema();
+    let shown: Vec<usize> = (0..rows.num_columns())
+        .filter(|index| !IDS.contains(&schema.field(*index).name().as_str()))
+        .collect();
+    let formatters: Vec<ArrayFormatter<'_>> = shown
+        .iter()
+        .map(|index| ArrayFormatter::try_new(rows.column(*index).as_ref(), &options).unwrap())
+        .collect();
+    (0..rows.num_rows())
+        .map(|row| {
+            let cells = shown.iter().zip(&formatters);
+            cells
+                .map(|(index, column)| (schema.field(*index).name().clone(), column.value(row).to_string()))
+                .collect()
+        })
+        .collect()
+}
+
+/// Numbers may differ in their last digits.
+pub(super) fn assert_same(question: &str, shared: &[Vec<(String, String)>], copy: &[Vec<(String, String)>]) {
+    let same = |one: &(String, String), other: &(String, String)| {
+        let close = |one: f64, other: f64| (one - other).abs() <= 1e-9 * one.abs().max(other.abs()).max(1.0);
+        one.0 == other.0
+            && (one.1 == other.1
+                || matches!((one.1.parse(), other.1.parse()), (Ok(one), Ok(other)) if close(one, other)))
+    };
+    let rows_same = |one: &Vec<(String, String)>, other: &Vec<(String, String)>| {
+        one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+    };
+    let differs = shared
+        .iter()
+        .zip(copy)
+        .position(|(one, other)| !rows_same(one, other));
+    let row = differs.unwrap_or_else(|| shared.len().min(copy.len()));
+    assert!(
+        differs.is_none() && shared.len() == copy.len(),
+        "{question}: {} rows shared, {} of the copy; row {row} is\n{:?}\nand of the copy\n{:?}",
+        shared.len(),
+        copy.len(),
+        shared.get(row),
+        copy.get(row)
+    );
+}
+
+pub(super) fn range(start: i64, end: i64) -> TimeRange {
+    TimeRange::between(Instant::from_micros(start), Instant::from_micros(end))
+}

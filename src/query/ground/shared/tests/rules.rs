@@ -1,0 +1,416 @@
+//! Single cases, and what is for the owner alone.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array as _, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, ListBuilder, RecordBatch, StringArray,
+    StringBuilder, StructArray, TimestampMicrosecondArray,
+};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Float64Type, TimestampMicrosecondType};
+use uuid::Uuid;
+
+use crate::model::duration::Truncation;
+use crate::model::grid::Grid;
+use crate::model::ids::PersonId;
+use crate::model::permit::Windows;
+use crate::model::zone::Zone;
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec};
+use crate::query::filter::{FilterError, parse_all};
+use crate::query::places::calendar::{DAY_MARGIN, EVENT_COLUMNS};
+use crate::query::places::raw::{OneOf, RawSpec};
+use crate::query::places::widened;
+use crate::query::records::RecordsSpec;
+use crate::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::shape::IdForm;
+use crate::query::{Order, QueryError};
+
+use super::bench::{Bench, View, range};
+use super::given::{AMOUNT, BEGIN, CALENDAR, DAY, Given, HOUR, LEVEL, MAPS, MINUTE, WORKOUTS};
+
+fn given(start: i64, end: i64, value: f64) -> Given {
+    Given {
+        id: (start - BEGIN).unsigned_abs().into(),
+        start,
+        end,
+        value,
+        source: 0,
+        content: Some(1),
+        all_day: false,
+    }
+}
+
+fn all(conditions: &[&str]) -> RecordsSpec {
+    let texts: Vec<String> = conditions.iter().map(|text| (*text).to_owned()).collect();
+    RecordsSpec {
+        conditions: parse_all(&texts).unwrap(),
+        order: Order::Ascending,
+        ids: IdForm::Text,
+        limit: None,
+        after: None,
+        columns: None,
+    }
+}
+
+fn starts_and_ends(rows: &RecordBatch) -> Vec<(i64, i64)> {
+    let times = |name: &str| {
+        let column = rows.column_by_name(name).unwrap();
+        column
+            .as_primitive::<TimestampMicrosecondType>()
+            .values()
+            .to_vec()
+    };
+    times("start_date").into_iter().zip(times("end_date")).collect()
+}
+
+/// The example at the end of section 9.2: shared from 10:00 to 12:00, asked from 08:00 to 14:00.
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_a_reader_sees_one_beat_and_half_of_the_steps() {
+    let clock = |hour: i64, minute: i64| BEGIN + hour * HOUR + minute * MINUTE;
+    let bench = Bench::new().await;
+    let beats = [(9, 0), (10, 30), (12, 30)].map(|(hour, minute)| {
+        let moment = clock(hour, minute);
+        given(moment, moment, 60.0)
+    });
+    let steps = vec![given(clock(9, 30), clock(10, 30), 60.0)];
+    let owner = bench
+        .person(&[(LEVEL, vec![beats.to_vec()]), (AMOUNT, vec![steps])])
+        .await;
+    let reader = View::Shared(owner, Windows::new([range(clock(10, 0), clock(12, 0))]));
+    let asked = range(clock(8, 0), clock(14, 0));
+
+    let mut raw = Vec::new();
+    for name in [LEVEL, AMOUNT] {
+        let permit = reader.permit(name, asked);
+        let prepared = bench
+            .archive
+            .records(&permit, &[bench.source(name)], &all(&[]))
+            .await
+            .unwrap();
+        raw.push(bench.run(prepared.plan).await);
+    }
+    assert_eq!(starts_and_ends(&raw[0]), [(clock(10, 30), clock(10, 30))]);
+    assert_eq!(starts_and_ends(&raw[1]), [(clock(10, 0), clock(10, 30))]);
+    let values = raw[1]
+        .column_by_name("value")
+        .unwrap()
+        .as_primitive::<Float64Type>();
+    assert_eq!(values, &Float64Array::from(vec![30.0]));
+    assert!(
+        raw[1].column_by_name("count").unwrap().is_null(0),
+        "how many make the whole is not told"
+    );
+
+    let (permit, source) = (reader.permit(AMOUNT, asked), bench.source(AMOUNT));
+    let spec = SeriesSpec {
+        column: "steps".to_owned(),
+        grid: Grid::uniform(asked, HOUR),
+        zone: Zone::UTC,
+        measure: Measure::of(source.data_type.metric.as_ref().unwrap()),
+        calculations: Vec::new(),
+        gaps: Gaps::default(),
+        chosen_sources: Vec::new(),
+    };
+    let asked = SeriesSource {
+        permit: &permit,
+        source: &source,
+        conditions: &[],
+        spec,
+        stages: None,
+    };
+    let series = bench.run(bench.archive.series(asked).await.unwrap().plan).await;
+    let expected = Float64Array::from(vec![None, None, Some(30.0), None, None, None]);
+    assert_eq!(series.column(1).as_primitive::<Float64Type>(), &expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_a_row_across_a_gap_becomes_a_row_on_either_side_with_its_id() {
+    let bench = Bench::new().await;
+    let owner = bench
+        .person(&[(AMOUNT, vec![vec![given(BEGIN, BEGIN + 4 * HOUR, 40.0)]])])
+        .await;
+    let granted = Windows::new([
+        range(BEGIN + HOUR, BEGIN + 2 * HOUR),
+        range(BEGIN + 3 * HOUR, BEGIN + 8 * HOUR),
+    ]);
+    let permit = View::Shared(owner, granted).permit(AMOUNT, range(BEGIN, BEGIN + DAY));
+    let prepared = bench
+        .archive
+        .records(&permit, &[bench.source(AMOUNT)], &all(&[]))
+        .await
+        .unwrap();
+    let rows = bench.run(prepared.plan).await;
+    let parts = [
+        (BEGIN + HOUR, BEGIN + 2 * HOUR),
+        (BEGIN + 3 * HOUR, BEGIN + 4 * HOUR),
+    ];
+    assert_eq!(starts_and_ends(&rows), parts);
+    let ids = rows.column_by_name("uuid").unwrap().as_string::<i32>();
+    assert_eq!(ids.value(0), ids.value(1));
+    let values = rows
+        .column_by_name("value")
+        .unwrap()
+        .as_primitive::<Float64Type>();
+    assert_eq!(values, &Float64Array::from(vec![10.0, 10.0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_a_workout_that_is_cut_tells_its_kind_and_nothing_of_the_whole() {
+    let bench = Bench::new().await;
+    let owner = bench
+        .person(&[(WORKOUTS, vec![vec![given(BEGIN, BEGIN + 2 * HOUR, 3.0)]])])
+        .await;
+    let told = async |granted| {
+        let view = View::Shared(owner, Windows::new([granted]));
+        let permit = view.permit(WORKOUTS, range(BEGIN, BEGIN + DAY));
+        let prepared = bench
+            .archive
+            .records(&permit, &[bench.source(WORKOUTS)], &all(&[]))
+            .await
+            .unwrap();
+        let rows = bench.run(prepared.plan).await;
+        let kinds = cast(
+            rows.column_by_name("workout_activity_type").unwrap(),
+            &ArrowType::Utf8,
+        )
+        .unwrap();
+        let durations = rows
+            .column_by_name("duration")
+            .unwrap()
+            .as_primitive::<Float64Type>()
+            .iter()
+            .collect::<Vec<_>>();
+        (kinds.as_string::<i32>().value(0).to_owned(), durations)
+    };
+    let whole = told(range(BEGIN, BEGIN + 2 * HOUR)).await;
+    assert_eq!(whole, ("kind 3".to_owned(), vec![Some(1.0)]));
+    let cut = told(range(BEGIN + HOUR, BEGIN + 3 * HOUR)).await;
+    assert_eq!(cut, ("kind 3".to_owned(), vec![None]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_an_event_of_whole_days_is_seen_where_all_of_its_days_are() {
+    let bench = Bench::new().await;
+    // Midnights in UTC are dates; in Berlin the 30th begins an hour earlier.
+    let event = Given {
+        all_day: true,
+        ..given(BEGIN, BEGIN + DAY, 1.0)
+    };
+    let owner = bench.person(&[(CALENDAR, vec![vec![event]])]).await;
+    let asked = range(BEGIN + 9 * HOUR, BEGIN + 10 * HOUR);
+    let seen = async |from: i64, to: i64| {
+        let view = View::Shared(owner, Windows::new([range(BEGIN + from, BEGIN + to)]));
+        let granted = bench.granted(&view, CALENDAR, widened(asked, DAY_MARGIN, DAY_MARGIN));
+        let spec = RawSpec {
+            columns: EVENT_COLUMNS,
+            only: None,
+            ids: IdForm::Text,
+        };
+        let prepared = bench
+            .archive
+            .calendar_events(&granted, &spec, asked)
+            .await
+            .unwrap();
+        starts_and_ends(&bench.run(prepared.plan).await)
+    };
+    assert_eq!(seen(-HOUR, 23 * HOUR).await, [(BEGIN, BEGIN + DAY)]);
+    assert_eq!(seen(0, 23 * HOUR).await, []);
+    assert_eq!(seen(-HOUR, 23 * HOUR - 1).await, []);
+    assert_eq!(seen(8 * HOUR, 11 * HOUR).await, []);
+}
+
+/// A record with all that names who measured it.
+fn telling(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let time = || {
+        let times = TimestampMicrosecondArray::from(vec![BEGIN]);
+        Arc::new(times.with_timezone("UTC")) as ArrayRef
+    };
+    let id = FixedSizeBinaryArray::try_from_iter(std::iter::once([7_u8; 16])).unwrap();
+    let mut all: Vec<(&str, ArrayRef)> =
+        vec![("id", Arc::new(id)), ("start_time", time()), ("end_time", time())];
+    all.extend(columns);
+    RecordBatch::try_from_iter(all).unwrap()
+}
+
+fn words(text: &str) -> ArrayRef {
+    Arc::new(StringArray::from(vec![text]))
+}
+
+fn list(text: &str) -> ArrayRef {
+    let mut list = ListBuilder::new(StringBuilder::new());
+    list.values().append_value(text);
+    list.append(true);
+    Arc::new(list.finish())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2d_a_reader_learns_the_names_of_devices_and_nothing_else_of_them() {
+    let bench = Bench::new().await;
+    let storage = Arc::clone(&bench.data_type(LEVEL).layout.storage);
+    let properties = |name: &str| -> ArrayRef {
+        let ArrowType::Struct(fields) = storage.field_with_name(name).unwrap().data_type() else {
+            panic!("{name} is no structure");
+        };
+        let members = fields
+            .iter()
+            .map(|field| cast(&words(&format!("secret {}", field.name())), field.data_type()).unwrap());
+        Arc::new(StructArray::new(fields.clone(), members.collect(), None))
+    };
+    let owner = PersonId(Uuid::now_v7());
+    let record = telling(vec![
+        ("value", Arc::new(Float64Array::from(vec![60.0]))),
+        ("source_properties", properties("source_properties")),
+        ("device_properties", properties("device_properties")),
+        ("extras", words(r#"{"serial":"secret"}"#)),
+        ("tags", list("secret tag")),
+        ("sources", list("secret source")),
+    ]);
+    bench.store(owner, LEVEL, &[record]).await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let told = async |view: View| {
+        let permit = view.permit(LEVEL, day);
+        let prepared = bench
+            .archive
+            .records(&permit, &[bench.source(LEVEL)], &all(&[]))
+            .await
+            .unwrap();
+        bench.told(prepared).await[0].clone()
+    };
+    let of = |row: &[(String, String)], name: &str| {
+        row.iter()
+            .find(|(column, _)| column == name)
+            .map(|(_, text)| text.clone())
+            .unwrap()
+    };
+    let own = told(View::Own(owner)).await;
+    assert!(of(&own, "source_properties").contains("secret sourceBundleIdentifier"));
+    let shared = told(View::Shared(owner, Windows::new([day]))).await;
+    let secrets: Vec<&String> = shared
+        .iter()
+        .map(|(_, text)| text)
+        .filter(|text| text.replace("secret name", "").contains("secret"))
+        .collect();
+    assert_eq!(secrets, Vec::<&String>::new());
+    for name in ["source_properties", "device_properties"] {
+        assert!(of(&shared, name).contains("name: secret name"), "{shared:?}");
+    }
+    assert_eq!(of(&shared, "extras"), "null");
+    assert_eq!(of(&shared, "value"), "60.0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
+    let bench = Bench::new().await;
+    let owner = bench
+        .person(&[(LEVEL, vec![vec![given(BEGIN, BEGIN, 1.0)]])])
+        .await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let (shared, own) = (View::Shared(owner, Windows::new([day])), View::Own(owner));
+    let sources = [bench.source(LEVEL)];
+    for (filter, is_private) in [
+        ("tags=x", true),
+        ("sources=x", true),
+        ("extras~x", true),
+        ("source_properties.sourceBundleIdentifier=x", true),
+        ("device_properties.hardwareVersion!=x", true),
+        ("source_properties.name=x", false),
+        ("value>=1", false),
+    ] {
+        let asked = async |view: &View| {
+            let permit = view.permit(LEVEL, day);
+            let rows = bench.archive.records(&permit, &sources, &all(&[filter])).await;
+            let summary = bench
+                .archive
+                .summary(&permit, &sources, &all(&[filter]).conditions)
+                .await;
+            [rows.map(|_| ()), summary.map(|_| ())]
+        };
+        for refused in asked(&shared).await {
+            let private = matches!(refused, Err(QueryError::Filter(FilterError::Private { .. })));
+            assert_eq!((private, refused.is_err()), (is_private, is_private), "{filter}");
+        }
+        assert!(asked(&own).await.iter().all(Result::is_ok), "{filter}");
+    }
+    let spec = |group: &str| AggregateSpec {
+        conditions: Vec::new(),
+        range: day,
+        periods: Truncation::DAYS,
+        zone: Zone::UTC,
+        measure: AggregateMeasure::Count,
+        group: vec![group.to_owned()],
+        order: Order::Ascending,
+        chosen_sources: Vec::new(),
+    };
+    for (group, is_private) in [
+        ("device_properties.model", true),
+        ("device_properties.name", false),
+    ] {
+        let aggregated = async |view: &View| {
+            let permit = view.permit(LEVEL, day);
+            bench
+                .archive
+                .aggregate(&permit, &sources, &spec(group))
+                .await
+                .is_err()
+        };
+        assert_eq!(aggregated(&shared).await, is_private, "{group}");
+        assert!(!aggregated(&own).await, "{group}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2d_no_place_is_known_to_be_of_a_source_that_is_asked_for() {
+    let bench = Bench::new().await;
+    let owner = bench
+        .person(&[(MAPS, vec![vec![given(BEGIN, BEGIN, 1.0)]])])
+        .await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let only = OneOf {
+        columns: &["source_id", "source"],
+        values: vec!["source 0".to_owned()],
+    };
+    let found = async |view: View| {
+        let granted = bench.granted(&view, MAPS, day);
+        let spec = RawSpec {
+            columns: &["uuid", "timestamp", "source_id"],
+            only: Some(only.clone()),
+            ids: IdForm::Text,
+        };
+        let rows = bench
+            .run(bench.archive.raw(&granted, &spec).await.unwrap().plan)
+            .await;
+        let bounds = bench
+            .archive
+            .location_bounds(&granted, Some(&only))
+            .await
+            .unwrap();
+        (rows.num_rows(), bounds.records)
+    };
+    assert_eq!(found(View::Own(owner)).await, (1, 1));
+    assert_eq!(found(View::Shared(owner, Windows::new([day]))).await, (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_9_2c_answers_of_different_readers_and_windows_are_different_answers() {
+    let bench = Bench::new().await;
+    let owner = bench
+        .person(&[(LEVEL, vec![vec![given(BEGIN, BEGIN, 1.0)]])])
+        .await;
+    let day = range(BEGIN, BEGIN + DAY);
+    let scope = async |view: View| {
+        let permit = view.permit(LEVEL, day);
+        bench
+            .archive
+            .records(&permit, &[bench.source(LEVEL)], &all(&[]))
+            .await
+            .unwrap()
+            .scope
+    };
+    let own = scope(View::Own(owner)).await;
+    let whole = scope(View::Shared(owner, Windows::new([day]))).await;
+    let part = scope(View::Shared(owner, Windows::new([range(BEGIN, BEGIN + HOUR)]))).await;
+    assert_eq!(own, crate::query::Scope::default());
+    assert_ne!(whole, own);
+    assert_ne!(whole, part);
+    assert_eq!(whole, scope(View::Shared(owner, Windows::new([day]))).await);
+}

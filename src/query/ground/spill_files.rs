@@ -1,0 +1,107 @@
+//! Files for what has no room in memory, where running questions have theirs and within the limit of them
+//! all.
+//!
+//! Each is gone with whoever holds it, or with the process. Knows bytes; knows nothing of what they are.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use datafusion::execution::disk_manager::DiskManager;
+use datafusion::execution::{SpillFile, SpillWriter};
+
+/// Makes such files. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct SpillFiles {
+    /// Without one, files are made in the directory that the system has for them: tools and tests have no
+    /// engine.
+    disk: Option<Arc<DiskManager>>,
+}
+
+/// One file that grows at its end and is read anywhere.
+pub struct Spilled {
+    /// Counts what is written.
+    writer: Box<dyn SpillWriter>,
+    reader: File,
+    disk: Arc<DiskManager>,
+    _kept: Arc<dyn SpillFile>,
+}
+
+impl SpillFiles {
+    pub(in crate::query) const fn within(disk: Arc<DiskManager>) -> Self {
+        Self { disk: Some(disk) }
+    }
+
+    pub fn create(&self) -> Result<Spilled, Error> {
+        let disk = match &self.disk {
+            Some(disk) => Arc::clone(disk),
+            None => Arc::new(DiskManager::builder().build().map_err(Error::other)?),
+        };
+        let kept = disk.create_tmp_file("writing an answer").map_err(Error::other)?;
+        let path = kept
+            .path()
+            .ok_or_else(|| Error::other("the file of an answer has no path"))?;
+        Ok(Spilled {
+            reader: File::open(path)?,
+            writer: kept.open_writer().map_err(Error::other)?,
+            disk,
+            _kept: kept,
+        })
+    }
+}
+
+impl Spilled {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        // The library's own error is a text: whether it is a matter of room is asked before.
+        let room = self
+            .disk
+            .max_temp_directory_size()
+            .saturating_sub(self.disk.used_disk_space());
+        if bytes.len() as u64 > room {
+            return Err(Error::new(
+                ErrorKind::StorageFull,
+                "running questions use all the disk that they may",
+            ));
+        }
+        self.writer.write_all(bytes)
+    }
+
+    /// Fills `bytes` with what stands at `place`.
+    pub fn read(&self, place: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.reader.read_exact_at(bytes, place)
+    }
+}
+
+impl fmt::Debug for Spilled {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Spilled").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_counts_and_is_given_back() {
+        let disk = DiskManager::builder()
+            .with_max_temp_directory_size(1000)
+            .build()
+            .unwrap();
+        let files = SpillFiles::within(Arc::new(disk));
+        let disk = files.disk.clone().unwrap();
+        let mut first = files.create().unwrap();
+        first.append(&[7; 600]).unwrap();
+        let mut second = files.create().unwrap();
+        let error = second.append(&[8; 600]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        let mut read = [0; 10];
+        first.read(590, &mut read).unwrap();
+        assert_eq!((read, disk.used_disk_space()), ([7; 10], 600));
+        drop(first);
+        assert_eq!(disk.used_disk_space(), 0);
+        second.append(&[8; 600]).unwrap();
+    }
+}

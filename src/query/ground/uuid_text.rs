@@ -1,0 +1,68 @@
+//! Ids as the texts that people read.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, FixedSizeBinaryArray, StringArray};
+use datafusion::arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+
+/// `uuid_text(id)`: 16 bytes as the usual 36 characters.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(in crate::query) struct UuidText {
+    signature: Signature,
+}
+
+impl UuidText {
+    #[must_use]
+    pub(in crate::query) fn new() -> Self {
+        Self {
+            signature: Signature::exact(vec![ArrowType::FixedSizeBinary(16)], Volatility::Immutable),
+        }
+    }
+}
+
+impl Default for UuidText {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ScalarUDFImpl for UuidText {
+    fn name(&self) -> &'static str {
+        "uuid_text"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Utf8)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [argument] = arguments.args.as_slice() else {
+            return internal_err!("uuid_text takes one argument");
+        };
+        let array = argument.to_array(arguments.number_rows)?;
+        let Some(ids) = array.as_any().downcast_ref::<FixedSizeBinaryArray>() else {
+            return internal_err!("uuid_text takes 16 bytes");
+        };
+        let mut text = vec![0_u8; ids.len() * 36];
+        for (slot, bytes) in text.chunks_exact_mut(36).zip(ids.iter()) {
+            let id = bytes
+                .and_then(|bytes| uuid::Uuid::from_slice(bytes).ok())
+                .unwrap_or_default();
+            id.hyphenated().encode_lower(slot);
+        }
+        let offsets: Vec<i32> = (0..=ids.len()).map(|row| (row * 36) as i32).collect();
+        let strings = StringArray::try_new(
+            OffsetBuffer::new(ScalarBuffer::from(offsets)),
+            Buffer::from_vec(text),
+            ids.nulls().cloned(),
+        )?;
+        Ok(ColumnarValue::Array(Arc::new(strings) as ArrayRef))
+    }
+}

@@ -1,0 +1,102 @@
+//! Cells and rows, one after the other in the order of time.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, ascending, one_partition};
+
+use super::cells::fitted;
+use super::cut::Cut;
+
+/// What answers for a stretch of time.
+#[derive(Clone, Debug)]
+pub(super) enum Patch {
+    Cells(RecordBatch),
+    Rows { plan: Plan, time: Range<i64>, cut: Cut },
+}
+
+/// Gives out the patches in turn.
+#[derive(Clone, Debug)]
+pub(super) struct Patchwork {
+    parts: Vec<Part>,
+    schema: SchemaRef,
+}
+
+/// The operator.
+pub(super) type PatchworkExec = Operator<Patchwork>;
+
+/// A patch, whose rows are the next input of the operator where it is of rows.
+#[derive(Clone, Debug)]
+enum Part {
+    Cells(RecordBatch),
+    Rows { time: Range<i64>, cut: Cut },
+}
+
+impl PatchworkExec {
+    /// `patches` in the order of time, with what can be made to fit `schema`.
+    pub(super) fn new(patches: Vec<Patch>, schema: SchemaRef) -> Self {
+        let mut inputs = Vec::new();
+        let part = |patch| match patch {
+            Patch::Cells(cells) => Part::Cells(cells),
+            Patch::Rows { plan, time, cut } => {
+                inputs.push(plan);
+                Part::Rows { time, cut }
+            }
+        };
+        let parts = patches.into_iter().map(part).collect();
+        Self::over(Patchwork { parts, schema }, inputs)
+    }
+}
+
+impl Step for Patchwork {
+    const NAME: &'static str = "PatchworkExec";
+
+    fn detail(&self) -> String {
+        let is_cells = |part: &&Part| matches!(part, Part::Cells(_));
+        let cells = self.parts.iter().filter(is_cells).count();
+        format!("patches={}, of cells={cells}", self.parts.len())
+    }
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::by_start(inputs)
+    }
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        let order = ascending(&self.schema, &["start_time"]);
+        one_partition(Arc::clone(&self.schema), order)
+    }
+
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let schema = self.schema;
+        let mut inputs = inputs.into_iter();
+        // The next patch is opened when the one before is over, so that only one is read at a time.
+        let batches = futures::stream::iter(self.parts)
+            .map(move |part| -> Result<BoxStream<'static, Result<RecordBatch>>> {
+                match part {
+                    Part::Cells(cells) => Ok(futures::stream::iter([Ok(cells)]).boxed()),
+                    Part::Rows { time, cut } => {
+                        let schema = Arc::clone(&schema);
+                        let missing = || internal_datafusion_err!("a patch of rows without its input");
+                        let rows = inputs.next().ok_or_else(missing)?.open()?.map(move |batch| {
+                            let (rows, long) = cut.apply(&batch?, &time)?;
+                            fitted(
+                                &rows,
+                                &schema,
+                                long.map(|long| Arc::new(long) as ArrayRef).as_ref(),
+                            )
+                        });
+                        Ok(rows.boxed())
+                    }
+                }
+            })
+            .try_flatten();
+        Ok(batches.boxed())
+    }
+}

@@ -1,0 +1,556 @@
+//! With cells and without: the same answers, whatever pieces there are, late data, replacements and deletions
+//! among them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeBinaryArray, Float64Array, Int8Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use datafusion::arrow::compute::{cast, concat_batches};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use futures::TryStreamExt as _;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use crate::catalog::Catalog;
+use crate::catalog::records::{Commit, PartitionChange, SeenSource};
+use crate::model::clock::SystemClock;
+use crate::model::duration::Truncation;
+use crate::model::grid::Grid;
+use crate::model::ids::{PersonId, PieceId, RecordId, SystemIds};
+use crate::model::permit::{ReadPermit, Windows};
+use crate::model::registry::{DataType as Metric, Registry, dictionary_text};
+use crate::model::time::{Instant, TimeRange};
+use crate::model::zone::Zone;
+use crate::people::preferences::SourceOrder;
+use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
+use crate::query::engine::{Engine, EngineSettings};
+use crate::query::filter::{Condition, parse_all};
+use crate::query::series::{Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSource, SeriesSpec};
+use crate::query::{Archive, Order, Source};
+use crate::store::arrange::{sort_rows, with_columns};
+use crate::store::files::PieceFiles;
+use crate::store::find::Finder;
+use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
+use crate::store::piece::{Target, write_batch};
+use crate::store::snapshot::{Snapshot, Snapshots};
+use crate::store::tail;
+
+const MINUTE: i64 = 60_000_000;
+const DAY: i64 = 1440 * MINUTE;
+/// 2024-03-30T00:00:00Z: the end of a month, and a day before clocks change in Europe.
+const BEGIN: i64 = 1_711_756_800_000_000;
+
+/// Decides about everything, in these tests.
+struct Anybody;
+
+#[derive(Clone, Debug)]
+struct Sample {
+    id: u128,
+    start: i64,
+    end: i64,
+    value: f64,
+    source: u8,
+}
+
+#[derive(Clone, Debug)]
+struct Put {
+    samples: Vec<Sample>,
+    as_object: bool,
+}
+
+struct Bench {
+    archive: Archive<Anybody>,
+    catalog: Catalog,
+    snapshots: Snapshots,
+    files: PieceFiles,
+    finder: Finder,
+    person: PersonId,
+    source: Source,
+    _directory: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new(metric: &Arc<Metric>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let objects =
+            ObjectStorage::open(&ObjectStoreSettings::Local(directory.path().join("objects"))).unwrap();
+        let address = format!("sqlite://{}", directory.path().join("catalogue.sqlite").display());
+        let catalog = Catalog::open(&address, Arc::new(SystemClock)).await.unwrap();
+        let files = PieceFiles::new(objects, 1 << 20);
+        let snapshots = Snapshots::new(catalog.clone(), 1 << 20);
+        let settings = EngineSettings {
+            memory: 64 << 20,
+            spill: directory.path().to_owned(),
+            spill_limit: 1 << 20,
+            deadline: Duration::from_mins(1),
+            longest: Duration::from_mins(1),
+        };
+        let engine = Arc::new(Engine::new(&settings, tokio::runtime::Handle::current()).unwrap());
+        Self {
+            archive: Archive::new(engine, catalog.clone(), snapshots.clone(), files.clone()),
+            catalog,
+            snapshots,
+            finder: Finder::new(files.clone(), 1 << 20),
+            files,
+            person: PersonId(Uuid::now_v7()),
+            source: Source::of(Arc::clone(metric)),
+            _directory: directory,
+        }
+    }
+
+    async fn snapshot(&self) -> Arc<Snapshot> {
+        let types = std::slice::from_ref(&self.source.partition);
+        self.snapshots.get(self.person, types).await.unwrap().remove(0)
+    }
+
+    /// Stores samples; those stored before under the same ids die.
+    async fn put(&self, put: &Put) {
+        let snapshot = self.snapshot().await;
+        let mut by_id: HashMap<u128, &Sample> = HashMap::new();
+        by_id.extend(put.samples.iter().map(|sample| (sample.id, sample)));
+        let samples: Vec<&Sample> = by_id.into_values().collect();
+        let batch =
+            sort_rows(&with_columns(&batch(&samples), &self.source.data_type.layout.storage).unwrap())
+                .unwrap();
+        let add = if put.as_object {
+            let target = Target {
+                person: self.person,
+                data_type: self.source.partition.clone(),
+                layout_version: 1,
+            };
+            write_batch(self.files.objects(), &SystemIds, target, &batch)
+                .await
+                .unwrap()
+        } else {
+            vec![tail::piece(PieceId(Uuid::now_v7()), &batch, 1).unwrap()]
+        };
+        let ids: Vec<RecordId> = samples
+            .iter()
+            .map(|sample| RecordId(Uuid::from_u128(sample.id)))
+            .collect();
+        let stored = self.finder.predecessors(&snapshot, &ids).await.unwrap();
+        let dead: Vec<_> = stored
+            .into_iter()
+            .flat_map(|part| part.ids.into_iter().map(move |id| (part.piece, id)))
+            .collect();
+        let change = PartitionChange {
+            person: self.person,
+            data_type: self.source.partition.clone(),
+            expected_version: Some(snapshot.version),
+            expected_digest: Some(snapshot.digest),
+            records_delta: add.iter().map(|piece| piece.rows).sum::<i64>() - dead.len() as i64,
+            add,
+            dead,
+            updates: 1,
+        };
+        let sources = (0..4).map(|number| SeenSource {
+            person: self.person,
+            key: format!("source {number}"),
+            name: None,
+        });
+        self.catalog
+            .commit(Commit {
+                changes: vec![change],
+                sources: sources.collect(),
+                ..Commit::default()
+            })
+            .await
+            .unwrap();
+    }
+
+    async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> RecordBatch {
+        let schema = plan.schema();
+        let batches: Vec<RecordBatch> = self
+            .archive
+            .engine
+            .start(plan)
+            .unwrap()
+            .try_collect()
+            .await
+            .unwrap();
+        concat_batches(&schema, &batches).unwrap()
+    }
+
+    /// The series from cells where they serve, and from rows alone; and whether cells served.
+    async fn both(&self, spec: &SeriesSpec, windows: &Windows) -> (RecordBatch, RecordBatch, bool) {
+        let permit = ReadPermit::given(
+            &Anybody,
+            self.person,
+            self.source.partition.clone(),
+            windows.clone(),
+        );
+        let asked = || SeriesSource {
+            permit: &permit,
+            source: &self.source,
+            conditions: &[],
+            spec: spec.clone(),
+            stages: None,
+        };
+        let with = self.archive.series(asked()).await.unwrap();
+        let order = SourceOrder::new(
+            self.catalog.sources_of(self.person).await.unwrap(),
+            &spec.chosen_sources,
+        );
+        let rows = self
+            .archive
+            .series_rows(&asked(), self.snapshot().await.as_ref())
+            .unwrap();
+        let without = SeriesExec::new(
+            rows,
+            Arc::new(spec.clone()),
+            windows.clone(),
+            Arc::new(Ranking::new(order)),
+        );
+        let has_cells = with
+            .plan
+            .children()
+            .iter()
+            .any(|input| input.name() == "PatchworkExec");
+        (
+            self.run(with.plan).await,
+            self.run(Arc::new(without)).await,
+            has_cells,
+        )
+    }
+}
+
+fn batch(samples: &[&Sample]) -> RecordBatch {
+    let ids: Vec<[u8; 16]> = samples.iter().map(|sample| sample.id.to_be_bytes()).collect();
+    let times = |of: fn(&Sample) -> i64| {
+        let times = TimestampMicrosecondArray::from_iter_values(samples.iter().map(|sample| of(sample)));
+        Arc::new(times.with_timezone("UTC")) as ArrayRef
+    };
+    let keys: StringArray = samples
+        .iter()
+        .map(|sample| Some(format!("source {}", sample.source % 4)))
+        .collect();
+    let classes: Int8Array = samples
+        .iter()
+        .map(|sample| Some(3 + (sample.source % 2) as i8))
+        .collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        (
+            "id",
+            Arc::new(FixedSizeBinaryArray::try_from_iter(ids.into_iter()).unwrap()),
+        ),
+        ("start_time", times(|sample| sample.start)),
+        ("end_time", times(|sample| sample.end)),
+        (
+            "value",
+            Arc::new(
+                samples
+                    .iter()
+                    .map(|sample| Some(sample.value))
+                    .collect::<Float64Array>(),
+            ),
+        ),
+        ("source", cast(&keys, &dictionary_text()).unwrap()),
+        ("source_class", Arc::new(classes)),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn metric(name: &str) -> Arc<Metric> {
+    Arc::clone(Registry::builtin().unwrap().get(name).unwrap())
+}
+
+fn spec(metric: &Metric, grid: Grid, calculations: &[&str]) -> SeriesSpec {
+    SeriesSpec {
+        column: "value".to_owned(),
+        grid,
+        zone: Zone::UTC,
+        measure: Measure::of(metric.metric.as_ref().unwrap()),
+        calculations: calculations
+            .iter()
+            .map(|name| name.parse::<Calculation>().unwrap())
+            .collect(),
+        gaps: Gaps::default(),
+        chosen_sources: Vec::new(),
+    }
+}
+
+fn assert_same(with: &RecordBatch, without: &RecordBatch) {
+    assert_eq!(with.num_rows(), without.num_rows());
+    let times = |batch: &RecordBatch| {
+        batch
+            .column(0)
+            .as_primitive::<TimestampMicrosecondType>()
+            .values()
+            .to_vec()
+    };
+    assert_eq!(times(with), times(without));
+    for (one, other) in with.columns().iter().zip(without.columns()).skip(1) {
+        if one.data_type() == &DataType::Int64 {
+            assert_eq!(one.as_primitive::<Int64Type>(), other.as_primitive::<Int64Type>());
+            continue;
+        }
+        let (one, other) = (
+            one.as_primitive::<Float64Type>(),
+            other.as_primitive::<Float64Type>(),
+        );
+        for row in 0..one.len() {
+            assert_eq!(
+                one.is_null(row),
+                other.is_null(row),
+                "row {row}: {one:?} {other:?}"
+            );
+            let (one, other) = (one.value(row), other.value(row));
+            let close = (one - other).abs() <= 1e-9 * one.abs().max(other.abs()).max(1.0);
+            assert!(close, "row {row}: {one} from cells, {other} from rows");
+        }
+    }
+}
+
+/// A run of samples close to each other, as a device makes them; now and then one that lasts, or lasts long.
+fn put(amounts: bool) -> impl Strategy<Value = Put> {
+    let step = prop_oneof![Just(MINUTE), Just(3 * MINUTE + 7), Just(4 * MINUTE)];
+    let odd = prop_oneof![
+        12 => Just(0_i64),
+        if amounts { 12 } else { 0 } => Just(5 * MINUTE + 11),
+        1 => Just(40 * MINUTE),
+        u32::from(amounts) => Just(8 * DAY)
+    ];
+    let oddities = prop::collection::vec((odd, 0_i32..100, 0_u8..8), 30..160);
+    let first = prop_oneof![0_i64..2 * DAY, Just(DAY), Just(2 * DAY - 200 * MINUTE)];
+    (first, step, oddities, any::<bool>(), 0_u128..3, 0_u8..4).prop_map(
+        |(first, step, oddities, as_object, series, device)| {
+            let samples = oddities
+                .into_iter()
+                .enumerate()
+                .map(|(number, (length, value, other))| {
+                    let start = BEGIN + first + number as i64 * step;
+                    Sample {
+                        // Series share ids, so that later ones replace rows of earlier ones.
+                        id: series * 100 + number as u128,
+                        start,
+                        end: start + length,
+                        value: f64::from(value) / 3.0,
+                        source: if other == 7 { device + 1 } else { device },
+                    }
+                });
+            Put {
+                samples: samples.collect(),
+                as_object,
+            }
+        },
+    )
+}
+
+fn windows() -> impl Strategy<Value = Windows> {
+    let edge = prop_oneof![
+        (0_i64..300).prop_map(|quarters| quarters * 15 * MINUTE),
+        0_i64..3 * DAY
+    ];
+    prop::collection::vec((edge.clone(), edge), 1..3).prop_map(|pairs| {
+        let range = |(one, other): (i64, i64)| {
+            let (from, to) = (BEGIN + one.min(other), BEGIN + one.max(other));
+            TimeRange::new(Instant::from_micros(from), Instant::from_micros(to))
+        };
+        Windows::new(pairs.into_iter().filter_map(range))
+    })
+}
+
+fn grid(kind: u8) -> Grid {
+    let range = TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap();
+    let calendar = |text: &str, zone: &str| {
+        Truncation::parse(text)
+            .unwrap()
+            .grid(&Zone::parse(zone).unwrap(), range)
+    };
+    match kind {
+        0 => Grid::uniform(range, 60 * MINUTE),
+        1 => Grid::uniform(range, MINUTE),
+        2 => calendar("1d", "Europe/Berlin"),
+        3 => calendar("1h", "Asia/Kathmandu"),
+        _ => calendar("1w", "America/New_York"),
+    }
+}
+
+fn compare(name: &str, puts: &[Put], windows: &Windows, kind: u8, calculations: &[&str]) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let metric = metric(name);
+        let bench = Bench::new(&metric).await;
+        for put in puts {
+            bench.put(put).await;
+        }
+        let spec = spec(&metric, grid(kind), calculations);
+        let (with, without, _) = bench.both(&spec, windows).await;
+        assert_same(&with, &without);
+        // Once more, from what is in memory now.
+        let (again, _, _) = bench.both(&spec, windows).await;
+        assert_same(&again, &without);
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn levels_are_the_same_with_and_without_cells(
+        puts in prop::collection::vec(put(false), 1..5), windows in windows(), kind in 0_u8..5
+    ) {
+        compare("HeartRate", &puts, &windows, kind, &["max", "min", "delta", "mean", "rollingmean", "count", "sum"]);
+    }
+
+    #[test]
+    fn amounts_are_the_same_with_and_without_cells(
+        puts in prop::collection::vec(put(true), 1..5), windows in windows(), kind in 0_u8..5
+    ) {
+        compare("StepCount", &puts, &windows, kind, &[]);
+        compare("AlcoholicDrinksConsumed", &puts, &windows, kind, &[]);
+    }
+}
+
+/// By the starts of samples, in days of a zone: from cells, and from rows, which a condition that all meet
+/// forces to be read.
+fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, functions: &[Function]) -> bool {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let metric = metric(name);
+        let bench = Bench::new(&metric).await;
+        for put in puts {
+            bench.put(put).await;
+        }
+        let Some(window) = windows.as_slice().first().copied() else {
+            return false;
+        };
+        let permit = ReadPermit::given(&Anybody, bench.person, metric.id.clone(), Windows::new([window]));
+        let spec = |conditions: Vec<Condition>| AggregateSpec {
+            conditions,
+            range: window,
+            periods: Truncation::parse("1d").unwrap(),
+            zone: Zone::parse(zone).unwrap(),
+            measure: AggregateMeasure::Values(functions.to_vec()),
+            group: Vec::new(),
+            order: Order::Ascending,
+            chosen_sources: Vec::new(),
+        };
+        let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();
+        let sources = std::slice::from_ref(&bench.source);
+        let with = bench
+            .archive
+            .aggregate(&permit, sources, &spec(Vec::new()))
+            .await
+            .unwrap();
+        let without = bench
+            .archive
+            .aggregate(&permit, sources, &spec(all_meet))
+            .await
+            .unwrap();
+        let has_cells =
+            format!("{}", displayable(with.plan.as_ref()).indent(false)).contains("PatchworkExec");
+        assert_same(&bench.run(with.plan).await, &bench.run(without.plan).await);
+        has_cells
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn periods_are_the_same_with_and_without_cells(
+        puts in prop::collection::vec(put(false), 1..5), windows in windows(),
+        zone in prop::sample::select(vec!["UTC", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"])
+    ) {
+        compare_periods("HeartRate", &puts, &windows, zone, &Function::ALL);
+        compare_periods("StepCount", &puts, &windows, zone, &Function::ALL);
+    }
+}
+
+#[test]
+fn periods_are_made_from_cells_where_one_piece_is_alone() {
+    let all =
+        Windows::new([
+            TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
+        ]);
+    let puts = [device(0, 3000, MINUTE, 20 * MINUTE, 1, true)];
+    assert!(compare_periods(
+        "HeartRate",
+        &puts,
+        &all,
+        "Europe/Berlin",
+        &[Function::Avg, Function::Max]
+    ));
+    let puts = [device(0, 3000, MINUTE, MINUTE / 2, 1, true)];
+    assert!(compare_periods(
+        "StepCount",
+        &puts,
+        &all,
+        "Europe/Berlin",
+        &[Function::Sum]
+    ));
+}
+
+fn device(first: i64, count: i64, every: i64, length: i64, series: u128, as_object: bool) -> Put {
+    let samples = (0..count).map(|number| Sample {
+        id: series * 100_000 + number as u128,
+        start: BEGIN + first + number * every,
+        end: BEGIN + first + number * every + length,
+        value: (number % 17) as f64,
+        source: series as u8,
+    });
+    Put {
+        samples: samples.collect(),
+        as_object,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cells_serve_where_one_piece_is_alone_and_late_data_is_seen_at_once() {
+    for (name, length) in [("HeartRate", 0), ("StepCount", 3 * MINUTE)] {
+        let metric = metric(name);
+        let bench = Bench::new(&metric).await;
+        let spec = spec(&metric, grid(2), &[]);
+        let all = Windows::new([TimeRange::new(
+            Instant::from_micros(BEGIN),
+            Instant::from_micros(BEGIN + 3 * DAY),
+        )
+        .unwrap()]);
+        bench.put(&device(0, 3000, MINUTE, length, 1, true)).await;
+        let (with, without, has_cells) = bench.both(&spec, &all).await;
+        assert!(has_cells, "{name}");
+        assert_same(&with, &without);
+
+        // Late data of a better source (worn before phone) in the middle, in the tail.
+        bench
+            .put(&device(DAY, 50, 2 * MINUTE + 3, length, 2, false))
+            .await;
+        let (after, without, has_cells) = bench.both(&spec, &all).await;
+        assert!(has_cells, "{name}");
+        assert_same(&after, &without);
+        assert_ne!(after, with, "{name}: late data makes a difference");
+
+        // A row replaced: the piece has a dead row, and rows are read instead.
+        bench.put(&device(0, 1, MINUTE, length, 1, false)).await;
+        let (_, _, has_cells) = bench.both(&spec, &all).await;
+        assert!(!has_cells, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn levels_that_last_from_cell_to_cell_are_read_as_rows() {
+    let metric = metric("HeartRate");
+    let bench = Bench::new(&metric).await;
+    bench.put(&device(0, 3000, MINUTE, 20 * MINUTE, 0, true)).await;
+    let all =
+        Windows::new([
+            TimeRange::new(Instant::from_micros(BEGIN), Instant::from_micros(BEGIN + 3 * DAY)).unwrap(),
+        ]);
+    let (with, without, has_cells) = bench.both(&spec(&metric, grid(0), &["count"]), &all).await;
+    assert!(!has_cells);
+    assert_same(&with, &without);
+}
