@@ -6,6 +6,7 @@
 pub mod arrange;
 mod checksums;
 pub mod contents;
+pub mod decoded;
 pub mod encoding;
 mod errors;
 pub mod faults;

@@ -114,7 +114,7 @@ impl<Authority> Archive<Authority> {
                 windows: &shared::few(windows.as_slice()),
                 begins: None,
             };
-            let plan = scan.plan(&self.reader, &self.objects)?;
+            let plan = scan.plan(&self.objects)?;
             let plan = match edges {
                 Edges::Open => plan,
                 Edges::Cut => shared::cut_keys(plan, &snapshot.data_type, windows),

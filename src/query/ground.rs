@@ -9,6 +9,7 @@ pub(in crate::query) mod backwards;
 pub(in crate::query) mod cells;
 pub mod columns;
 pub(in crate::query) mod computed;
+pub(in crate::query) mod decoded;
 pub mod definitions;
 pub mod engine;
 pub(in crate::query) mod errors;

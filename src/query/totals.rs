@@ -139,7 +139,7 @@ impl<Authority> Archive<Authority> {
             windows: &[within],
             begins: Some(within),
         };
-        let plan = scan.plan(&self.reader, &self.objects)?;
+        let plan = scan.plan(&self.objects)?;
         let summary = summarise(&self.engine, plan).await?;
         Ok(match side {
             Side::First => summary.first_start,

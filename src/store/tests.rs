@@ -1,6 +1,7 @@
 //! What the store promises, shown on small partitions.
 
 mod damage;
+mod decoded;
 mod finding;
 mod full;
 mod measured;

@@ -3,16 +3,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use datafusion::datasource::object_store::ObjectStoreUrl;
-use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
-
 use crate::catalog::Catalog;
 use crate::store::files::PieceFiles;
 use crate::store::snapshot::Snapshots;
 
 use super::cells::Partials;
 use super::engine::Engine;
-use super::files::PieceReaders;
+use super::files::Objects;
 
 /// Bytes of cells to keep in memory: a person's ten years of heart rate in quarters of an hour are some 20
 /// MB.
@@ -23,8 +20,7 @@ pub struct Archive<Authority> {
     pub(in crate::query) engine: Arc<Engine>,
     pub(in crate::query) snapshots: Snapshots,
     pub(in crate::query) catalog: Catalog,
-    pub(in crate::query) reader: Arc<dyn ParquetFileReaderFactory>,
-    pub(in crate::query) objects: ObjectStoreUrl,
+    pub(in crate::query) objects: Objects,
     pub(in crate::query) partials: Partials,
     authority: PhantomData<fn() -> Authority>,
 }
@@ -36,8 +32,7 @@ impl<Authority> Archive<Authority> {
             engine,
             snapshots,
             catalog,
-            reader: Arc::new(PieceReaders(files)),
-            objects: ObjectStoreUrl::local_filesystem(),
+            objects: Objects::new(files),
             partials: Partials::new(CELLS),
             authority: PhantomData,
         }
@@ -46,6 +41,7 @@ impl<Authority> Archive<Authority> {
     /// Holds nothing of anybody's in memory any more that was worked out or read from pieces.
     pub async fn forget_all(&self) {
         self.snapshots.forget_all();
+        self.objects.decoded.forget_all();
         self.partials.forget_all().await;
     }
 }

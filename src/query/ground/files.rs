@@ -9,12 +9,17 @@ use std::sync::Arc;
 
 use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use object_store::path::Path;
 
+use crate::store::decoded::DecodedRows;
 use crate::store::files::{ObjectPlace, PieceFiles};
+
+/// Bytes of decoded columns to keep in memory: four million moments or values.
+const DECODED: u64 = 32 << 20;
 
 /// Describes an object for a plan.
 #[must_use]
@@ -29,9 +34,27 @@ pub(in crate::query) fn partitioned(place: &ObjectPlace) -> PartitionedFile {
     file
 }
 
+/// How objects are read: as streams of Parquet, and in stretches that stay decoded.
+#[derive(Debug)]
+pub(in crate::query) struct Objects {
+    pub reader: Arc<dyn ParquetFileReaderFactory>,
+    pub url: ObjectStoreUrl,
+    pub decoded: DecodedRows,
+}
+
+impl Objects {
+    pub(in crate::query) fn new(files: PieceFiles) -> Self {
+        Self {
+            decoded: DecodedRows::new(files.clone(), DECODED),
+            reader: Arc::new(PieceReaders(files)),
+            url: ObjectStoreUrl::local_filesystem(),
+        }
+    }
+}
+
 /// Opens what [`partitioned`] describes.
 #[derive(Clone)]
-pub(in crate::query) struct PieceReaders(pub(in crate::query) PieceFiles);
+struct PieceReaders(PieceFiles);
 
 impl fmt::Debug for PieceReaders {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

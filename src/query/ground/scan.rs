@@ -15,8 +15,6 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
-use datafusion::datasource::object_store::ObjectStoreUrl;
-use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::Operator;
@@ -35,7 +33,8 @@ use crate::store::arrange::{KeyColumns, sort_rows, with_columns};
 use crate::store::files::ObjectPlace;
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
-use super::files;
+use super::decoded::{DecodedScan, MOST_STRETCHES};
+use super::files::{self, Objects};
 use super::in_turn::InTurnExec;
 use super::key::{KEY_COLUMNS, key_order};
 use super::operator::known_order;
@@ -57,11 +56,7 @@ pub struct Scan<'a> {
 
 impl Scan<'_> {
     /// The plan. One partition, sorted by the key.
-    pub fn plan(
-        &self,
-        reader: &Arc<dyn ParquetFileReaderFactory>,
-        objects: &ObjectStoreUrl,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(in crate::query) fn plan(&self, objects: &Objects) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = Arc::new(self.storage.project(&self.columns)?);
         let mut inputs = Vec::new();
         for chain in self.chains() {
@@ -73,7 +68,7 @@ impl Scan<'_> {
         }
         let mut plans = Vec::with_capacity(inputs.len() + 1);
         for (starts, chain) in inputs {
-            plans.push((starts, self.objects(&chain, &schema, reader, objects)?));
+            plans.push((starts, self.objects(&chain, &schema, objects)?));
         }
         plans.extend(self.tail(&schema)?);
         if plans.is_empty() {
@@ -133,18 +128,17 @@ impl Scan<'_> {
         &self,
         chain: &[(&SnapshotPiece, &ObjectPlace)],
         schema: &SchemaRef,
-        reader: &Arc<dyn ParquetFileReaderFactory>,
-        objects: &ObjectStoreUrl,
+        objects: &Objects,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let all = chain.iter().all(|(piece, _)| self.holds_all(piece.bounds));
         let mut source = ParquetSource::new(Arc::clone(self.storage))
-            .with_parquet_file_reader_factory(Arc::clone(reader))
+            .with_parquet_file_reader_factory(Arc::clone(&objects.reader))
             .with_enable_page_index(true);
         if !all {
             source = source.with_predicate(self.reaching(self.storage)?);
         }
         let files: Vec<PartitionedFile> = chain.iter().map(|(_, place)| files::partitioned(place)).collect();
-        let config = FileScanConfigBuilder::new(objects.clone(), Arc::new(source))
+        let config = FileScanConfigBuilder::new(objects.url.clone(), Arc::new(source))
             .with_file_group(FileGroup::new(files))
             .with_projection_indices(Some(self.columns.clone()))?
             .with_output_ordering(vec![key_order(self.storage)?])
@@ -157,12 +151,24 @@ impl Scan<'_> {
         if !all {
             plan = Arc::new(FilterExec::try_new(self.selected(schema)?, plan)?);
         }
-        match chain {
-            [(piece, _)] if !piece.dead.is_empty() => {
-                Ok(Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?))
-            }
-            _ => Ok(plan),
+        if let [(piece, _)] = chain
+            && !piece.dead.is_empty()
+        {
+            plan = Arc::new(FilterExec::try_new(alive(&piece.dead, schema)?, plan)?);
         }
+        if chain.len() > MOST_STRETCHES {
+            return Ok(plan);
+        }
+        let rows = DecodedScan {
+            decoded: objects.decoded.clone(),
+            objects: chain
+                .iter()
+                .map(|(piece, place)| ((*place).clone(), Arc::clone(&piece.dead)))
+                .collect(),
+            windows: self.windows.to_vec(),
+            begins: self.begins,
+        };
+        Ok(rows.or(plan))
     }
 
     fn tail(&self, schema: &SchemaRef) -> Result<Option<(Starts, Arc<dyn ExecutionPlan>)>> {

@@ -51,7 +51,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         permitted(permit, scan.snapshot)?;
         let Some(shared) = permit.shared_with() else {
-            return scan.plan(&self.reader, &self.objects);
+            return scan.plan(&self.objects);
         };
         let extents = Extents::of(&data_type.id);
         scan.columns.extend(
@@ -76,7 +76,7 @@ impl<Authority> Archive<Authority> {
             windows: &scanned,
             ..scan
         };
-        let rows = scan.plan(&self.reader, &self.objects)?;
+        let rows = scan.plan(&self.objects)?;
         let rule = Rule {
             edges: shared.edges.clone(),
             whole_within: shared.edges.clone(),

@@ -48,7 +48,7 @@ impl<Authority> Archive<Authority> {
             windows: &windows,
             ..scan(permit, source, snapshot, KEY_COLUMNS.iter().chain(columns))
         };
-        Ok(scan.plan(&self.reader, &self.objects)?)
+        Ok(scan.plan(&self.objects)?)
     }
 
     /// The same without ids, where nothing depends on the order of records that start and end together. The

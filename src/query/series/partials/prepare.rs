@@ -162,7 +162,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         permitted(asked.permit, snapshot)?;
         let windows: Vec<TimeRange> = range(time).into_iter().collect();
-        scan(asked, snapshot, &windows).plan(&self.reader, &self.objects)
+        scan(asked, snapshot, &windows).plan(&self.objects)
     }
 
     /// The cells of a piece for a time that lies in one month; `None` when there are none to be had, or when

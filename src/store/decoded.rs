@@ -1,0 +1,286 @@
+//! Rows of objects that were decoded lately, stretch by stretch and column by column.
+//!
+//! A small question wants some hundred rows, for which whole pages of every column are decoded, and the next
+//! question mostly wants rows of the same pages. What was decoded stays in memory, bounded. An object never
+//! changes, so what is kept is never out of date. Knows objects; knows nothing of questions, nor of which rows
+//! are dead.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use futures::TryStreamExt as _;
+use moka::sync::Cache;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
+use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColumnIndex};
+use parquet::file::page_index::offset_index::PageLocation;
+
+use super::arrange::{END, START};
+use super::errors::StoreError;
+use super::files::{ObjectPlace, PieceFile, PieceFiles};
+use super::piece::ROW_GROUP_ROWS;
+
+/// Rows that are decoded together: those of a page.
+const STRETCH_ROWS: usize = 8_192;
+/// A stretch of more bytes is not kept.
+const STRETCH_BYTES: i64 = 4 << 20;
+const _: () = assert!(
+    ROW_GROUP_ROWS.is_multiple_of(STRETCH_ROWS),
+    "the pages of a group are stretches"
+);
+
+/// Some rows of an object that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stretch {
+    group: usize,
+    /// Among the stretches of the group.
+    number: usize,
+}
+
+/// A column of a stretch. The field says what is decoded of a structure.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Kept {
+    path: Arc<str>,
+    stretch: Stretch,
+    field: FieldRef,
+}
+
+/// Decodes stretches. Cheap to clone; all clones share what is kept. Lives as long as the process.
+#[derive(Clone)]
+pub struct DecodedRows {
+    files: PieceFiles,
+    known: Cache<Kept, ArrayRef>,
+}
+
+impl fmt::Debug for DecodedRows {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("DecodedRows")
+    }
+}
+
+impl DecodedRows {
+    /// `memory`: how many bytes of decoded columns to keep.
+    #[must_use]
+    pub fn new(files: PieceFiles, memory: u64) -> Self {
+        let weigh = |kept: &Kept, column: &ArrayRef| {
+            let bytes = column.get_array_memory_size() + kept.path.len() + size_of::<Kept>();
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        Self {
+            files,
+            known: Cache::builder().max_capacity(memory).weigher(weigh).build(),
+        }
+    }
+
+    /// Holds nothing in memory any more, whosever it was.
+    pub fn forget_all(&self) {
+        self.known.invalidate_all();
+        self.known.run_pending_tasks();
+    }
+
+    pub async fn open(&self, place: &ObjectPlace) -> Result<Arc<PieceFile>, StoreError> {
+        self.files.open(place).await
+    }
+
+    /// The rows of a stretch with the columns of `schema`, which [`can_be_kept`] approved of.
+    pub async fn read(
+        &self,
+        file: &PieceFile,
+        stretch: Stretch,
+        schema: &SchemaRef,
+    ) -> Result<RecordBatch, StoreError> {
+        let rows = rows_of(file, stretch);
+        let mut columns: Vec<Option<ArrayRef>> = Vec::with_capacity(schema.fields().len());
+        let mut missing = Vec::new();
+        for field in schema.fields() {
+            let is_stored = file.schema().column_with_name(field.name()).is_some();
+            let column = if is_stored {
+                self.known.get(&kept(file, stretch, field))
+            } else {
+                Some(new_null_array(field.data_type(), rows))
+            };
+            if column.is_none() {
+                missing.push(Arc::clone(field));
+            }
+            columns.push(column);
+        }
+        if !missing.is_empty() {
+            let decoded = self.decode(file, stretch, &missing).await?;
+            for (field, column) in schema.fields().iter().zip(&mut columns) {
+                if column.is_none()
+                    && let Some(found) = decoded.column_by_name(field.name())
+                {
+                    self.known.insert(kept(file, stretch, field), Arc::clone(found));
+                    *column = Some(Arc::clone(found));
+                }
+            }
+        }
+        let columns: Option<Vec<ArrayRef>> = columns.into_iter().collect();
+        let columns = columns.ok_or_else(|| missing_rows(file))?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(schema),
+            columns,
+            &options,
+        )?)
+    }
+
+    async fn decode(
+        &self,
+        file: &PieceFile,
+        stretch: Stretch,
+        fields: &[FieldRef],
+    ) -> Result<RecordBatch, StoreError> {
+        let reading = |error| StoreError::reading(&file.place().path, &error);
+        let parquet = file.metadata().file_metadata().schema_descr();
+        let leaves = parquet.columns().iter().enumerate().filter(|(_, leaf)| {
+            let mut path = leaf.path().parts().iter();
+            let field = path
+                .next()
+                .and_then(|root| fields.iter().find(|field| field.name() == root));
+            field.is_some_and(|field| match (field.data_type(), path.next()) {
+                (DataType::Struct(members), Some(member)) => {
+                    members.iter().any(|wanted| wanted.name() == member)
+                }
+                _ => true,
+            })
+        });
+        let mask = ProjectionMask::leaves(parquet, leaves.map(|(leaf, _)| leaf));
+        let rows = rows_of(file, stretch);
+        let selection = RowSelection::from(vec![
+            RowSelector::skip(stretch.number * STRETCH_ROWS),
+            RowSelector::select(rows),
+        ]);
+        let batches: Vec<RecordBatch> = ParquetRecordBatchStreamBuilder::new_with_metadata(
+            self.files.reader(file.place()),
+            file.parquet().clone(),
+        )
+        .with_row_groups(vec![stretch.group])
+        .with_projection(mask)
+        .with_row_selection(selection)
+        .with_batch_size(rows)
+        .build()
+        .map_err(reading)?
+        .try_collect()
+        .await
+        .map_err(reading)?;
+        let batch = match batches.as_slice() {
+            [one] => one.clone(),
+            [first, ..] => concat_batches(first.schema_ref(), &batches)?,
+            [] => return Err(missing_rows(file)),
+        };
+        if batch.num_rows() == rows {
+            Ok(batch)
+        } else {
+            Err(missing_rows(file))
+        }
+    }
+}
+
+fn kept(file: &PieceFile, stretch: Stretch, field: &FieldRef) -> Kept {
+    Kept {
+        path: Arc::clone(&file.place().path),
+        stretch,
+        field: Arc::clone(field),
+    }
+}
+
+fn missing_rows(file: &PieceFile) -> StoreError {
+    StoreError::corrupt(format!("object {}: rows are missing", file.place().path))
+}
+
+fn rows_of(file: &PieceFile, stretch: Stretch) -> usize {
+    let group = file.metadata().row_groups().get(stretch.group);
+    let rows = group.map_or(0, |group| usize::try_from(group.num_rows()).unwrap_or(0));
+    rows.saturating_sub(stretch.number * STRETCH_ROWS)
+        .min(STRETCH_ROWS)
+}
+
+/// Whether the columns of `schema` are what is decoded of an object, or are not in it at all. A column whose
+/// type has changed since is for readers who convert.
+#[must_use]
+pub fn can_be_kept(file: &PieceFile, schema: &Schema) -> bool {
+    schema.fields().iter().all(|wanted| {
+        let stored = file.schema().column_with_name(wanted.name());
+        stored.map_or(wanted.is_nullable(), |(_, stored)| {
+            is_part(wanted.data_type(), stored.data_type())
+        })
+    })
+}
+
+/// Whether `wanted` is `stored`, or a structure with some of its members.
+fn is_part(wanted: &DataType, stored: &DataType) -> bool {
+    let (DataType::Struct(some), DataType::Struct(all)) = (wanted, stored) else {
+        return wanted == stored;
+    };
+    let named = all
+        .iter()
+        .filter(|member| some.iter().any(|wanted| wanted.name() == member.name()));
+    some.iter().eq(named)
+}
+
+/// The stretches that hold all rows which start before `before` and do not end before `from`, in order.
+/// `None`: there are more than `most`, or the object does not say where its rows are.
+#[must_use]
+pub fn stretches(file: &PieceFile, from: i64, before: i64, most: usize) -> Option<Vec<Stretch>> {
+    let metadata = file.metadata();
+    let mut found = Vec::new();
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let rows = usize::try_from(group.num_rows()).ok().filter(|rows| *rows > 0)?;
+        // The rows are in the order of their starts: what reaches far enough begins somewhere, and from there on
+        // all rows are wanted up to the first that starts too late.
+        let starts = TimesOfPages::of(file, number, START)?;
+        let ends = TimesOfPages::of(file, number, END)?;
+        let first = ends.first_page(rows, |times, page| Some(times.max_value(page)? >= &from))?;
+        let after = starts.first_page(rows, |times, page| Some(times.min_value(page)? >= &before))?;
+        if first >= after {
+            continue;
+        }
+        let numbers = first / STRETCH_ROWS..after.div_ceil(STRETCH_ROWS);
+        let bytes = group.total_byte_size() / group.num_rows().max(1) * STRETCH_ROWS as i64;
+        if found.len() + numbers.len() > most || bytes > STRETCH_BYTES {
+            return None;
+        }
+        found.extend(numbers.map(|stretch| Stretch {
+            group: number,
+            number: stretch,
+        }));
+    }
+    Some(found)
+}
+
+/// The least and the greatest time of each page of a row group.
+struct TimesOfPages<'f> {
+    times: &'f PrimitiveColumnIndex<i64>,
+    pages: &'f [PageLocation],
+}
+
+impl<'f> TimesOfPages<'f> {
+    fn of(file: &'f PieceFile, group: usize, name: &str) -> Option<Self> {
+        let metadata = file.metadata();
+        let columns = metadata.file_metadata().schema_descr().columns();
+        let column = columns.iter().position(|column| column.path().string() == name)?;
+        let ColumnIndexMetaData::INT64(times) = metadata.column_index()?.get(group)?.get(column)? else {
+            return None;
+        };
+        let pages = metadata.offset_index()?.get(group)?.get(column)?.page_locations();
+        (usize::try_from(times.num_pages()).ok()? == pages.len()).then_some(Self { times, pages })
+    }
+
+    /// The first row of the first page for which that `holds`, or `otherwise`. `None`: a page does not say.
+    fn first_page(
+        &self,
+        otherwise: usize,
+        holds: impl Fn(&PrimitiveColumnIndex<i64>, usize) -> Option<bool>,
+    ) -> Option<usize> {
+        for (number, page) in self.pages.iter().enumerate() {
+            if holds(self.times, number)? {
+                return usize::try_from(page.first_row_index).ok();
+            }
+        }
+        Some(otherwise)
+    }
+}
