@@ -142,11 +142,13 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
             line.push_str(&detail(plan, own));
         }
     }
-    if explain == Explain::Analyze && from != (From::Question { own: false }) {
+    let answer = plan.downcast_ref::<AnswerExec>();
+    let is_own = from != (From::Question { own: false }) && answer.is_none_or(AnswerExec::is_own);
+    if explain == Explain::Analyze && is_own {
         line.push_str(&measured(plan));
     }
     lines.push(line);
-    if let Some(answer) = plan.downcast_ref::<AnswerExec>() {
+    if let Some(answer) = answer {
         let from = From::Question { own: answer.is_own() };
         describe(answer.inner().as_ref(), depth + 1, explain, from, lines);
     }

@@ -33,7 +33,6 @@ pub use super::ground::measure::{Base, Counting, Measure};
 pub(in crate::query) use by_group::{AmountsByGroupExec, AmountsSpec};
 pub use calculation::{Calculation, UnknownCalculation};
 pub(in crate::query) use exec::SeriesExec;
-pub(in crate::query) use points::Summary;
 pub use prepare::SeriesSource;
 pub use ranking::Ranking;
 pub use spec::{Gaps, SeriesSpec};

@@ -25,9 +25,9 @@ use crate::query::ground::measure::Counting;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, one_partition, only};
 
 use super::clip::Clip;
-use super::ledger::{LONG_RANK, prorated};
+use super::ledger::{LONG_RANK, Sample, prorated};
 use super::ranking::Ranking;
-use super::resolve::{Resolver, Sample};
+use super::resolve::Resolver;
 use super::rows::{RowReader, Rows};
 
 /// So many parts are held before they are given out.
@@ -254,10 +254,10 @@ impl Amounts {
         let Some(resolver) = resolver else { return 0 };
         let mut cuts = 0;
         let mut number = 0;
-        while let Some(piece) = resolver.piece(number) {
-            let mut at = piece.start;
-            cuts += cut(&spec.grid, piece.start, piece.end, |bin, covered| {
-                *parts.entry((bin, piece.group)).or_default() += piece.amount(at, at + covered);
+        while let Some(portion) = resolver.portion(number) {
+            let mut at = portion.start;
+            cuts += cut(&spec.grid, portion.start, portion.end, |bin, covered| {
+                *parts.entry((bin, portion.group)).or_default() += portion.amount(at, at + covered);
                 at += covered;
             });
             number += 1;

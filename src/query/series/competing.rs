@@ -4,9 +4,9 @@
 use super::bins::Place;
 use super::calculation::Calculation;
 use super::clip::Clip;
-use super::ledger::LONG_RANK;
+use super::ledger::{LONG_RANK, Sample};
 use super::output::{Cell, Output};
-use super::resolve::{Resolver, Sample};
+use super::resolve::Resolver;
 use super::rows::Rows;
 use super::spec::SeriesSpec;
 use super::sum::Sum;
@@ -18,9 +18,9 @@ pub(super) struct Competing {
     resolver: Resolver,
     ended: bool,
     bin: Amount,
-    /// How far the resolver's pieces and instants have been laid into bins.
-    piece: usize,
-    within_piece: i64,
+    /// How far the resolver's portions and instants have been laid into bins.
+    portion: usize,
+    within_portion: i64,
     instant: usize,
 }
 
@@ -41,8 +41,8 @@ impl Competing {
             resolver: Resolver::new(clip, counts.then(|| spec.grid.clone())),
             ended: false,
             bin: Amount::default(),
-            piece: 0,
-            within_piece: i64::MIN,
+            portion: 0,
+            within_portion: i64::MIN,
             instant: 0,
         }
     }
@@ -77,10 +77,10 @@ impl Competing {
     /// Lays what was resolved into bins. `false`: the output is full, and there is more.
     pub(super) fn drain(&mut self, out: &mut Output) -> bool {
         while !self.place.is_past() {
-            let piece = self.resolver.piece(self.piece);
-            let piece_start = piece.map(|piece| piece.start.max(self.within_piece));
+            let portion = self.resolver.portion(self.portion);
+            let portion_start = portion.map(|portion| portion.start.max(self.within_portion));
             let instant = self.resolver.instants.get(self.instant).copied();
-            let Some(moment) = piece_start
+            let Some(moment) = portion_start
                 .into_iter()
                 .chain(instant.map(|instant| instant.at))
                 .min()
@@ -94,33 +94,33 @@ impl Competing {
                 }
                 continue;
             }
-            match (instant, piece) {
+            match (instant, portion) {
                 (Some(instant), _) if instant.at == moment => {
                     self.bin.sum.add(instant.value);
                     self.bin.touched = true;
                     self.bin.samples += 1;
                     self.instant += 1;
                 }
-                (_, Some(piece)) => {
-                    let end = piece.end.min(self.place.end);
-                    self.bin.sum.add(piece.amount(moment, end));
+                (_, Some(portion)) => {
+                    let end = portion.end.min(self.place.end);
+                    self.bin.sum.add(portion.amount(moment, end));
                     self.bin.touched = true;
-                    self.bin.samples += if moment == piece.start {
-                        piece.new_samples
+                    self.bin.samples += if moment == portion.start {
+                        portion.new_samples
                     } else {
-                        piece.samples
+                        portion.samples
                     };
-                    (self.piece, self.within_piece) = if end == piece.end {
-                        (self.piece + 1, i64::MIN)
+                    (self.portion, self.within_portion) = if end == portion.end {
+                        (self.portion + 1, i64::MIN)
                     } else {
-                        (self.piece, end)
+                        (self.portion, end)
                     };
                 }
                 (_, None) => break,
             }
         }
         self.resolver.forget(self.instant);
-        (self.piece, self.within_piece, self.instant) = (0, i64::MIN, 0);
+        (self.portion, self.within_portion, self.instant) = (0, i64::MIN, 0);
         !self.ended || self.move_to(self.place.last(), out)
     }
 

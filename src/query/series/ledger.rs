@@ -1,11 +1,22 @@
-//! The samples that compete for time, and the pieces of time that came of it.
+//! The samples that compete for time, and the portions of time that came of it.
 
 use crate::model::grid::Grid;
 use crate::model::time::Instant;
 use crate::query::sweep::{Contender, Stretch};
 
 use super::clip::Clip;
-use super::resolve::Sample;
+use super::ranking::Standing;
+
+/// A sample as it comes in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) value: f64,
+    pub(super) standing: Standing,
+    /// What it is told apart by; alike where nobody asks.
+    pub(super) group: u32,
+}
 
 /// Ranks from here on are those of samples that come after all others.
 pub(super) const LONG_RANK: u64 = 1 << 63;
@@ -41,7 +52,7 @@ impl Contender for Claim {
 
 /// A part of time in which the same samples count.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct Portion {
     pub(super) start: i64,
     pub(super) end: i64,
     /// An amount with a uniform rate, and the time that it is meant for.
@@ -54,8 +65,8 @@ pub(super) struct Piece {
     pub(super) group: u32,
 }
 
-impl Piece {
-    /// What falls to `[start, end)` of the piece.
+impl Portion {
+    /// What falls to `[start, end)` of the portion.
     pub(super) fn amount(&self, start: i64, end: i64) -> f64 {
         prorated(self.amount, end - start, self.length)
     }
@@ -81,7 +92,7 @@ pub(super) struct Ledger {
     crowded: usize,
     /// By number of source: the class it showed itself as, and whether it has shown another since.
     shown: Vec<Option<Shown>>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) portions: Vec<Portion>,
     /// Whether samples that count together are held apart.
     pub(super) apart: bool,
 }
@@ -90,7 +101,7 @@ pub(super) struct Ledger {
 struct Open {
     sample: Sample,
     rank: u64,
-    /// Where the last piece ended in which it counted.
+    /// Where the last portion ended in which it counted.
     counted_until: i64,
 }
 
@@ -123,7 +134,7 @@ impl Ledger {
             free: Vec::new(),
             crowded: FIRST_CROWD,
             shown: Vec::new(),
-            pieces: Vec::new(),
+            portions: Vec::new(),
             apart: false,
         }
     }
@@ -140,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps a sample while it is in the sweep; where it is kept. `decided`: no piece to come begins before
+    /// Keeps a sample while it is in the sweep; where it is kept. `decided`: no portion to come begins before
     /// it.
     pub(super) fn keep(&mut self, sample: Sample, rank: u64, decided: i64) -> usize {
         if self.free.is_empty() && self.open.len() >= self.crowded {
@@ -161,10 +172,13 @@ impl Ledger {
     pub(super) fn record_alone(&mut self, sample: Sample) {
         let mut alone = Open::new(sample, sample.standing.rank);
         let Self {
-            clip, counts, pieces, ..
+            clip,
+            counts,
+            portions,
+            ..
         } = self;
         for (start, end) in clip.parts(sample.start, sample.end) {
-            pieces.push(piece(start, end, counts.as_ref(), std::iter::once(&mut alone)));
+            portions.push(portion(start, end, counts.as_ref(), std::iter::once(&mut alone)));
         }
     }
 
@@ -184,7 +198,7 @@ impl Ledger {
     /// Bytes on the heap.
     pub(super) fn memory(&self) -> usize {
         self.open.capacity() * (size_of::<Open>() + size_of::<Claim>())
-            + self.pieces.capacity() * size_of::<Piece>()
+            + self.portions.capacity() * size_of::<Portion>()
     }
 
     fn showed_several(&self, open: &Open) -> bool {
@@ -201,27 +215,27 @@ impl Ledger {
             clip,
             counts,
             open,
-            pieces,
+            portions,
             apart,
             ..
         } = self;
         for (start, end) in clip.parts(start, end) {
             if *apart {
-                let each = winners
-                    .iter()
-                    .map(|winner| piece(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter()));
-                pieces.extend(each);
+                let each = winners.iter().map(|winner| {
+                    portion(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter())
+                });
+                portions.extend(each);
                 continue;
             }
-            pieces.push(match winners {
-                [only] => piece(start, end, counts.as_ref(), open.get_mut(only.slot).into_iter()),
+            portions.push(match winners {
+                [only] => portion(start, end, counts.as_ref(), open.get_mut(only.slot).into_iter()),
                 several => {
-                    let mut all = Piece {
+                    let mut all = Portion {
                         length: end - start,
-                        ..piece(start, end, None, std::iter::empty())
+                        ..portion(start, end, None, std::iter::empty())
                     };
                     for winner in several {
-                        let one = piece(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter());
+                        let one = portion(start, end, counts.as_ref(), open.get_mut(winner.slot).into_iter());
                         all.amount += one.amount(start, end);
                         all.samples += one.samples;
                         all.new_samples += one.new_samples;
@@ -270,14 +284,14 @@ impl Ledger {
     }
 }
 
-/// The piece of one sample, if there is one.
-fn piece<'o>(
+/// The portion of one sample, if there is one.
+fn portion<'o>(
     start: i64,
     end: i64,
     counts: Option<&Grid>,
     mut sample: impl Iterator<Item = &'o mut Open>,
-) -> Piece {
-    let mut piece = Piece {
+) -> Portion {
+    let mut portion = Portion {
         start,
         end,
         amount: 0.0,
@@ -287,11 +301,12 @@ fn piece<'o>(
         group: 0,
     };
     if let Some(open) = sample.next() {
-        (piece.amount, piece.length, piece.group) = (open.sample.value, open.length(), open.sample.group);
-        piece.samples = 1;
+        (portion.amount, portion.length, portion.group) =
+            (open.sample.value, open.length(), open.sample.group);
+        portion.samples = 1;
         let bin = counts.and_then(|grid| Some(grid.edge(grid.bin_of(Instant::from_micros(start))?).micros()));
-        piece.new_samples = bin.map_or(0, |bin| u64::from(open.counted_until <= bin));
+        portion.new_samples = bin.map_or(0, |bin| u64::from(open.counted_until <= bin));
         open.counted_until = end;
     }
-    piece
+    portion
 }

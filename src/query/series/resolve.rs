@@ -1,29 +1,17 @@
 //! Who counts where several sources have amounts for the same time: rule 1.4a, in one pass over samples in
 //! the order of their starts.
 //!
-//! Intervals go through the sweep that sleep uses too, and come out as pieces of time with what counts there.
-//! Instants wait until all intervals that begin no later have been seen; then it is known whether a better
-//! source covers them. Holds what is open at one moment.
+//! Intervals go through the sweep that sleep uses too, and come out as portions of time with what counts
+//! there. Instants wait until all intervals that begin no later have been seen; then it is known whether a
+//! better source covers them. Holds what is open at one moment.
 
 use crate::model::grid::Grid;
+use crate::query::ground::measure::LONG;
 use crate::query::sweep::Sweep;
 
 use super::clip::Clip;
-use crate::query::ground::measure::LONG;
-
-use super::ledger::{Claim, LONG_RANK, Ledger, Piece};
+use super::ledger::{Claim, LONG_RANK, Ledger, Portion, Sample};
 use super::ranking::Standing;
-
-/// A sample as it comes in.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
-    pub(super) start: i64,
-    pub(super) end: i64,
-    pub(super) value: f64,
-    pub(super) standing: Standing,
-    /// What it is told apart by; alike where nobody asks.
-    pub(super) group: u32,
-}
 
 /// Samples in, what counts of them out.
 #[derive(Debug)]
@@ -67,8 +55,8 @@ impl Resolver {
         }
     }
 
-    /// Samples that count together in a part of time each have a piece of their own, so that they can be told
-    /// apart.
+    /// Samples that count together in a part of time each have a portion of their own, so that they can be
+    /// told apart.
     pub(super) fn apart(mut self) -> Self {
         self.ledger.apart = true;
         self
@@ -126,14 +114,14 @@ impl Resolver {
         self.sweep.finish(&mut |stretch| ledger.record(&stretch));
     }
 
-    /// A piece of those decided and not forgotten, in the order of time.
-    pub(super) fn piece(&self, index: usize) -> Option<Piece> {
-        self.ledger.pieces.get(index).copied()
+    /// A portion of those decided and not forgotten, in the order of time.
+    pub(super) fn portion(&self, index: usize) -> Option<Portion> {
+        self.ledger.portions.get(index).copied()
     }
 
-    /// Forgets the pieces, and instants before number `instants`.
+    /// Forgets the portions, and instants before number `instants`.
     pub(super) fn forget(&mut self, instants: usize) {
-        self.ledger.pieces.clear();
+        self.ledger.portions.clear();
         self.instants.drain(..instants.min(self.instants.len()));
     }
 

@@ -15,7 +15,8 @@ use datafusion::common::{Result, internal_datafusion_err};
 use crate::model::registry::{dictionary_text, timestamp};
 use crate::model::sources::SourceClass;
 use crate::query::ground::cells::{CELL_COUNT, CELL_LONG, CELL_MAX, CELL_MIN, CELL_SUM};
-use crate::query::series::{Counting, Summary};
+use crate::query::ground::measure::Counting;
+use crate::query::series::points::Summary;
 
 use super::cut::Columns;
 
