@@ -2,8 +2,8 @@
 //!
 //! A small question wants some hundred rows, for which whole pages of every column are decoded, and the next
 //! question mostly wants rows of the same pages. What was decoded stays in memory, bounded. An object never
-//! changes, so what is kept is never out of date. Knows objects; knows nothing of questions, nor of which rows
-//! are dead.
+//! changes, so what is kept is never out of date. Knows objects; knows nothing of questions, nor of which
+//! rows are dead.
 
 use std::fmt;
 use std::sync::Arc;
@@ -230,8 +230,8 @@ pub fn stretches(file: &PieceFile, from: i64, before: i64, most: usize) -> Optio
     let mut found = Vec::new();
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let rows = usize::try_from(group.num_rows()).ok().filter(|rows| *rows > 0)?;
-        // The rows are in the order of their starts: what reaches far enough begins somewhere, and from there on
-        // all rows are wanted up to the first that starts too late.
+        // The rows are in the order of their starts: what reaches far enough begins somewhere, and from there
+        // on all rows are wanted up to the first that starts too late.
         let starts = TimesOfPages::of(file, number, START)?;
         let ends = TimesOfPages::of(file, number, END)?;
         let first = ends.first_page(rows, |times, page| Some(times.max_value(page)? >= &from))?;

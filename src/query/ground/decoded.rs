@@ -1,8 +1,8 @@
 //! Few rows of objects, from what is decoded already.
 //!
-//! Stands above a scan, and answers in its place where the rows lie in few stretches: without opening a reader
-//! of Parquet, and without decoding what was decoded a moment ago. Where there are more the scan is run. Knows
-//! which rows are wanted; knows nothing of what they mean.
+//! Stands above a scan, and answers in its place where the rows lie in few stretches: without opening a
+//! reader of Parquet, and without decoding what was decoded a moment ago. Where there are more the scan is
+//! run. Knows which rows are wanted; knows nothing of what they mean.
 
 use std::ops::Range;
 use std::sync::Arc;
