@@ -12,46 +12,11 @@ use datafusion::catalog::SchemaProvider;
 use datafusion::common::Result;
 use datafusion::datasource::{MemTable, TableProvider};
 
-use crate::model::ids::PersonId;
-use crate::query::Source;
 use crate::query::shape::Sees;
 
-use super::Holdings;
-use super::tables::{CATALOG, OWN, columns_of};
+use super::holdings::{CATALOG, Holdings, Listed, OWN, columns_of};
 
 const NAMES: [&str; 3] = ["columns", "schemata", "tables"];
-
-/// A table that can be named.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    /// The person who shares it; none where it is the reader's own.
-    pub of: Option<PersonId>,
-    pub name: String,
-    /// What its rows are, the type of the table first.
-    pub sources: Vec<Source>,
-}
-
-impl Listed {
-    fn schema(&self) -> String {
-        self.of
-            .map_or_else(|| OWN.to_owned(), |person| person.0.to_string())
-    }
-
-    fn description(&self) -> Option<String> {
-        let description = &self.sources.first()?.data_type.description;
-        (!description.is_empty()).then(|| description.clone())
-    }
-
-    fn unit(&self) -> Option<String> {
-        self.sources.first()?.data_type.metric.as_ref()?.unit.clone()
-    }
-
-    /// What is said of a column in the schema of the records.
-    fn comment(&self, column: &str) -> Option<String> {
-        let properties = self.sources.first()?.data_type.schema.get("properties")?;
-        Some(properties.get(column)?.get("description")?.as_str()?.to_owned())
-    }
-}
 
 /// The schema of that name.
 pub(super) struct About<Authority> {

@@ -8,16 +8,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableFunction, TableFunctionArgs, TableFunctionImpl};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::Holdings;
 use super::answer_exec::AnswerExec;
 use super::calls::{Call, Function};
+use super::holdings::{Holdings, nullable};
 
 /// The functions of one query: which calls were met, and what was prepared for them.
 #[derive(Debug, Default)]
@@ -114,15 +114,6 @@ impl AnswerTable {
         let schema = nullable(&plan.schema());
         Self { label, plan, schema }
     }
-}
-
-/// The same columns, any of which may be null: what a plan promises beyond that is its own affair.
-pub(super) fn nullable(schema: &Schema) -> SchemaRef {
-    let fields = schema
-        .fields()
-        .iter()
-        .map(|field| field.as_ref().clone().with_nullable(true));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 #[async_trait]

@@ -14,8 +14,20 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use serde_json::Value;
 
 use super::calls::Function;
+use super::errors::SqlError;
+use super::explained::explained;
+use super::parameters::Parameters;
 use super::text::QueryText;
-use super::{Parameters, Show, SqlError};
+
+/// What a query wants to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    Rows,
+    /// EXPLAIN: how the rows would be found.
+    Plan,
+    /// EXPLAIN ANALYZE: how they were found.
+    Run,
+}
 
 /// The parser's own limit, which counts differently from ours.
 const RECURSION: usize = 100;
@@ -36,7 +48,7 @@ pub(super) fn read(text: &QueryText<'_>, parameters: &Parameters) -> Result<Aske
         .with_recursion_limit(RECURSION)
         .build()
         .and_then(|mut parser| parser.parse_statements())
-        .map_err(|error| SqlError::of(&error, text, &[]))?;
+        .map_err(|error| explained(&error, text, &[]))?;
     let Some(statement) = statements.pop_front() else {
         return Err(SqlError::without_place("there is no query in the text"));
     };

@@ -13,30 +13,24 @@ use datafusion::common::Result;
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::empty::EmptyExec;
 use uuid::Uuid;
 
 use crate::model::ids::PersonId;
 use crate::model::permit::ReadPermit;
 use crate::model::registry::ReadFrom;
 use crate::model::time::TimeRange;
+use crate::query::Order;
 use crate::query::columns::Columns;
 use crate::query::places::widened;
 use crate::query::records::RecordsSpec;
-use crate::query::shape::{self, IdForm, Sees};
-use crate::query::together::common_schema;
-use crate::query::{Order, Source};
+use crate::query::shape::{IdForm, Sees};
 
 use super::about::About;
 use super::answer_exec::AnswerExec;
-use super::functions::nullable;
+use super::errors::outside;
+use super::holdings::{CATALOG, Holding, Holdings, OWN, columns_of};
 use super::narrowing::TimeColumns;
-use super::{Holding, Holdings, outside};
 
-/// All that there is, in the words of SQL.
-pub(super) const CATALOG: &str = "almanac";
-/// What belongs to whoever asks.
-pub(super) const OWN: &str = "own";
 const INFORMATION: &str = "information_schema";
 /// Clocks of two zones are never further apart.
 const TWO_DAYS: i64 = 2 * 86_400_000_000;
@@ -126,22 +120,6 @@ impl<Authority: 'static> SchemaProvider for Shelf<Authority> {
     fn table_exist(&self, _name: &str) -> bool {
         false
     }
-}
-
-/// The columns of the raw answers of `sources` to somebody who sees that much.
-pub(super) fn columns_of(sources: &[Source], sees: Sees) -> Result<SchemaRef> {
-    let one = |source: &Source| -> Result<SchemaRef> {
-        let layout = &source.data_type.layout;
-        let rows = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
-        let plan = shape::project(rows, layout, IdForm::Text, sees, shape::everything)?;
-        Ok(plan.schema())
-    };
-    let schemas = sources.iter().map(one).collect::<Result<Vec<_>>>()?;
-    let schema = match schemas.as_slice() {
-        [schema] => Arc::clone(schema),
-        _ => common_schema(schemas.into_iter()),
-    };
-    Ok(nullable(&schema))
 }
 
 /// A type of a person, as far as a permit goes.

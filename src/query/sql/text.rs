@@ -3,13 +3,11 @@
 //!
 //! What is nested or chained too deep is refused here, before anything walks down into it. Knows tokens only.
 
-use std::fmt;
-
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
-use super::SqlError;
+use super::errors::{Place, SqlError};
 
 /// Bytes. What a person writes fits many times; what does not is made by a machine that had better use
 /// parameters.
@@ -18,28 +16,6 @@ pub(super) const LONGEST: usize = 64 << 10;
 const MOST_STEPS: usize = 400;
 /// Parentheses and brackets that are open at one place.
 const MOST_OPEN: usize = 40;
-
-/// Where something stands in a text, both counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub line: u64,
-    pub column: u64,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "line {}, column {}", self.line, self.column)
-    }
-}
-
-impl From<Location> for Place {
-    fn from(location: Location) -> Self {
-        Self {
-            line: location.line,
-            column: location.column,
-        }
-    }
-}
 
 /// A text with its tokens.
 #[derive(Debug)]

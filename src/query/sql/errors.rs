@@ -1,0 +1,85 @@
+//! Why a query has no plan, and where in its text that is.
+//!
+//! Knows no grammar and no tables.
+
+use std::fmt;
+
+use datafusion::common::DataFusionError;
+use datafusion::sql::sqlparser::tokenizer::Location;
+
+use crate::query::QueryError;
+
+/// Where something stands in a text, both counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub line: u64,
+    pub column: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}", self.line, self.column)
+    }
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Self {
+            line: location.line,
+            column: location.column,
+        }
+    }
+}
+
+/// What is wrong with a query, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct SqlError {
+    pub(super) place: Option<Place>,
+    pub(super) message: String,
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some(place) => write!(formatter, "{place}: {}", self.message),
+            None => formatter.write_str(&self.message),
+        }
+    }
+}
+
+impl SqlError {
+    pub(super) fn at(place: Place, message: impl Into<String>) -> Self {
+        Self {
+            place: Some(place),
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn without_place(message: impl Into<String>) -> Self {
+        Self {
+            place: None,
+            message: message.into(),
+        }
+    }
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum SqlFailure {
+    /// The query is at fault.
+    #[error(transparent)]
+    Refused(#[from] SqlError),
+    /// What it reads, or the machine, is.
+    #[error(transparent)]
+    Failed(DataFusionError),
+}
+
+/// A question's error as a plan's.
+#[must_use]
+pub fn outside(error: QueryError) -> DataFusionError {
+    match error {
+        QueryError::Plan(error) => error,
+        QueryError::Store(error) => DataFusionError::External(Box::new(error)),
+        error => DataFusionError::Plan(error.to_string()),
+    }
+}

@@ -1,0 +1,132 @@
+//! What the parser and the planner have against a query, said to its author.
+//!
+//! Knows the errors of the engine and the text; knows nothing of what is in the tables.
+
+use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::sql::sqlparser::parser::ParserError;
+
+use crate::model::nearest::{hint, nearest};
+
+use super::allowed;
+use super::errors::{Place, SqlError};
+use super::text::QueryText;
+
+/// What the parser or the planner has against a text. `known`: names of tables.
+pub(super) fn explained(error: &DataFusionError, text: &QueryText<'_>, known: &[String]) -> SqlError {
+    match error.find_root() {
+        DataFusionError::SQL(error, _) => of_grammar(error, text),
+        DataFusionError::SchemaError(error, _) => of_names(error, text),
+        root => {
+            let message = readable(root);
+            let name = quoted(&message).map(str::to_owned);
+            let place = name.as_deref().and_then(|name| text.place_of(name));
+            let message = match name {
+                Some(name) if message.starts_with("table '") && message.ends_with("not found") => {
+                    unknown_table(&name, known)
+                }
+                Some(name) if message.contains("function '") && allowed::is_refused(&name) => {
+                    format!("{name} is not allowed")
+                }
+                _ => message,
+            };
+            SqlError { place, message }
+        }
+    }
+}
+
+fn of_grammar(error: &ParserError, text: &QueryText<'_>) -> SqlError {
+    let message = match error {
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+        ParserError::RecursionLimitExceeded => {
+            return SqlError::without_place("the query is nested too deep");
+        }
+    };
+    let Some((what, rest)) = message.split_once(" at Line: ") else {
+        return SqlError {
+            // The parser has no place for what is missing at the end.
+            place: message.ends_with("found: EOF").then(|| text.end()).flatten(),
+            message: message.clone(),
+        };
+    };
+    let numbers = rest.split_once(", Column: ");
+    let place = numbers.and_then(|(line, column)| {
+        let digits = column.split(|letter: char| !letter.is_ascii_digit()).next()?;
+        Some(Place {
+            line: line.parse().ok()?,
+            column: digits.parse().ok()?,
+        })
+    });
+    SqlError {
+        place,
+        message: what.to_owned(),
+    }
+}
+
+fn of_names(error: &SchemaError, text: &QueryText<'_>) -> SqlError {
+    let SchemaError::FieldNotFound { field, valid_fields } = error else {
+        let message = error.to_string();
+        return SqlError {
+            place: quoted(&message).and_then(|name| text.place_of(name)),
+            message: first_line(&message),
+        };
+    };
+    let known = valid_fields.iter().map(|column| column.name.as_str());
+    let hint = hint(nearest(&field.name, known));
+    SqlError {
+        place: text.place_of(&field.name),
+        message: format!("there is no column {}{hint}", field.name),
+    }
+}
+
+fn unknown_table(name: &str, known: &[String]) -> String {
+    let shown = name.strip_prefix("almanac.").unwrap_or(name);
+    let shown = shown.strip_prefix("own.").unwrap_or(shown);
+    let table = shown.rsplit('.').next().unwrap_or(shown);
+    let near = nearest(table, known.iter().map(String::as_str)).filter(|nearest| *nearest != table);
+    let hint = hint(near);
+    format!("there is no table {shown}{hint}")
+}
+
+/// What an error says to the author of a query.
+#[must_use]
+pub fn readable(error: &DataFusionError) -> String {
+    let root = error.find_root();
+    match root {
+        DataFusionError::Internal(_) => UNPLANNED.to_owned(),
+        root => first_line(
+            &root
+                .strip_backtrace()
+                .replace(".\nDid you mean", "; is")
+                .replace("'?", "' meant?"),
+        ),
+    }
+}
+
+/// What is said of a failure that says nothing to the author of a query.
+pub(super) const UNPLANNED: &str = "the query cannot be planned; say it in another way";
+
+/// What errors of the engine begin with, which says nothing to the author of a query.
+const KINDS: [&str; 9] = [
+    "Error during planning: ",
+    "Schema error: ",
+    "Execution error: ",
+    "Arrow error: ",
+    "External error: ",
+    "SQL error: ",
+    "This feature is not implemented: ",
+    "Optimizer rule failed: ",
+    "Invalid or Unsupported Configuration: ",
+];
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    KINDS
+        .iter()
+        .fold(line, |line, kind| line.strip_prefix(kind).unwrap_or(line))
+        .to_owned()
+}
+
+/// The first thing in quotes.
+fn quoted(message: &str) -> Option<&str> {
+    message.split_once('\'')?.1.split_once('\'').map(|(name, _)| name)
+}
