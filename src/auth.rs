@@ -7,6 +7,7 @@ pub mod disclosures;
 pub mod grants;
 pub mod grounds;
 pub mod jwks;
+mod key_set;
 pub mod keys;
 pub mod mint;
 pub mod reach;

@@ -19,6 +19,7 @@ mod data_directory;
 mod demo;
 mod descriptors;
 mod forgetting;
+mod hosts;
 mod huge_pages;
 pub mod import;
 mod init;

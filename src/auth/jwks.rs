@@ -19,8 +19,8 @@ use tokio::time::timeout;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 
+use super::key_set::{KeySet, VerifyingKey};
 use super::settings::{OutsideProvider, PublicAlgorithm};
-use super::tokens::{KeySet, VerifyingKey};
 
 mod document;
 #[cfg(test)]

@@ -14,12 +14,9 @@ use super::keys::SigningKey;
 use super::keys::ring::KeyRing;
 use super::reach::Reach;
 use super::settings::IdentitySettings;
+use super::tokens::SESSION_CLAIM;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
-
-/// The claim with the session that a token belongs to. `jti` says the same, but earlier tokens have one too
-/// and no session.
-pub(super) const SESSION_CLAIM: &str = "sid";
 
 /// Makes tokens that name a session. Lives as long as the service.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
+use jsonwebtoken::{Algorithm, Header, Validation};
 use moka::sync::Cache;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -18,10 +18,13 @@ use crate::model::time::Instant;
 
 use super::disclosures::Disclosures;
 use super::jwks::{Jwks, JwksError};
+use super::key_set::{KeySet, VerifyingKey};
 use super::keys::SigningKey;
 use super::keys::ring::KeyRing;
 use super::reach::Reach;
 use super::settings::IdentitySettings;
+
+pub(super) use claims::SESSION_CLAIM;
 
 mod claims;
 #[cfg(test)]
@@ -169,33 +172,6 @@ pub enum Refusal {
     /// Not the token's fault: it cannot be judged at the moment.
     #[error("the provider's keys are not to be had: {0}")]
     Unavailable(#[from] JwksError),
-}
-
-/// A key and the only algorithm it is used with.
-#[derive(Clone)]
-pub(super) struct VerifyingKey {
-    pub(super) id: Option<String>,
-    pub(super) algorithm: Algorithm,
-    pub(super) key: DecodingKey,
-}
-
-/// Keys that were current together. A set with other keys has another generation.
-pub(super) struct KeySet {
-    pub(super) generation: u64,
-    pub(super) keys: Vec<VerifyingKey>,
-}
-
-impl KeySet {
-    fn fitting(&self, header: &Header) -> impl Iterator<Item = &VerifyingKey> {
-        let wanted = header.kid.as_deref();
-        let algorithm = header.alg;
-        self.keys.iter().filter(move |key| {
-            // A provider with named keys names them in its tokens too; a token without a name may fit any key
-            // of its algorithm.
-            key.algorithm == algorithm
-                && (wanted.is_none() || key.id.is_none() || key.id.as_deref() == wanted)
-        })
-    }
 }
 
 enum Keys {

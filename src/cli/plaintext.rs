@@ -1,8 +1,7 @@
 //! What may be spoken to without TLS: this machine, and nothing on a network.
 
-use std::net::IpAddr;
-
 use super::Failed;
+use super::hosts::{host_of, is_this_machine};
 use super::settings::Settings;
 
 /// Modes in which PostgreSQL's client does not go on without TLS.
@@ -46,27 +45,6 @@ fn is_safe_database(url: &str) -> bool {
         None => true,
         Some(host) => is_this_machine(&host),
     }
-}
-
-/// The host in an address; none where it names none.
-pub(super) fn host_of(url: &str) -> Option<String> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = match host.strip_prefix('[') {
-        Some(inside) => inside.split(']').next()?,
-        None => host.rsplit_once(':').map_or(host, |(host, _)| host),
-    };
-    (!host.is_empty()).then(|| host.to_owned())
-}
-
-/// Whether `host` is where this process runs: by its name, its address, or a socket in the file system.
-pub(super) fn is_this_machine(host: &str) -> bool {
-    let socket = host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
-    let loopback = host
-        .parse::<IpAddr>()
-        .is_ok_and(|address| address.to_canonical().is_loopback());
-    socket || loopback || host.eq_ignore_ascii_case("localhost")
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ use crate::upkeep::{Upkeep, UpkeepStores, identity};
 use super::assembly::{Assembly, Foundations, assemble};
 use super::settings::{Settings, own_url};
 use super::stores::{self, OpenedStore};
-use super::{Failed, data_directory, demo, descriptors, forgetting, logging, plaintext, print};
+use super::{Failed, data_directory, demo, descriptors, forgetting, hosts, logging, print};
 
 /// Asking for an object that is not there shows that the store answers, and costs it nothing.
 const NO_SUCH_OBJECT: &str = "data/nobody/nothing";
@@ -398,8 +398,8 @@ fn refuse_what_is_unsafe(settings: &Settings) -> Result<(), Failed> {
             }
         }
         if !settings.allow_plaintext && provider.jwks_url.starts_with("http://") {
-            let host = plaintext::host_of(&provider.jwks_url);
-            if !host.as_deref().is_some_and(plaintext::is_this_machine) {
+            let host = hosts::host_of(&provider.jwks_url);
+            if !host.as_deref().is_some_and(hosts::is_this_machine) {
                 return Err(Failed::because(
                     "ALMANAC_JWKS_URL is on another machine and has no TLS: whoever is on the way could sign \
                      tokens; use https://, or set ALMANAC_ALLOW_PLAINTEXT=true if the way is safe",

@@ -26,7 +26,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-use super::plaintext;
+use super::hosts;
 use given::{GivenSetting, GivenSettings};
 
 #[derive(Debug, thiserror::Error)]
@@ -421,10 +421,7 @@ fn key_service(given: &GivenSettings) -> Result<Option<KeyServiceSettings>, Sett
         return Ok(None);
     };
     let is_safe = key.starts_with("https://")
-        || (key.starts_with("http://")
-            && plaintext::host_of(key)
-                .as_deref()
-                .is_some_and(plaintext::is_this_machine));
+        || (key.starts_with("http://") && hosts::host_of(key).as_deref().is_some_and(hosts::is_this_machine));
     if !is_safe {
         return Err(address.wrong("https://HOST/v1/transit/keys/NAME: it is told the keys of people"));
     }

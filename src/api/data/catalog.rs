@@ -23,7 +23,7 @@ use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
 
 use super::names::{all_meant, meant};
-use super::shared_types::{self, SHARED_TYPE};
+use super::shared_types::{self, SHARED_TYPE, live_annotations};
 
 const LISTED: [ListedColumn; 4] = [
     ListedColumn::new("name", Holds::Text),
@@ -228,16 +228,6 @@ pub async fn catalog_schema(
     shared_types::refuse_hidden(&app, &permit, &data_type)?;
     let data_type = of_version(&app, owner, &data_type, &api_version).await?;
     listing(&headers, data_type.schema.as_ref())
-}
-
-/// A person's annotations as data types, oldest first. Deleted ones are none.
-pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
-    let annotations = app.annotations.all(owner).await?;
-    Ok(annotations
-        .iter()
-        .filter(|annotation| annotation.is_live())
-        .filter_map(|annotation| annotation.data_type(app.types.registry()).map(Arc::new))
-        .collect())
 }
 
 /// The type called `name` as the catalogue shows it: an annotation under its own name.

@@ -1,4 +1,5 @@
-//! Types of other people in the catalogue: those that are shared with the reader, and no others.
+//! Types in the catalogue that people made: what they annotate, and of other people those that are shared
+//! with the reader, and no others.
 
 use std::sync::Arc;
 
@@ -8,8 +9,6 @@ use crate::auth::grants::{Denied, ReadableTypes, Refused};
 use crate::model::ids::PersonId;
 use crate::model::permit::Opening;
 use crate::model::registry::{DataType, TypeId};
-
-use super::catalog::live_annotations;
 
 /// The category of what another person shares.
 pub(super) const SHARED_TYPE: &str = "shared_type";
@@ -67,6 +66,16 @@ pub(super) async fn types_shown(
     let annotations = live_annotations(app, sharer).await?.into_iter();
     types.extend(annotations.filter(|data_type| shown(data_type)));
     Ok(types)
+}
+
+/// A person's annotations as data types, oldest first. Deleted ones are none.
+pub(super) async fn live_annotations(app: &App, owner: PersonId) -> Result<Vec<Arc<DataType>>, ApiError> {
+    let annotations = app.annotations.all(owner).await?;
+    Ok(annotations
+        .iter()
+        .filter(|annotation| annotation.is_live())
+        .filter_map(|annotation| annotation.data_type(app.types.registry()).map(Arc::new))
+        .collect())
 }
 
 fn canonical(app: &App, name: &str) -> TypeId {

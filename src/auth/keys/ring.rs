@@ -17,7 +17,7 @@ use jsonwebtoken::Algorithm;
 use uuid::Uuid;
 
 use super::{FILE_NAME, KeyError, SigningKey, new_secret, read, write_private};
-use crate::auth::tokens::{KeySet, VerifyingKey};
+use crate::auth::key_set::{KeySet, VerifyingKey};
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
 

@@ -6,13 +6,16 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::auth::mint::SESSION_CLAIM;
 use crate::auth::reach::Reach;
 use crate::auth::settings::{IdentitySettings, Provider};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
 use super::{Identity, Refusal};
+
+/// The claim with the session that a token belongs to. `jti` says the same, but earlier tokens have one too
+/// and no session.
+pub(in crate::auth) const SESSION_CLAIM: &str = "sid";
 
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
