@@ -104,7 +104,7 @@ fn batch_size(metadata: &ParquetMetaData) -> (usize, usize) {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     let fixed = columns * FIXED_BYTES;
     let width = fixed + text / rows.max(1);
-    let batch = (BATCH_BYTES / width.max(1)).clamp(64, BATCH_ROWS);
+    let batch = (BATCH_BYTES / width.max(1)).clamp(4, BATCH_ROWS);
     (batch, batch * fixed + longest)
 }
 

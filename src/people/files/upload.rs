@@ -189,7 +189,9 @@ impl Files {
             if announced.state != FileState::Created {
                 return Err(UploadError::Closed);
             }
-            if announced.must_be_first && self.live(&announced).await?.is_some() {
+            // Looked at once: whoever takes the name after this look makes the attempt fail.
+            let live = self.live(&announced).await?.filter(|live| live.id != id);
+            if announced.must_be_first && live.is_some() {
                 return Err(FilesError::Exists(announced.full_name()).into());
             }
             let now = self.clock.now();
@@ -199,7 +201,9 @@ impl Files {
                 ScanState::NotScanned
             };
             let mut changes = vec![content.update(now)?];
-            changes.extend(self.archiving(&announced, now).await?);
+            if let Some(live) = live {
+                changes.push(Files::update(&live.archived(now))?);
+            }
             let file = announced.uploaded(sha256.clone(), scan_state, now);
             changes.push(Files::update(&file)?);
             if self.attempt_naming(changes, &paths).await? {
