@@ -25,7 +25,7 @@ const BATCH_ROWS: usize = 8_192;
 /// long.
 const BATCH_BYTES: usize = 1 << 20;
 /// Bytes of batches that are used up and held only for the rows that are about to be given out.
-const SPENT_BYTES: usize = 16 << 20;
+const SPENT_BYTES: usize = 4 << 20;
 /// Bytes for a column whose values are all equally long, on the generous side.
 const FIXED_BYTES: usize = 16;
 
