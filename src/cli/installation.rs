@@ -18,8 +18,8 @@ fn place(settings: &Settings) -> String {
 
 fn nothing_in(settings: &Settings) -> Failed {
     Failed::because(format!(
-        "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and --data-dir or \
-         ALMANAC_DATA_DIR names another place",
+        "there is no installation in {}: `almanac init` or `almanac serve` makes one there, and --data-dir \
+         or ALMANAC_DATA_DIR names another place",
         place(settings)
     ))
 }

@@ -19,20 +19,18 @@ use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColu
 use parquet::file::page_index::offset_index::PageLocation;
 
 use super::arrange::{END, START};
+use super::encoding::{PAGE_ROWS, ROW_GROUP_ROWS};
 use super::errors::StoreError;
 use super::files::{ObjectPlace, PieceFile, PieceFiles};
-use super::piece::ROW_GROUP_ROWS;
 
-/// Rows that are decoded together: those of a page.
-const STRETCH_ROWS: usize = 8_192;
 /// A stretch of more bytes is not kept.
 const STRETCH_BYTES: i64 = 4 << 20;
 const _: () = assert!(
-    ROW_GROUP_ROWS.is_multiple_of(STRETCH_ROWS),
+    ROW_GROUP_ROWS.is_multiple_of(PAGE_ROWS),
     "the pages of a group are stretches"
 );
 
-/// Some rows of an object that follow each other.
+/// Rows of an object that are decoded together: those of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stretch {
     group: usize,
@@ -151,7 +149,7 @@ impl DecodedRows {
         let mask = ProjectionMask::leaves(parquet, leaves.map(|(leaf, _)| leaf));
         let rows = rows_of(file, stretch);
         let selection = RowSelection::from(vec![
-            RowSelector::skip(stretch.number * STRETCH_ROWS),
+            RowSelector::skip(stretch.number * PAGE_ROWS),
             RowSelector::select(rows),
         ]);
         let batches: Vec<RecordBatch> = ParquetRecordBatchStreamBuilder::new_with_metadata(
@@ -195,8 +193,7 @@ fn missing_rows(file: &PieceFile) -> StoreError {
 fn rows_of(file: &PieceFile, stretch: Stretch) -> usize {
     let group = file.metadata().row_groups().get(stretch.group);
     let rows = group.map_or(0, |group| usize::try_from(group.num_rows()).unwrap_or(0));
-    rows.saturating_sub(stretch.number * STRETCH_ROWS)
-        .min(STRETCH_ROWS)
+    rows.saturating_sub(stretch.number * PAGE_ROWS).min(PAGE_ROWS)
 }
 
 /// Whether the columns of `schema` are what is decoded of an object, or are not in it at all. A column whose
@@ -239,8 +236,8 @@ pub fn stretches(file: &PieceFile, from: i64, before: i64, most: usize) -> Optio
         if first >= after {
             continue;
         }
-        let numbers = first / STRETCH_ROWS..after.div_ceil(STRETCH_ROWS);
-        let bytes = group.total_byte_size() / group.num_rows().max(1) * STRETCH_ROWS as i64;
+        let numbers = first / PAGE_ROWS..after.div_ceil(PAGE_ROWS);
+        let bytes = group.total_byte_size() / group.num_rows().max(1) * PAGE_ROWS as i64;
         if found.len() + numbers.len() > most || bytes > STRETCH_BYTES {
             return None;
         }

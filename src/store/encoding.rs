@@ -31,7 +31,7 @@ pub const ROW_GROUP_ROWS: usize = 131_072;
 /// stay far below.
 const ROW_GROUP_BYTES: usize = 32 << 20;
 /// Rows of a page: the least that a selective read decodes.
-const PAGE_ROWS: usize = 8_192;
+pub(super) const PAGE_ROWS: usize = 8_192;
 /// One false alarm in a hundred thousand, so that a batch of ten thousand new ids rarely reads a page.
 const BLOOM_FALSE_POSITIVES: f64 = 1e-5;
 /// Of the first rows, the share of different values above which a dictionary does not pay.

@@ -1,8 +1,8 @@
 //! Which of some ids have a live row already, and what that row is.
 //!
-//! Asked before every commit, so the common answer, none, has to be cheap: the tail is asked by hash, objects
-//! by their bloom filters, which stay in memory, bounded. Only where a filter says "perhaps" the id column is
-//! read, and only where an id is found the whole row.
+//! Asked before every commit, so the common answer, none, has to be cheap: the tail is asked by hash or
+//! looked through, whichever is less, objects by their bloom filters, which stay in memory, bounded. Only
+//! where a filter says "perhaps" the id column is read, and only where an id is found the whole row.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

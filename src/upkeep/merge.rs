@@ -21,6 +21,8 @@ use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 /// Rows of a batch, read and made.
 const BATCH_ROWS: usize = 8_192;
+/// Rows of a batch that is read, however long they are.
+const LEAST_ROWS: usize = 4;
 /// Bytes of a batch that is read, where its rows are about equally long; fewer rows are read where they are
 /// long.
 const BATCH_BYTES: usize = 1 << 20;
@@ -104,7 +106,7 @@ fn batch_size(metadata: &ParquetMetaData) -> (usize, usize) {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     let fixed = columns * FIXED_BYTES;
     let width = fixed + text / rows.max(1);
-    let batch = (BATCH_BYTES / width.max(1)).clamp(4, BATCH_ROWS);
+    let batch = (BATCH_BYTES / width.max(1)).clamp(LEAST_ROWS, BATCH_ROWS);
     (batch, batch * fixed + longest)
 }
 

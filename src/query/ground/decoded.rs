@@ -98,6 +98,7 @@ impl DecodedScan {
     /// Those of the rows that are selected and count.
     fn selected(&self, rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
         let (starts, ends) = (moments(rows, "start_time")?, moments(rows, "end_time")?);
+        // As the condition of the scan has it, since either may answer.
         let intersects = |start: i64, end: i64| {
             self.windows.iter().any(|window| {
                 let (from, to) = (window.start().micros(), window.end().micros());

@@ -2,8 +2,9 @@
 //!
 //! A snapshot says which pieces there are. Pieces outside the windows are left out; objects that do not
 //! overlap are read one after the other, the others are merged; the tail comes from memory. Dead rows are
-//! dropped piece by piece, so a piece without dead rows pays nothing. Standard sources only, so that a plan
-//! can run anywhere. Knows snapshots and plans; knows nothing of what the rows mean.
+//! dropped piece by piece, so a piece without dead rows pays nothing. Above the standard sources of a few
+//! objects stands a step that may answer from what is decoded already. Knows snapshots and plans; knows
+//! nothing of what the rows mean.
 
 use std::sync::Arc;
 
