@@ -28,5 +28,5 @@ pub use ground::errors::QueryError;
 pub use ground::order::{Order, UnknownOrder};
 pub use ground::prepared::{Prepared, ReadState, Scope};
 pub use ground::stored_type::Source;
-pub use ground::{columns, definitions, engine, filter, paging, scan, shape, spill_files, sweep};
+pub use ground::{columns, definitions, engine, filter, paging, shape, spill_files, sweep};
 use ground::{operator, shared, together};

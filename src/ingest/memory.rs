@@ -2,9 +2,11 @@
 //!
 //! One budget lives as long as the process. A body takes from it what it comes to while it is read, waits for
 //! more within a bound, and gives it back when its rows are committed or given up. So however many bodies
-//! come, and however they are compressed, their rows fit. Knows bytes; knows nothing of what they are.
+//! come, and however they are compressed, their rows fit. Whoever came first goes on: of bodies that each have
+//! a part of what they need, and wait for what the others have, none would ever end. Knows bytes; knows
+//! nothing of what they are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +45,9 @@ struct Shared {
 struct Taken {
     bytes: usize,
     of: HashMap<PersonId, usize>,
+    /// Whose bodies have some of it, in the order in which they came.
+    holders: BTreeMap<u64, PersonId>,
+    came: u64,
 }
 
 /// What one body has of the budget, until it is dropped.
@@ -51,6 +56,27 @@ pub struct Allowance {
     memory: BodyMemory,
     person: PersonId,
     bytes: usize,
+    /// Its place among those that came, from when it has something.
+    place: Option<u64>,
+}
+
+impl Taken {
+    /// Whether no body that has something came before the one at `place`: of all of them, or of one person.
+    fn is_first(&self, place: Option<u64>, of: Option<PersonId>) -> bool {
+        let mut holders = self.holders.iter();
+        let first = holders.find(|(_, holder)| of.is_none_or(|person| **holder == person));
+        first.is_none_or(|(first, _)| Some(*first) == place)
+    }
+
+    fn give(&mut self, person: PersonId, place: Option<u64>, more: usize) -> u64 {
+        self.bytes = self.bytes.saturating_add(more);
+        *self.of.entry(person).or_default() += more;
+        place.unwrap_or_else(|| {
+            self.came += 1;
+            self.holders.insert(self.came, person);
+            self.came
+        })
+    }
 }
 
 impl BodyMemory {
@@ -80,6 +106,7 @@ impl BodyMemory {
             memory: self.clone(),
             person,
             bytes: 0,
+            place: None,
         }
     }
 
@@ -93,31 +120,23 @@ impl BodyMemory {
         self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `more` for a body of `person` that has `mine` already, if there is room. A body may exceed the
-    /// person's share while it is their only one, and the budget while it is the only one at all: it must not
-    /// wait for ever.
-    fn take(&self, person: PersonId, mine: usize, more: usize) -> bool {
+    /// Takes `more` for a body that has `mine` already, if there is room, and says which place it has. The
+    /// first of the person's bodies may exceed their share, and the first of all bodies the budget: it must
+    /// not wait for those that wait for it.
+    fn take(&self, person: PersonId, place: Option<u64>, mine: usize, more: usize) -> Option<u64> {
         let mut taken = self.lock();
         let own = taken.of.get(&person).copied().unwrap_or(0);
         let all = taken.bytes.saturating_add(more);
-        if mine.saturating_add(more) <= SMALL && all <= self.shared.limit + self.shared.limit / RESERVE {
-            taken.bytes = all;
-            *taken.of.entry(person).or_default() += more;
-            return true;
+        let limit = self.shared.limit;
+        if mine.saturating_add(more) <= SMALL && all <= limit + limit / RESERVE {
+            return Some(taken.give(person, place, more));
         }
-        let fits = taken.bytes == mine || all <= self.shared.limit;
-        let is_fair = own == mine || own.saturating_add(more) <= self.share();
-        if fits && is_fair {
-            taken.bytes = all;
-            *taken.of.entry(person).or_default() += more;
-        }
-        fits && is_fair
+        let fits = all <= limit || taken.is_first(place, None);
+        let is_fair = own.saturating_add(more) <= self.share() || taken.is_first(place, Some(person));
+        (fits && is_fair).then(|| taken.give(person, place, more))
     }
 
-    fn give_back(&self, person: PersonId, bytes: usize) {
-        if bytes == 0 {
-            return;
-        }
+    fn give_back(&self, person: PersonId, bytes: usize, place: Option<u64>) {
         let mut taken = self.lock();
         taken.bytes = taken.bytes.saturating_sub(bytes);
         if let Some(own) = taken.of.get_mut(&person) {
@@ -125,6 +144,9 @@ impl BodyMemory {
             if *own == 0 {
                 taken.of.remove(&person);
             }
+        }
+        if let Some(place) = place {
+            taken.holders.remove(&place);
         }
         drop(taken);
         self.shared.freed.notify_waiters();
@@ -157,8 +179,8 @@ impl Allowance {
             let mut freed = std::pin::pin!(freed);
             // Before looking, so that what is freed in between is not missed.
             freed.as_mut().enable();
-            if memory.take(self.person, self.bytes, more) {
-                self.bytes = bytes;
+            if let Some(place) = memory.take(self.person, self.place, self.bytes, more) {
+                (self.bytes, self.place) = (bytes, Some(place));
                 return Ok(());
             }
             if tokio::time::timeout_at(until, freed).await.is_err() {
@@ -168,8 +190,12 @@ impl Allowance {
     }
 
     fn shrink(&mut self, bytes: usize) {
-        self.memory.give_back(self.person, self.bytes - bytes);
-        self.bytes = bytes;
+        // What has nothing any more comes anew when it needs something again.
+        let left = if bytes == 0 { self.place.take() } else { None };
+        if bytes < self.bytes || left.is_some() {
+            self.memory.give_back(self.person, self.bytes - bytes, left);
+            self.bytes = bytes;
+        }
     }
 }
 
@@ -209,6 +235,25 @@ mod tests {
         large.resize(100 * MIB).await.unwrap();
         memory.allowance(person(1)).resize(SMALL).await.unwrap();
         assert_eq!(memory.allowance(person(2)).resize(SMALL + 1).await, Err(NoRoom));
+    }
+
+    #[tokio::test]
+    async fn bodies_that_grow_together_all_come_to_their_end() {
+        let memory = BodyMemory::new(100 * MIB, Duration::from_secs(30));
+        let grown = |number: u128| {
+            let mut body = memory.allowance(person(number));
+            async move {
+                for part in 1..=4 {
+                    body.resize(part * 20 * MIB).await?;
+                    tokio::task::yield_now().await;
+                }
+                Ok(())
+            }
+        };
+        let of_one = futures::future::try_join_all([1; 4].map(grown)).await;
+        assert_eq!(of_one.map(|_| memory.taken()), Ok::<usize, NoRoom>(0));
+        let of_many = futures::future::try_join_all([1, 2, 3, 4, 5, 6].map(grown)).await;
+        assert_eq!(of_many.map(|_| memory.taken()), Ok::<usize, NoRoom>(0));
     }
 
     #[tokio::test]

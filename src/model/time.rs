@@ -173,6 +173,13 @@ impl TimeRange {
         }
     }
 
+    /// What both share, if that is any time at all.
+    #[must_use]
+    pub fn overlap(self, other: Self) -> Option<Self> {
+        let shared = Self::new(self.start.max(other.start), self.end.min(other.end));
+        shared.filter(|range| !range.is_empty())
+    }
+
     #[must_use]
     pub const fn start(self) -> Instant {
         self.start

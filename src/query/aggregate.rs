@@ -27,7 +27,6 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -311,7 +310,7 @@ impl<Authority> Archive<Authority> {
         let values = groups::values_of(&spec.group, source)
             .into_iter()
             .map(|(_, value)| value);
-        for expression in values.chain(condition.clone()) {
+        for expression in values {
             names.extend(
                 expression
                     .column_refs()
@@ -319,21 +318,11 @@ impl<Authority> Archive<Authority> {
                     .map(|column| column.name.clone()),
             );
         }
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let rows = if names.contains(&"id") {
-            self.stored(permit, source, snapshot, &names, lengths)?
-        } else {
-            self.stored_without_ids(permit, source, snapshot, &names, lengths)?
-        };
-        let Some(condition) = condition else {
-            return Ok(rows);
-        };
-        let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
-        let condition = self
-            .engine
-            .state()
-            .create_physical_expr(condition.clone(), &schema)?;
-        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+        let of_condition = condition.as_ref().map(Expr::column_refs).unwrap_or_default();
+        let by_id = names.contains("id") || of_condition.iter().any(|column| column.name == "id");
+        let table = self.table(permit, source, snapshot, lengths)?;
+        let rows = table.without_ids(!by_id).meeting(condition.clone());
+        Ok(rows.rows(names.iter().map(String::as_str))?)
     }
 
     fn projected(
@@ -358,7 +347,7 @@ struct Asked<'a, Authority> {
     permit: &'a ReadPermit<Authority>,
     source: &'a Source,
     condition: Option<Expr>,
-    snapshot: &'a Snapshot,
+    snapshot: &'a Arc<Snapshot>,
     spec: &'a AggregateSpec,
 }
 

@@ -43,7 +43,7 @@ impl<Authority> Archive<Authority> {
         let missing =
             || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
         let slept = snapshots.next().ok_or_else(missing)?;
-        let input = self.stored_uncut(permit, source, &slept, &["value"])?;
+        let input = self.table_uncut(permit, source, &slept)?.rows(["value"])?;
         let spec = CyclesSpec {
             clip: spec.clip || !permit.is_own(),
             ..spec

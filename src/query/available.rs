@@ -1,18 +1,13 @@
 //! What there is of each type inside a range, from what the catalogue knows of whole pieces where that is
 //! exact, and from the rows where it is not.
 
-use std::sync::Arc;
-
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
-
 use crate::model::permit::{ListPermit, Windows};
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::ground::key::key_schema;
+use super::ground::scan::Selection;
 use super::records::{Summary, summarise};
-use super::scan::Scan;
 use super::shared;
 use super::{Archive, QueryError};
 
@@ -50,7 +45,7 @@ impl<Authority> Archive<Authority> {
                 .windows_of(&snapshot.data_type)
                 .map(|windows| windows.as_slice().to_vec())
                 .unwrap_or_default();
-            let seen = Windows::new(windows.into_iter().filter_map(|window| overlap(window, range)));
+            let seen = Windows::new(windows.into_iter().filter_map(|window| window.overlap(range)));
             let found = self.inside(&snapshot, &seen, edges).await?;
             if let Summary {
                 records,
@@ -103,21 +98,20 @@ impl<Authority> Archive<Authority> {
                 pieces: others.into_iter().cloned().collect(),
                 ..snapshot.clone()
             };
-            let storage = match edges {
-                Edges::Open => key_schema(),
-                Edges::Cut => with_extents(&key_schema(), &snapshot.data_type),
-            };
-            let scan = Scan {
-                snapshot: &rest,
-                storage: &storage,
-                columns: (0..storage.fields().len()).collect(),
-                windows: &shared::few(windows.as_slice()),
+            let seen = Selection {
+                windows: shared::few(windows.as_slice()).into(),
                 begins: None,
             };
-            let plan = scan.plan(&self.objects)?;
             let plan = match edges {
-                Edges::Open => plan,
-                Edges::Cut => shared::cut_keys(plan, &snapshot.data_type, windows),
+                Edges::Open => self.keys(rest, seen, Vec::new()).await?,
+                Edges::Cut => {
+                    let extents = shared::extent_fields(&snapshot.data_type);
+                    shared::cut_keys(
+                        self.keys(rest, seen, extents).await?,
+                        &snapshot.data_type,
+                        windows,
+                    )
+                }
             };
             summary = summary.and(summarise(&self.engine, plan).await?);
         }
@@ -132,16 +126,4 @@ pub(super) enum Edges {
     Open,
     /// The part inside.
     Cut,
-}
-
-/// `keys` with the columns that say when records of a type take place.
-fn with_extents(keys: &SchemaRef, data_type: &TypeId) -> SchemaRef {
-    let mut fields = keys.fields().to_vec();
-    fields.extend(shared::extent_fields(data_type).into_iter().map(Arc::new));
-    Arc::new(Schema::new(fields))
-}
-
-fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {
-    TimeRange::new(one.start().max(other.start()), one.end().min(other.end()))
-        .filter(|range| !range.is_empty())
 }

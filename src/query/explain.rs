@@ -28,6 +28,7 @@ use futures::StreamExt as _;
 
 use super::Prepared;
 use super::engine::{Engine, late};
+use super::ground::table::PartitionExec;
 use super::operator::{KnownOrderExec, is_sound};
 use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 
@@ -102,7 +103,7 @@ impl Prepared {
         }
         let mut lines = Vec::new();
         describe(self.plan.as_ref(), 0, explain, from, &mut lines);
-        if !is_sound(&self.plan) {
+        if !is_sound_throughout(&self.plan) {
             lines.push(UNSOUND.to_owned());
         }
         Ok(lines)
@@ -148,13 +149,33 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
         line.push_str(&measured(plan));
     }
     lines.push(line);
-    if let Some(answer) = answer {
-        let from = From::Question { own: answer.is_own() };
-        describe(answer.inner().as_ref(), depth + 1, explain, from, lines);
+    if let Some(below) = below(plan) {
+        let from = answer.map_or(from, |answer| From::Question { own: answer.is_own() });
+        describe(below.as_ref(), depth + 1, explain, from, lines);
     }
     for child in plan.children() {
         describe(child.as_ref(), depth + 1, explain, from, lines);
     }
+}
+
+/// What a leaf runs that is no part of the plan in which it stands.
+fn below(plan: &dyn ExecutionPlan) -> Option<Arc<dyn ExecutionPlan>> {
+    if let Some(answer) = plan.downcast_ref::<AnswerExec>() {
+        return Some(Arc::clone(answer.inner()));
+    }
+    // A plan that cannot be made says so when it is run.
+    plan.downcast_ref::<PartitionExec>()?.below().ok()
+}
+
+fn is_sound_throughout(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    fn have_sound_leaves(plan: &dyn ExecutionPlan) -> bool {
+        below(plan).is_none_or(|below| is_sound_throughout(&below))
+            && plan
+                .children()
+                .iter()
+                .all(|child| have_sound_leaves(child.as_ref()))
+    }
+    is_sound(plan) && have_sound_leaves(plan.as_ref())
 }
 
 /// What stands below something that is not shown.
@@ -176,7 +197,7 @@ fn detail(plan: &dyn ExecutionPlan, own: bool) -> String {
         source_detail(plan, source, own)
     } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         format!(": on [{}]", columns_in(filter.predicate()))
-    } else if plan.is::<ProjectionExec>() {
+    } else if plan.is::<ProjectionExec>() || plan.is::<PartitionExec>() {
         format!(": columns=[{}]", columns_of(plan))
     } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
         let most = limit

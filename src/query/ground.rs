@@ -1,7 +1,7 @@
 //! What every question stands on.
 //!
 //! From the bottom: how rows are keyed and measured ([`key`], [`measure`], [`events`]), the frame of
-//! operators and the sweep; files and scans of them; the stored rows that a permit lets be seen ([`stored`],
+//! operators and the sweep; files and scans of them; the rows that a permit lets be seen, as a table ([`table`],
 //! [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any question.
 
 pub(in crate::query) mod archive;
@@ -9,7 +9,6 @@ pub(in crate::query) mod backwards;
 pub(in crate::query) mod cells;
 pub mod columns;
 pub(in crate::query) mod computed;
-pub(in crate::query) mod decoded;
 pub mod definitions;
 pub mod engine;
 pub(in crate::query) mod errors;
@@ -20,17 +19,18 @@ pub(in crate::query) mod grown;
 pub(in crate::query) mod in_turn;
 pub(in crate::query) mod json_text;
 pub(in crate::query) mod key;
+mod logical;
 pub(in crate::query) mod measure;
 pub(in crate::query) mod operator;
 pub(in crate::query) mod order;
 pub mod paging;
 pub(in crate::query) mod prepared;
-pub mod scan;
+pub(in crate::query) mod scan;
 pub mod shape;
 pub(in crate::query) mod shared;
 pub mod spill_files;
-pub(in crate::query) mod stored;
 pub(in crate::query) mod stored_type;
 pub mod sweep;
+pub(in crate::query) mod table;
 pub(in crate::query) mod together;
 pub(in crate::query) mod uuid_text;

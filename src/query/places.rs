@@ -32,10 +32,8 @@ use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
-use super::ground::key::KEY_COLUMNS;
-use super::scan::Scan;
 use super::shared::Lengths;
-use super::{Archive, QueryError, ReadState, Scope, Source};
+use super::{Archive, Order, QueryError, ReadState, Scope, Source};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
 pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
@@ -120,7 +118,7 @@ impl<Authority> Pinned<'_, Authority> {
         let all = self.granted.permit.windows().as_slice();
         match wanted {
             None => all.to_vec(),
-            Some(wanted) => all.iter().filter_map(|window| overlap(*window, wanted)).collect(),
+            Some(wanted) => all.iter().filter_map(|window| window.overlap(wanted)).collect(),
         }
     }
 
@@ -173,26 +171,10 @@ impl<Authority> Archive<Authority> {
         columns: impl IntoIterator<Item = usize>,
         windows: &[TimeRange],
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let storage = &pinned.granted.source.data_type.layout.storage;
-        let keys = KEY_COLUMNS.iter().filter_map(|name| storage.index_of(name).ok());
-        let mut wanted: Vec<usize> = keys.chain(columns).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let scan = Scan {
-            snapshot: &pinned.snapshot,
-            storage,
-            columns: wanted,
-            windows,
-            begins: None,
-        };
         let Granted { permit, source } = pinned.granted;
-        Ok(self.seen(permit, &source.data_type, scan, Lengths::Forgotten)?)
+        let table = self.table(permit, source, &pinned.snapshot, Lengths::Forgotten)?;
+        Ok(table.within(windows).rows_at(columns, Order::Ascending)?)
     }
-}
-
-fn overlap(one: TimeRange, other: TimeRange) -> Option<TimeRange> {
-    TimeRange::new(one.start().max(other.start()), one.end().min(other.end()))
-        .filter(|range| !range.is_empty())
 }
 
 /// From `before` microseconds before the range to `after` behind it, as far as there is time.

@@ -8,15 +8,15 @@ use datafusion::arrow::compute::{max, min};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType,
 };
-use datafusion::common::{DFSchema, DataFusionError};
-use datafusion::logical_expr::Expr;
+use datafusion::common::{DataFusionError, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::prelude::ident;
 use futures::StreamExt as _;
 
 use crate::model::permit::ReadPermit;
@@ -24,21 +24,18 @@ use crate::model::registry::{ReadFrom, TypeId, Undeclared, is_json_text};
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
-use super::ground::backwards;
 use super::ground::columns::{ColumnError, Columns as ShownColumns};
-use super::ground::definitions;
 use super::ground::engine::{Engine, late};
 use super::ground::filter::Condition;
 use super::ground::grown;
-use super::ground::in_turn::InTurnExec;
-use super::ground::key::{KEY_COLUMNS, KEY_ORDER};
+use super::ground::key::KEY_ORDER;
 use super::ground::operator::{known_order, ordered};
 use super::ground::paging::{PageEnd, RowPlace, number_of, places_of};
 use super::ground::prepared;
-use super::ground::scan::Scan;
 use super::ground::shape::{self, IdForm, Sees};
 use super::ground::shared::Lengths;
 use super::ground::stored_type::{bind_all, refuse_private};
+use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
 use super::{Archive, Order, Prepared, QueryError, ReadState, Scope, Source};
 
@@ -71,8 +68,20 @@ impl<Authority> Archive<Authority> {
         sources: &[Source],
         spec: &RecordsSpec,
     ) -> Result<Prepared, QueryError> {
+        self.records_that_may_meet(permit, sources, spec, None).await
+    }
+
+    /// The same without some that do not meet a condition on the columns of the answer: what pages of them
+    /// do not, is not read. Others that do not meet it may be there.
+    pub(in crate::query) async fn records_that_may_meet(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        spec: &RecordsSpec,
+        condition: Option<Expr>,
+    ) -> Result<Prepared, QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
-        self.records_of(permit, sources, selected, spec)
+        self.records_of(permit, sources, selected, spec, condition).await
     }
 
     /// The same, and the place of the last row, if more follow it than `spec` wants.
@@ -84,7 +93,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<(Prepared, Option<RowPlace>), QueryError> {
         let selected = self.select(permit, sources, &spec.conditions).await?;
         let last = self.end_of_page(permit, sources, &selected, spec).await?;
-        let prepared = self.records_of(permit, sources, selected, spec)?;
+        let prepared = self.records_of(permit, sources, selected, spec, None).await?;
         Ok((prepared, last))
     }
 
@@ -96,21 +105,9 @@ impl<Authority> Archive<Authority> {
         spec: &RecordsSpec,
     ) -> Result<Option<RowPlace>, QueryError> {
         let Some(limit) = spec.limit else { return Ok(None) };
-        let mut plans = Vec::with_capacity(selected.len());
-        for one in selected {
-            let rows = self.rows_after(permit, sources, one, Columns::Key, spec)?;
-            plans.push(places_of(rows, number_of(&one.source.partition))?);
-        }
-        let one_more = Some(limit.saturating_add(1));
-        let plan: Arc<dyn ExecutionPlan> = match <[_; 1]>::try_from(plans) {
-            Ok([plan]) => Arc::new(GlobalLimitExec::new(plan, 0, one_more)),
-            Err(plans) if plans.is_empty() => return Ok(None),
-            Err(plans) => {
-                let union = UnionExec::try_new(plans)?;
-                let order = key_order(&union.schema(), spec.order)?;
-                Arc::new(merged(order, union).with_fetch(one_more))
-            }
-        };
+        let one_more = limit.saturating_add(1);
+        let places = self.places(permit, sources, selected, spec, one_more).await?;
+        let Some(plan) = places else { return Ok(None) };
         let mut end = PageEnd::new(limit);
         let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
         while let Some(batch) = rows.next().await.transpose()? {
@@ -119,12 +116,13 @@ impl<Authority> Archive<Authority> {
         Ok(end.found())
     }
 
-    fn records_of(
+    async fn records_of(
         &self,
         permit: &ReadPermit<Authority>,
         sources: &[Source],
         selected: Vec<Selected<'_>>,
         spec: &RecordsSpec,
+        condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
         let sees = Sees::through(permit);
         let wanted = Wanted::of(sources, spec)?;
@@ -137,18 +135,33 @@ impl<Authority> Archive<Authority> {
         let mut plans = Vec::with_capacity(sources.len());
         for source in sources {
             let layout = &source.data_type.layout;
-            let plan = match selected.next_if(|one| std::ptr::eq(one.source, source)) {
-                Some(one) => self.rows_after(permit, sources, &one, Columns::Shown(wanted), spec)?,
+            let needs = |name: &str| wanted.includes(name);
+            plans.push(match selected.next_if(|one| std::ptr::eq(one.source, source)) {
+                Some(one) => {
+                    let asked = Asked::of(sources, &one, spec);
+                    let table = self.table(permit, source, &one.snapshot, Lengths::Forgotten)?;
+                    let narrowed = wanted.narrowed(source, one.condition.as_ref());
+                    let columns = shape::stored_columns(layout, sees, needs);
+                    let rows = asked.rows(table.with_members(narrowed), columns, spec.limit)?;
+                    let held = rows.schema().as_arrow();
+                    let shown = shape::columns(layout, held, spec.ids, sees, needs)?;
+                    let shown = shown.into_iter().map(|(expr, name)| expr.alias(name));
+                    let shown = rows.project(shown)?;
+                    match &condition {
+                        None => self.engine.planned(shown.build()?).await?,
+                        Some(condition) => {
+                            let met = shown.filter(condition.clone())?.build()?;
+                            self.engine.planned_with_conditions(met).await?
+                        }
+                    }
+                }
                 // Its columns stay: which columns there are, and what they hold, depends on the types and not
                 // on the conditions.
-                None => Arc::new(EmptyExec::new(Arc::clone(&layout.storage))),
-            };
-            let plan = match spec.limit {
-                Some(_) => Arc::new(GlobalLimitExec::new(plan, 0, spec.limit)),
-                None => plan,
-            };
-            let needs = |name: &str| wanted.includes(name);
-            plans.push(shape::project(plan, layout, spec.ids, sees, needs)?);
+                None => {
+                    let nothing = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
+                    shape::project(nothing, layout, spec.ids, sees, needs)?
+                }
+            });
         }
         let plan = together(plans, spec)?;
         let spread = sources
@@ -167,6 +180,53 @@ impl<Authority> Archive<Authority> {
         })
     }
 
+    /// When the last of the records began that `permit` lets be seen. A record that began before it may be
+    /// seen counts as well.
+    pub async fn latest_start(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        conditions: &[Condition],
+    ) -> Result<Option<Instant>, QueryError> {
+        let spec = RecordsSpec {
+            conditions: conditions.to_vec(),
+            order: Order::Descending,
+            ids: IdForm::Bytes,
+            limit: Some(1),
+            after: None,
+            columns: None,
+        };
+        let selected = self.select(permit, sources, conditions).await?;
+        let places = self.places(permit, sources, &selected, &spec, 1).await?;
+        let Some(plan) = places else { return Ok(None) };
+        Ok(summarise(&self.engine, plan).await?.last_start)
+    }
+
+    /// Where the first so many of the records are, in the order that is asked for. `None`: nowhere.
+    async fn places(
+        &self,
+        permit: &ReadPermit<Authority>,
+        sources: &[Source],
+        selected: &[Selected<'_>],
+        spec: &RecordsSpec,
+        most: usize,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+        let mut plans = Vec::with_capacity(selected.len());
+        for one in selected {
+            let asked = Asked::of(sources, one, spec);
+            let table = self.table(permit, one.source, &one.snapshot, Lengths::Forgotten)?;
+            let rows = asked.rows(table, Vec::new(), Some(most))?;
+            let places = rows.project(places_of(&one.source.partition))?.build()?;
+            plans.push(self.engine.planned(places).await?);
+        }
+        if plans.len() < 2 {
+            return Ok(plans.pop());
+        }
+        let union = UnionExec::try_new(plans)?;
+        let order = key_order(&union.schema(), spec.order)?;
+        Ok(Some(Arc::new(merged(order, union).with_fetch(Some(most)))))
+    }
+
     /// How many records there are, and between which moments.
     pub async fn summary(
         &self,
@@ -176,25 +236,11 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Summary, QueryError> {
         let mut summary = Summary::default();
         for one in self.select(permit, sources, conditions).await? {
-            let rows = self.rows_of_source(permit, &one, Columns::Key, None)?;
-            summary = summary.and(summarise(&self.engine, rows).await?);
+            let table = self.table(permit, one.source, &one.snapshot, Lengths::Forgotten)?;
+            let keys = table.meeting(one.condition).rows([])?;
+            summary = summary.and(summarise(&self.engine, keys).await?);
         }
         Ok(summary)
-    }
-
-    /// Plans of the rows that are asked for, one for each source that can have some.
-    pub(super) async fn plans(
-        &self,
-        permit: &ReadPermit<Authority>,
-        sources: &[Source],
-        conditions: &[Condition],
-        columns: Columns<'_>,
-    ) -> Result<Vec<Arc<dyn ExecutionPlan>>, QueryError> {
-        let selected = self.select(permit, sources, conditions).await?;
-        selected
-            .iter()
-            .map(|one| self.rows_of_source(permit, one, columns, None))
-            .collect()
     }
 
     /// What is asked of each source, as of one moment.
@@ -215,123 +261,62 @@ impl<Authority> Archive<Authority> {
         };
         Ok(bound.into_iter().zip(snapshots).map(selected).collect())
     }
-
-    /// The rows of a source in the order that is asked for, from the place on where the page begins.
-    fn rows_after(
-        &self,
-        permit: &ReadPermit<Authority>,
-        sources: &[Source],
-        selected: &Selected<'_>,
-        wanted: Columns<'_>,
-        spec: &RecordsSpec,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let begins = spec.after.map(|place| place.begins(spec.order));
-        let rows = match spec.order {
-            Order::Ascending => self.rows_of_source(permit, selected, wanted, begins)?,
-            Order::Descending => self.rows_backwards(permit, selected, wanted, begins)?,
-        };
-        let Some(place) = spec.after else { return Ok(rows) };
-        let at = |source: &Source| number_of(&source.partition) == place.partition;
-        let mut after = sources.iter().skip_while(|source| !at(source)).skip(1);
-        let later = after.any(|source| std::ptr::eq(source, selected.source));
-        Ok(place.after(rows, spec.order, later)?)
-    }
-
-    /// The last row first, of those that begin in `begins`.
-    fn rows_backwards(
-        &self,
-        permit: &ReadPermit<Authority>,
-        selected: &Selected<'_>,
-        wanted: Columns<'_>,
-        begins: Option<TimeRange>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let all = begins.unwrap_or(TimeRange::between(Instant::MIN, Instant::MAX));
-        let stretches = backwards::stretches(&selected.snapshot, permit.windows().as_slice())
-            .into_iter()
-            .filter_map(|stretch| {
-                TimeRange::new(stretch.start().max(all.start()), stretch.end().min(all.end()))
-            })
-            .map(|stretch| self.rows_of_source(permit, selected, wanted, Some(stretch)))
-            .collect::<Result<Vec<_>, _>>()?;
-        let Some(stretch) = stretches.first() else {
-            return self.rows_of_source(permit, selected, wanted, begins);
-        };
-        let order = key_order(&stretch.schema(), Order::Descending)?;
-        Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
-    }
-
-    /// The rows that are asked for, with stored columns; only those that begin in a stretch, if one is given.
-    fn rows_of_source(
-        &self,
-        permit: &ReadPermit<Authority>,
-        selected: &Selected<'_>,
-        wanted: Columns<'_>,
-        begins: Option<TimeRange>,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let Selected {
-            source,
-            condition,
-            snapshot,
-        } = selected;
-        let layout = &source.data_type.layout;
-        let mut columns = match wanted {
-            Columns::Shown(shown) => {
-                shape::stored_columns(layout, Sees::through(permit), |name| shown.includes(name))
-            }
-            Columns::Key => Vec::new(),
-        };
-        columns.extend(
-            KEY_COLUMNS
-                .iter()
-                .filter_map(|name| layout.storage.index_of(name).ok()),
-        );
-        if let Some(condition) = condition {
-            columns.extend(
-                condition
-                    .column_refs()
-                    .into_iter()
-                    .filter_map(|column| layout.storage.index_of(&column.name).ok()),
-            );
-        }
-        let columns = definitions::needed(
-            source.definitions.as_ref(),
-            &source.data_type,
-            grown::needed(&source.data_type, columns),
-        );
-        let narrowed = match wanted {
-            Columns::Shown(shown) => shown.narrowed(source, condition.as_ref()),
-            Columns::Key => None,
-        };
-        let scan = Scan {
-            snapshot,
-            storage: narrowed.as_ref().unwrap_or(&layout.storage),
-            columns: columns.clone(),
-            windows: permit.windows().as_slice(),
-            begins,
-        };
-        let plan = grown::filled(
-            self.seen(permit, &source.data_type, scan, Lengths::Forgotten)?,
-            &source.data_type,
-            &columns,
-        )?;
-        let plan = definitions::laid_over(plan, source.definitions.as_ref())?;
-        let Some(condition) = condition else {
-            return Ok(plan);
-        };
-        let schema = DFSchema::try_from(plan.schema().as_ref().clone())?;
-        let condition = self
-            .engine
-            .state()
-            .create_physical_expr(condition.clone(), &schema)?;
-        Ok(Arc::new(FilterExec::try_new(condition, plan)?))
-    }
 }
 
-/// Which stored columns are read, beside those of the key and of the conditions.
-#[derive(Clone, Copy)]
-pub(super) enum Columns<'a> {
-    Shown(Wanted<'a>),
-    Key,
+/// What is asked of the rows of one source.
+struct Asked<'a> {
+    name: &'a str,
+    condition: Option<&'a Expr>,
+    order: Order,
+    /// When rows begin that come after the place where the page begins.
+    begins: Option<TimeRange>,
+    /// Which rows come after it.
+    after: Option<Expr>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(sources: &[Source], selected: &'a Selected<'_>, spec: &RecordsSpec) -> Self {
+        let after = spec.after.and_then(|place| {
+            let at = |source: &Source| number_of(&source.partition) == place.partition;
+            let mut after = sources.iter().skip_while(|source| !at(source)).skip(1);
+            let later = after.any(|source| std::ptr::eq(source, selected.source));
+            place.before(spec.order, later)
+        });
+        Self {
+            name: selected.source.partition.as_str(),
+            condition: selected.condition.as_ref(),
+            order: spec.order,
+            begins: spec.after.map(|place| place.begins(spec.order)),
+            after,
+        }
+    }
+
+    /// The rows with the stored columns of the key and `columns`, as a logical plan.
+    fn rows(
+        self,
+        table: PartitionTable,
+        columns: Vec<usize>,
+        limit: Option<usize>,
+    ) -> Result<LogicalPlanBuilder, DataFusionError> {
+        let table = table.beginning_in(self.begins);
+        let columns = table.read_for(columns, self.condition);
+        let table = provider_as_source(Arc::new(table));
+        let name = TableReference::bare(self.name);
+        let conditions = self.condition.cloned().into_iter().collect();
+        let rows = LogicalPlanBuilder::scan_with_filters(name, table, Some(columns), conditions)?;
+        let rows = match self.order {
+            Order::Ascending => rows,
+            Order::Descending => rows.sort(KEY_ORDER.map(|key| ident(key).sort(false, false)))?,
+        };
+        let rows = match self.after {
+            Some(after) => rows.filter(after)?,
+            None => rows,
+        };
+        match limit {
+            Some(_) => rows.limit(0, limit),
+            None => Ok(rows),
+        }
+    }
 }
 
 /// Which columns of an answer are made.

@@ -4,7 +4,6 @@
 //! a shift. A selector is plain data; reading it knows no rows. Whatever else the language has is refused by
 //! its own name.
 
-mod latest;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -54,7 +54,9 @@ impl<Authority> Archive<Authority> {
         } else {
             &["value"]
         };
-        let input = self.stored_uncut(permit, source, &snapshot, columns)?;
+        let input = self
+            .table_uncut(permit, source, &snapshot)?
+            .rows(columns.iter().copied())?;
         let (question, names) = if permit.is_own() {
             (question, names)
         } else {
@@ -75,10 +77,10 @@ impl<Authority> Archive<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         source: &Source,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
         stages: &Arc<StageTable>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let input = self.stored_uncut(permit, source, snapshot, &["value"])?;
+        let input = self.table_uncut(permit, source, snapshot)?.rows(["value"])?;
         let plan = SleepExec::new(
             input,
             Question::Resolved,

@@ -9,9 +9,8 @@ use crate::model::permit::ListPermit;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::ground::key::key_schema;
+use super::ground::scan::Selection;
 use super::records::summarise;
-use super::scan::Scan;
 use super::{Archive, QueryError};
 
 /// All records of a person.
@@ -131,15 +130,11 @@ impl<Authority> Archive<Authority> {
             pieces: vec![piece.clone()],
             ..snapshot.clone()
         };
-        let storage = key_schema();
-        let scan = Scan {
-            snapshot: &alone,
-            storage: &storage,
-            columns: (0..storage.fields().len()).collect(),
-            windows: &[within],
+        let starting = Selection {
+            windows: [within].into(),
             begins: Some(within),
         };
-        let plan = scan.plan(&self.objects)?;
+        let plan = self.keys(alone, starting, Vec::new()).await?;
         let summary = summarise(&self.engine, plan).await?;
         Ok(match side {
             Side::First => summary.first_start,

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Float64Array, ListArray, StructArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Float64Type, Schema};
 use datafusion::common::{Result, internal_err};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::logical_expr::{Expr, cast};
+use datafusion::prelude::{ident, lit};
 
-use super::ground::computed::{Computed, computed};
+use super::ground::computed::{Computed, computed, projected};
 use super::shape::constant;
 use super::{Prepared, QueryError};
 use crate::model::registry::unit_of;
@@ -53,49 +52,38 @@ impl Prepared {
         named: &str,
     ) -> Result<Self, QueryError> {
         let held = self.plan.schema();
-        let mut expressions = Vec::with_capacity(held.fields().len() + 1);
+        let mut made: Vec<(Expr, String)> = Vec::with_capacity(held.fields().len() + 1);
         let mut fields: Vec<FieldRef> = Vec::with_capacity(held.fields().len() + 1);
-        let unit = Field::new(named, constant(&told.unit).data_type(), false);
-        let mut is_named = false;
-        for (place, (field, shown)) in held.fields().iter().zip(self.schema.fields()).enumerate() {
-            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), place));
+        let unit = || (lit(constant(&told.unit)), named.to_owned());
+        let unit_field = Field::new(named, constant(&told.unit).data_type(), false);
+        for (field, shown) in held.fields().iter().zip(self.schema.fields()) {
             let holds = columns.iter().find(|(name, _)| *name == field.name());
-            let (expr, shown) = match (holds, told.conversion) {
+            let (column, shown) = match (holds, told.conversion) {
                 (Some((_, holds)), conversion) => {
                     let mut metadata = shown.metadata().clone();
                     metadata.insert(UNIT.to_owned(), told.unit.clone());
                     let shown = shown.as_ref().clone().with_metadata(metadata);
                     match conversion {
                         Some(conversion) => {
-                            let expr = converted(column, field, &held, (conversion, holds))?;
-                            let data_type = expr.data_type(&held)?;
-                            (expr, Arc::new(shown.with_data_type(data_type)))
+                            let (expr, data_type) = converted(field, conversion, holds);
+                            let column = (expr, field.name().clone());
+                            (column, Arc::new(shown.with_data_type(data_type)))
                         }
-                        None => (column, Arc::new(shown)),
+                        None => ((ident(field.name()), field.name().clone()), Arc::new(shown)),
                     }
                 }
-                (None, Some(_)) if field.name() == named => {
-                    let text = Arc::new(Literal::new(constant(&told.unit)));
-                    (text as Arc<dyn PhysicalExpr>, Arc::new(unit.clone()))
-                }
-                (None, _) => (column, Arc::clone(shown)),
+                (None, Some(_)) if field.name() == named => (unit(), Arc::new(unit_field.clone())),
+                (None, _) => ((ident(field.name()), field.name().clone()), Arc::clone(shown)),
             };
-            is_named |= field.name() == named;
             fields.push(shown);
-            expressions.push(ProjectionExpr {
-                expr,
-                alias: field.name().clone(),
-            });
+            made.push(column);
         }
-        if told.beside && !is_named {
-            expressions.push(ProjectionExpr {
-                expr: Arc::new(Literal::new(constant(&told.unit))),
-                alias: named.to_owned(),
-            });
-            fields.push(Arc::new(unit));
+        if told.beside && !made.iter().any(|(_, name)| name == named) {
+            made.push(unit());
+            fields.push(Arc::new(unit_field));
         }
         if told.beside || told.conversion.is_some() {
-            self.plan = Arc::new(ProjectionExec::try_new(expressions, Arc::clone(&self.plan))?);
+            self.plan = projected(self.plan, made)?;
         }
         let metadata = self.schema.metadata().clone();
         self.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
@@ -134,25 +122,20 @@ impl Prepared {
     }
 }
 
-fn converted(
-    column: Arc<dyn PhysicalExpr>,
-    field: &Field,
-    held: &Schema,
-    (conversion, holds): (Conversion, &Holds),
-) -> Result<Arc<dyn PhysicalExpr>> {
+/// A column in another unit, and what it holds then.
+fn converted(field: &Field, conversion: Conversion, holds: &Holds) -> (Expr, ArrowType) {
+    let stored = ident(field.name());
     let Conversion::Linear { times, over, plus } = conversion else {
-        return Ok(column);
+        return (stored, field.data_type().clone());
     };
     // Whole numbers of one unit are seldom such of another.
-    let (column, field) = if field.data_type().is_integer() {
-        let number = Arc::new(CastExpr::new(column, ArrowType::Float64, None));
-        (
-            number as Arc<dyn PhysicalExpr>,
-            field.clone().with_data_type(ArrowType::Float64),
-        )
+    let (stored, field) = if field.data_type().is_integer() {
+        let number = field.clone().with_data_type(ArrowType::Float64);
+        (cast(stored, ArrowType::Float64), number)
     } else {
-        (column, field.clone())
+        (stored, field.clone())
     };
+    let data_type = field.data_type().clone();
     let converted = Converted {
         column: Arc::new(field),
         times: times.to_bits(),
@@ -160,7 +143,7 @@ fn converted(
         plus: plus.to_bits(),
         holds: holds.clone(),
     };
-    computed(converted, [column], held)
+    (computed(converted, [stored]), data_type)
 }
 
 /// `converted(value)`: a number, each of a list, or members of structures, in another unit. Numbers are kept

@@ -2,6 +2,7 @@
 //! A04, F01 by period.
 
 mod amounts;
+mod twin;
 
 use std::collections::BTreeMap;
 

@@ -28,7 +28,7 @@ impl<Authority> Archive<Authority> {
         &self,
         permit: &ReadPermit<Authority>,
         source: &Source,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
         spec: &AggregateSpec,
         functions: &[Function],
         grid: &Grid,

@@ -20,7 +20,7 @@ pub struct Archive<Authority> {
     pub(in crate::query) engine: Arc<Engine>,
     pub(in crate::query) snapshots: Snapshots,
     pub(in crate::query) catalog: Catalog,
-    pub(in crate::query) objects: Objects,
+    pub(in crate::query) objects: Arc<Objects>,
     pub(in crate::query) partials: Partials,
     authority: PhantomData<fn() -> Authority>,
 }
@@ -32,7 +32,7 @@ impl<Authority> Archive<Authority> {
             engine,
             snapshots,
             catalog,
-            objects: Objects::new(files),
+            objects: Arc::new(Objects::new(files)),
             partials: Partials::new(CELLS),
             authority: PhantomData,
         }

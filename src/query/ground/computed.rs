@@ -8,13 +8,19 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Schema};
-use datafusion::common::{Result, internal_err};
-use datafusion::config::ConfigOptions;
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
+use datafusion::common::{DFSchema, Result, internal_err};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::prelude::ident;
+
+use super::operator::Plan;
 
 /// How a column is computed from `N` others. Equal ones compute the same.
 pub(in crate::query) trait Computed<const N: usize>:
@@ -29,19 +35,47 @@ pub(in crate::query) trait Computed<const N: usize>:
     fn compute(&self, columns: [ArrayRef; N]) -> Result<ArrayRef>;
 }
 
-/// The column that `computed` makes of others of `rows`.
-pub(in crate::query) fn computed<C: Computed<N>, const N: usize>(
-    computed: C,
-    of: [Arc<dyn PhysicalExpr>; N],
-    rows: &Schema,
-) -> Result<Arc<dyn PhysicalExpr>> {
-    let function = ScalarUDF::new_from_impl(Function::<C, N> {
+/// The column that `computed` makes of others.
+pub(in crate::query) fn computed<C: Computed<N>, const N: usize>(computed: C, of: [Expr; N]) -> Expr {
+    let function = Function::<C, N> {
         computed,
         signature: Signature::any(N, Volatility::Immutable),
+    };
+    ScalarUDF::new_from_impl(function).call(of.into())
+}
+
+/// `rows` with these columns, of which each says how it is made and how it is called.
+pub(in crate::query) fn projected(rows: Plan, columns: Vec<(Expr, String)>) -> Result<Plan> {
+    let held = DFSchema::try_from(rows.schema().as_ref().clone())?;
+    let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+    let columns = columns.into_iter().map(|(expr, name)| {
+        let expr = create_physical_expr(&expr, &held, &properties, &context)?;
+        Ok(ProjectionExpr::new(expr, name))
     });
-    let options = Arc::new(ConfigOptions::default());
-    let expr = ScalarFunctionExpr::try_new(Arc::new(function), of.into(), rows, options)?;
-    Ok(Arc::new(expr))
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+}
+
+/// Those of `rows` that meet a condition.
+pub(in crate::query) fn filtered(rows: Plan, condition: &Expr) -> Result<Plan> {
+    let held = DFSchema::try_from(rows.schema().as_ref().clone())?;
+    let context = PhysicalPlanningContext::default();
+    let condition = create_physical_expr(condition, &held, &ExecutionProps::new(), &context)?;
+    Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+}
+
+/// `rows` with the columns in their places that `replaced` says how to make.
+pub(in crate::query) fn with_replaced(
+    rows: Plan,
+    replaced: impl Fn(&FieldRef) -> Option<Expr>,
+) -> Result<Plan> {
+    let fields = rows.schema();
+    let fields = fields.fields().iter();
+    let columns = fields.map(|field| {
+        let expr = replaced(field).unwrap_or_else(|| ident(field.name()));
+        (expr, field.name().clone())
+    });
+    projected(Arc::clone(&rows), columns.collect())
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

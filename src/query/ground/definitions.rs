@@ -13,15 +13,13 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Int32Type};
 use datafusion::common::Result;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::prelude::ident;
 use uuid::Uuid;
 
 use crate::model::registry::DataType;
 
-use super::computed::{Computed, computed};
+use super::computed::{Computed, computed, with_replaced};
 
 /// The stored column that names a record's definition.
 const SOURCE_ID: &str = "source_id";
@@ -94,25 +92,14 @@ pub(in crate::query) fn laid_over(
     if !schema.fields().iter().any(|field| is_theirs(field.name())) {
         return Ok(plan);
     }
-    let source_id: Arc<dyn PhysicalExpr> = Arc::new(Column::new(SOURCE_ID, schema.index_of(SOURCE_ID)?));
-    let mut expressions = Vec::with_capacity(schema.fields().len());
-    for (index, field) in schema.fields().iter().enumerate() {
-        let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
-        let expr = if is_theirs(field.name()) {
-            let of_definition = OfDefinition {
-                column: Arc::clone(field),
-                definitions: Arc::clone(definitions),
-            };
-            computed(of_definition, [stored, Arc::clone(&source_id)], &schema)?
-        } else {
-            stored
+    with_replaced(plan, |field| {
+        let of_definition = OfDefinition {
+            column: Arc::clone(field),
+            definitions: Arc::clone(definitions),
         };
-        expressions.push(ProjectionExpr {
-            expr,
-            alias: field.name().clone(),
-        });
-    }
-    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+        let columns = [ident(field.name()), ident(SOURCE_ID)];
+        is_theirs(field.name()).then(|| computed(of_definition, columns))
+    })
 }
 
 /// `of_definition(column, source_id)`: what the record's definition says, or the column where a record has

@@ -14,6 +14,7 @@ use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
@@ -21,6 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::logical::Lookups;
 use super::spill_files::SpillFiles;
 
 /// What is ready crosses to the reader's runtime together, up to so many items: crossing costs more than
@@ -64,6 +66,7 @@ pub fn late<T>() -> Result<T> {
 #[derive(Debug)]
 pub struct Engine {
     state: SessionState,
+    lookups: Lookups,
     task: Arc<TaskContext>,
     pool: Arc<dyn MemoryPool>,
     spill: SpillFiles,
@@ -113,6 +116,7 @@ impl Engine {
             .build();
         let task = state.task_ctx();
         Ok(Self {
+            lookups: Lookups::of(&state),
             state,
             task,
             pool,
@@ -127,6 +131,19 @@ impl Engine {
     #[must_use]
     pub const fn state(&self) -> &SessionState {
         &self.state
+    }
+
+    /// The plan of a lookup: what DataFusion makes of it without looking for a better one.
+    pub(in crate::query) async fn planned(&self, logical: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        self.lookups.plan(&logical).await
+    }
+
+    /// The same, with conditions taken down to the tables that they speak of.
+    pub(in crate::query) async fn planned_with_conditions(
+        &self,
+        logical: LogicalPlan,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.lookups.plan(&self.lookups.with_conditions(logical)?).await
     }
 
     /// Where answers put what they have no memory for.

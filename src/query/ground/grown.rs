@@ -9,15 +9,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::Result;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::prelude::ident;
 
 use crate::ingest::late::declared_later;
 use crate::model::registry::{Canonical, DataType, Undeclared};
 
-use super::computed::{Computed, computed};
+use super::computed::{Computed, computed, with_replaced};
 
 /// The stored column of members that were not declared.
 const EXTRAS: &str = "extras";
@@ -72,27 +70,13 @@ pub(in crate::query) fn filled(
     if late.is_empty() {
         return Ok(plan);
     }
-    let schema = plan.schema();
     let storage = &data_type.layout.storage;
-    let extras: Arc<dyn PhysicalExpr> = Arc::new(Column::new(EXTRAS, schema.index_of(EXTRAS)?));
-    let mut expressions = Vec::with_capacity(schema.fields().len());
-    for (index, field) in schema.fields().iter().enumerate() {
-        let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
-        let is_late = storage
-            .index_of(field.name())
-            .is_ok_and(|index| late.contains(&index));
-        let expr = if is_late {
-            let later = DeclaredLater::new(field, data_type);
-            computed(later, [stored, Arc::clone(&extras)], &schema)?
-        } else {
-            stored
-        };
-        expressions.push(ProjectionExpr {
-            expr,
-            alias: field.name().clone(),
-        });
-    }
-    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+    with_replaced(plan, |field| {
+        let place = storage.index_of(field.name()).ok()?;
+        let columns = [ident(field.name()), ident(EXTRAS)];
+        let later = || computed(DeclaredLater::new(field, data_type), columns);
+        late.contains(&place).then(later)
+    })
 }
 
 /// `declared_later(column, extras)`: the column, or the member of its name where it is empty.

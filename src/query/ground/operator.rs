@@ -21,7 +21,7 @@ use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
@@ -33,7 +33,10 @@ use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
 use datafusion::physical_plan::coop::CooperativeStream;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult,
+};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 
@@ -65,6 +68,16 @@ pub(in crate::query) trait Step: Clone + Debug + Send + Sync + 'static {
 
     /// The columns of what comes out, and its order: see [`one_partition`].
     fn gives(&self, inputs: &[Plan]) -> PlanProperties;
+
+    /// What is known of how much comes out, where that is known without running it.
+    fn statistics(&self) -> Option<Statistics> {
+        None
+    }
+
+    /// What gives the same rows in another order, where they can be had in it as quickly.
+    fn in_order(&self, _order: &[PhysicalSortExpr]) -> Option<Self> {
+        None
+    }
 
     /// The rows, made as they are asked for.
     fn run(self, inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>>;
@@ -126,6 +139,15 @@ pub(in crate::query) fn ordered(schema: &Schema, names: &[&str], descending: boo
         .filter_map(|name| Some((name, schema.index_of(name).ok()?)))
         .map(|(name, index)| PhysicalSortExpr::new(Arc::new(Column::new(name, index)), options));
     LexOrdering::new(keys)
+}
+
+/// Whether rows in the order `known` are in the order `wanted`. Of nulls nothing is said: the columns by which
+/// ours are sorted have none.
+pub(in crate::query) fn begins_with(known: &LexOrdering, wanted: &[PhysicalSortExpr]) -> bool {
+    let same = |(known, wanted): (&PhysicalSortExpr, &PhysicalSortExpr)| {
+        known.expr.eq(&wanted.expr) && known.options.descending == wanted.options.descending
+    };
+    wanted.len() <= known.len() && known.iter().zip(wanted).all(same)
 }
 
 /// What is known of rows that are made one after the other: their columns, and the orders that they are in.
@@ -356,6 +378,26 @@ impl<S: Step> ExecutionPlan for Operator<S> {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _inputs: &[Arc<Statistics>],
+        _arguments: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let known = self.step.statistics();
+        Ok(Arc::new(
+            known.unwrap_or_else(|| Statistics::new_unknown(&self.schema())),
+        ))
+    }
+
+    fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Plan>> {
+        Ok(match self.step.in_order(order) {
+            Some(step) => SortOrderPushdownResult::Exact {
+                inner: Arc::new(Self::over(step, self.inputs.clone())),
+            },
+            None => SortOrderPushdownResult::Unsupported,
+        })
     }
 }
 

@@ -12,17 +12,15 @@ use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema, TimestampMicrosecondType, UInt64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal, in_list};
+use datafusion::logical_expr::{Expr, Operator, binary_expr, cast as expr_cast};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::prelude::{ident, lit};
 use uuid::Uuid;
 
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 
+use super::computed::{filtered, projected};
 use super::order::Order;
 
 /// Which of the partitions a row is of, on its way through a plan.
@@ -58,14 +56,9 @@ impl RowPlace {
         }
     }
 
-    /// Those of `rows` that come after it; the one at the very place too, where it is of a partition that
-    /// comes `later`.
-    pub(in crate::query) fn after(
-        &self,
-        rows: Arc<dyn ExecutionPlan>,
-        order: Order,
-        later: bool,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    /// Which rows come after it; the one at the very place too, where it is of a partition that comes
+    /// `later`.
+    pub(in crate::query) fn before(&self, order: Order, later: bool) -> Option<Expr> {
         let beyond_it = match order {
             Order::Ascending => Operator::Gt,
             Order::Descending => Operator::Lt,
@@ -78,13 +71,8 @@ impl RowPlace {
         let moment = |micros: i64| ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
         let id = ScalarValue::FixedSizeBinary(16, Some(self.id.to_vec()));
         let places = [moment(self.start), moment(self.end), id];
-        let schema = rows.schema();
-        let keys = KEYS.iter().zip(places).map(|(name, place)| {
-            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name)?));
-            Ok((column, place))
-        });
-        let condition = beyond(keys.collect::<Result<Vec<_>>>()?, (beyond_it, last), None)?;
-        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+        let keys = KEYS.iter().map(|name| ident(*name)).zip(places).collect();
+        beyond(keys, (beyond_it, last), None)
     }
 
     fn of(batch: &RecordBatch, row: usize) -> Result<Self> {
@@ -111,30 +99,24 @@ impl RowPlace {
 }
 
 /// Whether a row comes after a place by `keys`, of which each decides where those before it are equal, and
-/// the last by an operator of its own. `equal`: what decides where all of them are.
+/// the last by an operator of its own. `equal`: what decides where all of them are. An order has keys.
 fn beyond(
-    keys: Vec<(Arc<dyn PhysicalExpr>, ScalarValue)>,
+    keys: Vec<(Expr, ScalarValue)>,
     (operator, last): (Operator, Operator),
-    equal: Option<Arc<dyn PhysicalExpr>>,
-) -> Result<Arc<dyn PhysicalExpr>> {
+    equal: Option<Expr>,
+) -> Option<Expr> {
     let mut condition = equal;
     let mut operator_here = last;
     for (column, place) in keys.into_iter().rev() {
-        let place: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(place));
-        let than = |operator: Operator| -> Arc<dyn PhysicalExpr> {
-            Arc::new(BinaryExpr::new(Arc::clone(&column), operator, Arc::clone(&place)))
-        };
+        let than = |operator: Operator| binary_expr(column.clone(), operator, lit(place.clone()));
         let further = than(operator_here);
         condition = Some(match condition {
             None => further,
-            Some(within) => {
-                let same = Arc::new(BinaryExpr::new(than(Operator::Eq), Operator::And, within));
-                Arc::new(BinaryExpr::new(further, Operator::Or, same))
-            }
+            Some(within) => further.or(than(Operator::Eq).and(within)),
         });
         operator_here = operator;
     }
-    condition.ok_or_else(|| internal_datafusion_err!("an order has keys"))
+    condition
 }
 
 /// Which columns of an answer say where its rows are: those by which they come in ascending order.
@@ -170,15 +152,8 @@ impl RowKey {
 
     /// Only these columns.
     pub(in crate::query) fn of(&self, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = rows.schema();
-        let columns = self.names().map(|name| {
-            Ok(ProjectionExpr {
-                expr: Arc::new(Column::new(name, schema.index_of(name)?)),
-                alias: name.to_owned(),
-            })
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+        let columns = self.names().map(|name| (ident(name), name.to_owned()));
+        projected(rows, columns.collect())
     }
 
     /// The rows that come after a place.
@@ -188,12 +163,9 @@ impl RowKey {
         place: &RowPlace,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = rows.schema();
-        let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
-            Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
-        };
-        let mut keys = vec![(column(self.start)?, moment(&schema, self.start, place.start)?)];
+        let mut keys = vec![(ident(self.start), moment(&schema, self.start, place.start)?)];
         if let Some(end) = self.end {
-            keys.push((column(end)?, moment(&schema, end, place.end)?));
+            keys.push((ident(end), moment(&schema, end, place.end)?));
         }
         if let Some(id) = self.id {
             let held = schema.field_with_name(id)?.data_type();
@@ -201,23 +173,17 @@ impl RowKey {
                 ArrowType::FixedSizeBinary(_) => ScalarValue::FixedSizeBinary(16, Some(place.id.to_vec())),
                 text => ScalarValue::from(Uuid::from_bytes(place.id).to_string()).cast_to(text)?,
             };
-            keys.push((column(id)?, place));
+            keys.push((ident(id), place));
         }
-        let equal = match self.kind {
-            None => None,
-            Some((name, kinds)) => {
-                let text: Arc<dyn PhysicalExpr> =
-                    Arc::new(CastExpr::new(column(name)?, ArrowType::Utf8, None));
-                let later =
-                    usize::try_from(place.partition).map_or(kinds.len(), |kind| kind.saturating_add(1));
-                let later = kinds.iter().skip(later).map(|kind| -> Arc<dyn PhysicalExpr> {
-                    Arc::new(Literal::new(ScalarValue::from(*kind)))
-                });
-                Some(in_list(text, later.collect(), &false, &schema)?)
-            }
-        };
-        let condition = beyond(keys, (Operator::Gt, Operator::Gt), equal)?;
-        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+        let equal = self.kind.map(|(name, kinds)| {
+            let later = usize::try_from(place.partition).map_or(kinds.len(), |kind| kind.saturating_add(1));
+            let later = kinds.iter().skip(later).map(|kind| lit(*kind));
+            expr_cast(ident(name), ArrowType::Utf8).in_list(later.collect(), false)
+        });
+        match beyond(keys, (Operator::Gt, Operator::Gt), equal) {
+            Some(condition) => filtered(rows, &condition),
+            None => Ok(rows),
+        }
     }
 
     pub(in crate::query) fn place_of(&self, batch: &RecordBatch, row: usize) -> Result<RowPlace> {
@@ -268,25 +234,10 @@ fn moment(schema: &Schema, name: &str, micros: i64) -> Result<ScalarValue> {
     }
 }
 
-/// Only what says where rows are.
-pub(in crate::query) fn places_of(
-    rows: Arc<dyn ExecutionPlan>,
-    partition: u64,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = rows.schema();
-    let mut columns = KEYS
-        .iter()
-        .map(|name| {
-            let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, schema.index_of(name)?));
-            let alias = (*name).to_owned();
-            Ok(ProjectionExpr { expr, alias })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    columns.push(ProjectionExpr {
-        expr: Arc::new(Literal::new(ScalarValue::from(partition))),
-        alias: PARTITION.to_owned(),
-    });
-    Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+/// What says of the rows of a partition where they are.
+pub(in crate::query) fn places_of(partition: &TypeId) -> impl Iterator<Item = Expr> {
+    let keys = KEYS.iter().map(|name| ident(*name));
+    keys.chain([lit(number_of(partition)).alias(PARTITION)])
 }
 
 /// Finds the last row of a page, if more rows follow.

@@ -1,26 +1,24 @@
 //! From stored columns to the columns of an answer.
 //!
-//! The layout of a type says which columns an answer shows and where each comes from; this turns that into a
-//! projection. Knows layouts and physical expressions; knows nothing of rows or files.
+//! The layout of a type says which columns an answer shows and where each comes from; this turns that into
+//! expressions. Knows layouts; knows nothing of rows or files.
 
 mod shown;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::physical_expr::expressions::{Column, Literal};
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::prelude::{ident, lit};
 
 use crate::model::permit::ReadPermit;
-use crate::model::registry::{Layout, ReadFrom};
+use crate::model::registry::{Layout, ReadColumn, ReadFrom};
 
+use super::computed::projected;
+use super::operator::Plan;
 use super::shared::private;
 use super::uuid_text::UuidText;
 use shown::{ExtrasWith, VersionLists};
@@ -90,118 +88,84 @@ pub const fn everything(_name: &str) -> bool {
     true
 }
 
-/// Projects rows with (some of) the stored columns of `layout` to the columns of an answer that are `wanted`.
-pub fn project(
-    input: Arc<dyn ExecutionPlan>,
+/// The columns of an answer that are `wanted`, made from (some of) the stored columns of `layout`, which are
+/// `held`; each with its name.
+pub(in crate::query) fn columns(
+    layout: &Layout,
+    held: &Schema,
+    ids: IdForm,
+    sees: Sees,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<(Expr, String)>> {
+    let shown = layout.read.iter().filter(|column| wanted(&column.name));
+    let column = |column: &ReadColumn| {
+        let expr = match sees {
+            Sees::Everything => expression(&column.from, ids),
+            Sees::Public => public(&column.from, layout, held, ids)?,
+        };
+        Ok((expr, column.name.clone()))
+    };
+    shown.map(column).collect()
+}
+
+/// Rows with (some of) the stored columns of `layout` as the columns of an answer that are `wanted`.
+pub(in crate::query) fn project(
+    rows: Plan,
     layout: &Layout,
     ids: IdForm,
     sees: Sees,
     wanted: impl Fn(&str) -> bool,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = input.schema();
-    let expressions = layout
-        .read
-        .iter()
-        .filter(|column| wanted(&column.name))
-        .map(|column| {
-            let expr = match &column.from {
-                from if sees == Sees::Public => public(from, layout, &schema, ids)?,
-                from => expression(from, &schema, ids)?,
-            };
-            Ok(ProjectionExpr {
-                expr,
-                alias: column.name.clone(),
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(ProjectionExec::try_new(expressions, input)?))
+) -> Result<Plan> {
+    let columns = columns(layout, &rows.schema(), ids, sees, wanted)?;
+    projected(rows, columns)
 }
 
 /// The same for somebody else than the owner.
-fn public(
-    from: &ReadFrom,
-    layout: &Layout,
-    schema: &SchemaRef,
-    ids: IdForm,
-) -> Result<Arc<dyn PhysicalExpr>> {
-    match from {
-        ReadFrom::Column(name) => private::public(layout, name, schema),
-        ReadFrom::Extras { .. } => private::public(layout, EXTRAS, schema),
+fn public(from: &ReadFrom, layout: &Layout, held: &Schema, ids: IdForm) -> Result<Expr> {
+    Ok(match from {
+        ReadFrom::Column(name) => private::public(layout, name, held)?,
+        ReadFrom::Extras { .. } => private::public(layout, EXTRAS, held)?,
         ReadFrom::Versions { column, members } => {
-            let function = ScalarUDF::new_from_impl(VersionLists::new(members));
-            call(function, vec![private::public(layout, column, schema)?], schema)
+            let versions = ScalarUDF::new_from_impl(VersionLists::new(members));
+            versions.call(vec![private::public(layout, column, held)?])
         }
-        from => expression(from, schema, ids),
-    }
+        from => expression(from, ids),
+    })
 }
 
-fn expression(from: &ReadFrom, schema: &SchemaRef, ids: IdForm) -> Result<Arc<dyn PhysicalExpr>> {
+fn expression(from: &ReadFrom, ids: IdForm) -> Expr {
     match from {
         ReadFrom::Id => {
-            let id = stored("id", schema)?;
-            match ids {
-                IdForm::Bytes => call(ScalarUDF::new_from_impl(MarkedUuid::new()), vec![id], schema),
-                IdForm::Text => call(ScalarUDF::new_from_impl(UuidText::new()), vec![id], schema),
-            }
+            let function = match ids {
+                IdForm::Bytes => ScalarUDF::new_from_impl(MarkedUuid::new()),
+                IdForm::Text => ScalarUDF::new_from_impl(UuidText::new()),
+            };
+            function.call(vec![ident("id")])
         }
-        ReadFrom::Start => stored("start_time", schema),
-        ReadFrom::End => stored("end_time", schema),
-        ReadFrom::Column(name) => stored(name, schema),
+        ReadFrom::Start => ident("start_time"),
+        ReadFrom::End => ident("end_time"),
+        ReadFrom::Column(name) => ident(name),
         ReadFrom::Versions { column, members } => {
-            let function = ScalarUDF::new_from_impl(VersionLists::new(members));
-            call(function, vec![stored(column, schema)?], schema)
+            ScalarUDF::new_from_impl(VersionLists::new(members)).call(vec![ident(column)])
         }
         ReadFrom::Extras { hidden } => {
             let columns = std::iter::once(EXTRAS).chain(hidden.iter().map(String::as_str));
-            let arguments = columns
-                .map(|name| stored(name, schema))
-                .collect::<Result<Vec<_>>>()?;
-            call(
-                ScalarUDF::new_from_impl(ExtrasWith::new(hidden)),
-                arguments,
-                schema,
-            )
+            ScalarUDF::new_from_impl(ExtrasWith::new(hidden)).call(columns.map(ident).collect())
         }
-        ReadFrom::Span => {
-            let start: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("start_time")));
-            let end: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from("end_time")));
-            let arguments = vec![
-                start,
-                stored("start_time", schema)?,
-                end,
-                stored("end_time", schema)?,
-            ];
-            call(
-                datafusion::functions::core::named_struct().as_ref().clone(),
-                arguments,
-                schema,
-            )
-        }
-        ReadFrom::Constant(text) => Ok(Arc::new(Literal::new(constant(text)))),
-        ReadFrom::Null => Ok(Arc::new(Literal::new(ScalarValue::Utf8(None)))),
+        ReadFrom::Span => datafusion::functions::core::named_struct().call(vec![
+            lit("start_time"),
+            ident("start_time"),
+            lit("end_time"),
+            ident("end_time"),
+        ]),
+        ReadFrom::Constant(text) => lit(constant(text)),
+        ReadFrom::Null => lit(ScalarValue::Utf8(None)),
     }
 }
 
 /// The same text in every row costs four bytes a row as a dictionary, and its length as a string.
 pub(in crate::query) fn constant(text: &str) -> ScalarValue {
     ScalarValue::Dictionary(Box::new(ArrowType::Int32), Box::new(ScalarValue::from(text)))
-}
-
-fn stored(name: &str, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
-    Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
-}
-
-fn call(
-    function: ScalarUDF,
-    arguments: Vec<Arc<dyn PhysicalExpr>>,
-    schema: &Schema,
-) -> Result<Arc<dyn PhysicalExpr>> {
-    Ok(Arc::new(ScalarFunctionExpr::try_new(
-        Arc::new(function),
-        arguments,
-        schema,
-        Arc::new(ConfigOptions::default()),
-    )?))
 }
 
 /// Marks stored ids as UUIDs without touching them, so that encoders know what the bytes are.

@@ -14,18 +14,17 @@ mod tests;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Field;
+use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Result, internal_err};
-use datafusion::physical_plan::ExecutionPlan;
 
 use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::{DataType, RecordClass, TypeId};
 use crate::model::time::TimeRange;
 use crate::store::snapshot::Snapshot;
 
-use super::archive::Archive;
 use super::measure::are_spread;
-use super::scan::Scan;
+use super::operator::Plan;
+use super::scan::Selection;
 
 use cut::{CutExec, Rule};
 use extent::Extents;
@@ -40,54 +39,70 @@ pub(in crate::query) enum Lengths {
     Told,
 }
 
-impl<Authority> Archive<Authority> {
-    /// The rows of a scan as they may be seen: one partition, sorted by the key.
-    pub(in crate::query) fn seen(
-        &self,
+/// How another person than the owner sees the rows of a table.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct Shared {
+    /// Where rows are cut: all that was granted.
+    edges: Windows,
+    extents: Extents,
+    spread: bool,
+    kept: Vec<String>,
+    lengths: Lengths,
+}
+
+impl Shared {
+    /// What others see of the rows of a type; `None` where the owner reads.
+    pub(in crate::query) fn of<Authority>(
         permit: &ReadPermit<Authority>,
         data_type: &DataType,
-        mut scan: Scan<'_>,
         lengths: Lengths,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        permitted(permit, scan.snapshot)?;
-        let Some(shared) = permit.shared_with() else {
-            return scan.plan(&self.objects);
-        };
-        let extents = Extents::of(&data_type.id);
-        scan.columns.extend(
-            extents
-                .fields()
-                .iter()
-                .filter_map(|field| scan.storage.index_of(field.name()).ok()),
-        );
-        scan.columns.sort_unstable();
-        scan.columns.dedup();
-        // A part may begin where its row does not.
-        let begins = scan.begins.take();
-        let narrowed: Vec<TimeRange> = match begins {
-            Some(begins) => Windows::new(scan.windows.iter().copied())
-                .within(begins)
-                .as_slice()
-                .to_vec(),
-            None => scan.windows.to_vec(),
-        };
-        let scanned = few(&narrowed);
-        let scan = Scan {
-            windows: &scanned,
-            ..scan
-        };
-        let rows = scan.plan(&self.objects)?;
-        let rule = Rule {
-            edges: shared.edges.clone(),
-            whole_within: shared.edges.clone(),
-            asked: (narrowed != shared.edges.as_slice()).then_some(narrowed),
-            begins,
-            extents,
+    ) -> Option<Self> {
+        Some(Self {
+            edges: permit.shared_with()?.edges.clone(),
+            extents: Extents::of(&data_type.id),
             spread: are_spread(data_type),
             kept: kept(data_type),
             lengths,
+        })
+    }
+
+    /// The stored columns that are needed to cut rows, beside those of the key.
+    pub(in crate::query) fn columns(&self, storage: &Schema) -> impl Iterator<Item = usize> {
+        let fields = self.extents.fields().into_iter();
+        fields.filter_map(|field| storage.index_of(field.name()).ok())
+    }
+
+    /// What has to be scanned of what is asked for. A part may begin where its row does not, so rows are
+    /// not chosen by where they begin.
+    pub(in crate::query) fn scanned(&self, asked: &Selection) -> Selection {
+        Selection {
+            windows: few(&narrowed(asked)).into(),
+            begins: None,
+        }
+    }
+
+    /// `rows`, of which [`Shared::scanned`] were read, as they may be seen.
+    pub(in crate::query) fn cut(&self, rows: Plan, asked: &Selection) -> Plan {
+        let narrowed = narrowed(asked);
+        let rule = Rule {
+            edges: self.edges.clone(),
+            whole_within: self.edges.clone(),
+            asked: (narrowed != self.edges.as_slice()).then_some(narrowed),
+            begins: asked.begins,
+            extents: self.extents,
+            spread: self.spread,
+            kept: self.kept.clone(),
+            lengths: self.lengths,
         };
-        Ok(Arc::new(CutExec::new(rows, rule)))
+        Arc::new(CutExec::new(rows, rule))
+    }
+}
+
+fn narrowed(asked: &Selection) -> Vec<TimeRange> {
+    let windows = asked.windows.iter().copied();
+    match asked.begins {
+        Some(begins) => Windows::new(windows).within(begins).as_slice().to_vec(),
+        None => windows.collect(),
     }
 }
 
@@ -116,11 +131,7 @@ pub(in crate::query) fn few(windows: &[TimeRange]) -> Vec<TimeRange> {
 }
 
 /// `rows` of a type of which only the key columns, and those of [`extent_fields`], are there.
-pub(in crate::query) fn cut_keys(
-    rows: Arc<dyn ExecutionPlan>,
-    data_type: &TypeId,
-    windows: &Windows,
-) -> Arc<dyn ExecutionPlan> {
+pub(in crate::query) fn cut_keys(rows: Plan, data_type: &TypeId, windows: &Windows) -> Plan {
     let rule = Rule {
         edges: windows.clone(),
         whole_within: windows.clone(),
@@ -137,11 +148,11 @@ pub(in crate::query) fn cut_keys(
 /// Rows that were cut already cut to `edges` as well; those that have no hours of their own stay where they
 /// lie inside `whole_within`.
 pub(in crate::query) fn cut_again(
-    rows: Arc<dyn ExecutionPlan>,
+    rows: Plan,
     data_type: &DataType,
     edges: Windows,
     whole_within: Windows,
-) -> Arc<dyn ExecutionPlan> {
+) -> Plan {
     let rule = Rule {
         edges,
         whole_within,

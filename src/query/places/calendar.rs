@@ -22,9 +22,9 @@ use crate::query::shape::{self, Sees};
 use crate::query::shared;
 use crate::query::{Archive, Prepared, QueryError};
 
+use super::Granted;
 use super::raw::{RawSpec, columns};
 use super::workouts::Otherwise;
-use super::{Granted, overlap};
 
 /// The columns of a calendar.
 pub const CALENDAR_COLUMNS: &[&str] = &[
@@ -134,7 +134,7 @@ impl<Authority> Archive<Authority> {
         let windows = pinned
             .windows(None)
             .into_iter()
-            .filter_map(|window| overlap(window, range))
+            .filter_map(|window| window.overlap(range))
             .collect::<Vec<_>>();
         let step = TakingPlace {
             windows: windows.into(),

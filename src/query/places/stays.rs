@@ -70,9 +70,7 @@ impl<Authority> Archive<Authority> {
         };
         let windows = pinned.windows(Some(looked_at));
         let rows = self.rows_within(&pinned, columns, &windows)?;
-        let asked = windows
-            .into_iter()
-            .filter_map(|window| super::overlap(window, range));
+        let asked = windows.into_iter().filter_map(|window| window.overlap(range));
         let step = Stays {
             schema: Arc::clone(shape),
             asked: asked.collect(),

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use datafusion::common::DFSchema;
 use datafusion::common::Result as PlanResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::model::permit::ReadPermit;
@@ -64,7 +62,7 @@ impl<Authority> Archive<Authority> {
     pub(in crate::query) async fn series_plan(
         &self,
         asked: SeriesSource<'_, Authority>,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let rows = match self.cells_of(&asked, snapshot, ranking).await? {
@@ -84,7 +82,7 @@ impl<Authority> Archive<Authority> {
     pub(in crate::query) fn series_rows(
         &self,
         asked: &SeriesSource<'_, Authority>,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         match &asked.stages {
             Some(stages) => Ok(levels_of(self.resolved_stages(
@@ -126,7 +124,7 @@ impl<Authority> Archive<Authority> {
     fn samples(
         &self,
         asked: &SeriesSource<'_, Authority>,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let SeriesSource {
             permit,
@@ -140,26 +138,13 @@ impl<Authority> Archive<Authority> {
             columns.extend(["source", "source_class"]);
         }
         let condition = filter::bind(conditions, &source.data_type).condition();
-        let referred = condition.as_ref().map(|condition| condition.column_refs());
-        columns.extend(referred.iter().flatten().map(|column| column.name.as_str()));
         let lengths = match spec.measure {
             Measure::Amounts(Counting::BestSource) => Lengths::Told,
             _ => Lengths::Forgotten,
         };
-        let rows = if spec.needs_ids() {
-            self.stored(permit, source, snapshot, &columns, lengths)?
-        } else {
-            self.stored_without_ids(permit, source, snapshot, &columns, lengths)?
-        };
-        let Some(condition) = &condition else {
-            return Ok(rows);
-        };
-        let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
-        let condition = self
-            .engine
-            .state()
-            .create_physical_expr(condition.clone(), &schema)?;
-        Ok(Arc::new(FilterExec::try_new(condition, rows)?))
+        let table = self.table(permit, source, snapshot, lengths)?;
+        let rows = table.without_ids(!spec.needs_ids()).meeting(condition);
+        Ok(rows.rows(columns)?)
     }
 
     async fn series_plans(
@@ -189,7 +174,7 @@ impl<Authority> Archive<Authority> {
     async fn cells_of(
         &self,
         asked: &SeriesSource<'_, Authority>,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         if asked.stages.is_some() || !asked.conditions.is_empty() {

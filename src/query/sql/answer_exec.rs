@@ -8,17 +8,21 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties as _, PlanProperties};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties as _, PlanProperties, SortOrderPushdownResult,
+};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
-use crate::query::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
+use crate::query::operator::{Input, Operator, Plan, Step, Task, begins_with, one_partition, ordered};
 
 /// The answer of a plan with some of its columns.
 #[derive(Clone, Debug)]
@@ -27,6 +31,8 @@ pub(in crate::query) struct Answer {
     schema: SchemaRef,
     /// The columns by which its rows are sorted, as far as they are wanted.
     sorted_by: Vec<String>,
+    /// Whether the last of them comes first.
+    from_the_end: bool,
     is_own: bool,
     label: String,
 }
@@ -81,6 +87,7 @@ impl AnswerExec {
                 .take_while(is_there)
                 .map(|name| (*name).to_owned())
                 .collect(),
+            from_the_end: false,
             is_own: true,
             label,
         };
@@ -107,6 +114,13 @@ impl AnswerExec {
     }
 }
 
+impl Answer {
+    fn order(&self, from_the_end: bool) -> Option<LexOrdering> {
+        let sorted_by: Vec<&str> = self.sorted_by.iter().map(String::as_str).collect();
+        ordered(&self.schema, &sorted_by, from_the_end)
+    }
+}
+
 impl Step for Answer {
     const NAME: &'static str = "AnswerExec";
     const GIVES_WAY: bool = true;
@@ -118,14 +132,35 @@ impl Step for Answer {
             .iter()
             .map(|field| field.name().as_str())
             .collect();
-        format!("{}, columns=[{}]", self.label, columns.join(", "))
+        let from_the_end = if self.from_the_end { ", from the end" } else { "" };
+        format!("{}{from_the_end}, columns=[{}]", self.label, columns.join(", "))
     }
 
     fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
-        let sorted_by: Vec<&str> = self.sorted_by.iter().map(String::as_str).collect();
-        let order = ascending(&self.schema, &sorted_by);
+        let order = self.order(self.from_the_end);
         // The library puts something above its leaves that gives way.
         one_partition(Arc::clone(&self.schema), order).with_scheduling_type(SchedulingType::NonCooperative)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let computed = StatisticsContext::new().compute(self.inner.as_ref(), &StatisticsArgs::new());
+        computed.ok().map(Arc::unwrap_or_clone)
+    }
+
+    /// The same rows from their end, where whoever asks wants them so and the plan can begin there.
+    fn in_order(&self, order: &[PhysicalSortExpr]) -> Option<Self> {
+        let from_the_end = !self.from_the_end;
+        if !begins_with(&self.order(from_the_end)?, order) {
+            return None;
+        }
+        match self.inner.try_pushdown_sort(order).ok()? {
+            SortOrderPushdownResult::Exact { inner } => Some(Self {
+                inner,
+                from_the_end,
+                ..self.clone()
+            }),
+            _ => None,
+        }
     }
 
     fn run(self, _inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {

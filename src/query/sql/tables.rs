@@ -11,7 +11,8 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, Session};
 use datafusion::common::Result;
 use datafusion::datasource::{TableProvider, TableType};
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use uuid::Uuid;
 
@@ -153,6 +154,11 @@ impl<Authority> PermittedTable<Authority> {
         })
     }
 
+    /// Whether a condition is held against the pages of the one partition that the table reads.
+    fn takes(&self, condition: &Expr) -> bool {
+        self.holding.sources.len() == 1 && self.holding.permit.is_own() && is_comparison(condition)
+    }
+
     async fn rows(
         &self,
         schema: SchemaRef,
@@ -173,8 +179,15 @@ impl<Authority> PermittedTable<Authority> {
             after: None,
             columns: read_for(&schema, &self.schema),
         };
+        let taken: Vec<Expr> = filters
+            .iter()
+            .filter(|filter| self.takes(filter))
+            .cloned()
+            .collect();
         let archive = self.holdings.archive();
-        let prepared = archive.records(&permit, &self.holding.sources, &spec).await;
+        let prepared = archive
+            .records_that_may_meet(&permit, &self.holding.sources, &spec, conjunction(taken))
+            .await;
         let plan = prepared.map_err(outside)?.plan;
         let narrowed = if range == TimeRange::ALWAYS {
             ""
@@ -186,6 +199,31 @@ impl<Authority> PermittedTable<Authority> {
         let order: Vec<&str> = keys.into_iter().flatten().map(String::as_str).collect();
         let answer = AnswerExec::try_new(plan, &schema, None, label, &order)?;
         Ok(Arc::new(answer.shared(!self.holding.permit.is_own())))
+    }
+}
+
+/// Whether a condition compares columns with what is known, and nothing else: no function is called where rows
+/// are read.
+fn is_comparison(condition: &Expr) -> bool {
+    let is_column = |expr: &Expr| matches!(expr, Expr::Column(_));
+    let is_known = |expr: &Expr| matches!(expr, Expr::Literal(..));
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
+            Operator::And | Operator::Or => is_comparison(left) && is_comparison(right),
+            Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq => (is_column(left) && is_known(right)) || (is_known(left) && is_column(right)),
+            _ => false,
+        },
+        Expr::Between(between) => {
+            is_column(&between.expr) && is_known(&between.low) && is_known(&between.high)
+        }
+        Expr::InList(list) => is_column(&list.expr) && list.list.iter().all(is_known),
+        Expr::IsNull(expr) | Expr::IsNotNull(expr) => is_column(expr),
+        _ => false,
     }
 }
 
@@ -221,7 +259,7 @@ impl<Authority: 'static> TableProvider for PermittedTable<Authority> {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let told = filters.iter().map(|filter| {
-            if self.times.are_in(filter) {
+            if self.times.are_in(filter) || self.takes(filter) {
                 TableProviderFilterPushDown::Inexact
             } else {
                 TableProviderFilterPushDown::Unsupported

@@ -33,9 +33,9 @@ async fn columns_times_and_limits_reach_the_scan() {
         "{found}"
     );
     assert!(!found.contains("source_properties"), "{found}");
-    let found = plan(&person, "EXPLAIN SELECT count(*) FROM heart_rate").await;
+    let found = plan(&person, "EXPLAIN SELECT count(value) FROM heart_rate").await;
     assert!(
-        found.contains("AnswerExec: records of heart_rate, columns=[]"),
+        found.contains("AnswerExec: records of heart_rate, columns=[value]"),
         "{found}"
     );
     let found = plan(&person, "EXPLAIN SELECT value FROM heart_rate LIMIT 3").await;
@@ -53,6 +53,82 @@ async fn columns_times_and_limits_reach_the_scan() {
     )
     .await;
     assert!(found.contains("AnswerExec: series of HeartRate"), "{found}");
+}
+
+#[tokio::test]
+async fn what_the_snapshot_knows_is_not_read() {
+    let person = person();
+    beating(&person).await;
+    let known = "SELECT count(*) AS n, min(start_date) AS first, max(start_date) AS last FROM heart_rate";
+    let answered = rows(&person, known).await;
+    assert_eq!(answered[0]["n"], json!(200));
+    assert_eq!(texts(&answered, "first"), [instant(0)]);
+    assert_eq!(texts(&answered, "last"), [instant(199 * 60)]);
+    let found = plan(&person, &format!("EXPLAIN {known}")).await;
+    assert!(!found.contains("AnswerExec"), "{found}");
+    // Which rows are left of a piece of which some are dead, only the rows tell.
+    person.delete("HeartRate", id(199)).await;
+    let answered = rows(&person, known).await;
+    assert_eq!(answered[0]["n"], json!(199));
+    assert_eq!(texts(&answered, "last"), [instant(198 * 60)]);
+    let found = plan(&person, &format!("EXPLAIN {known}")).await;
+    assert!(found.contains("AnswerExec"), "{found}");
+    let found = plan(&person, "EXPLAIN SELECT count(*) FROM heart_rate").await;
+    assert!(!found.contains("AnswerExec"), "{found}");
+    assert_eq!(
+        rows(&person, "SELECT count(*) AS n FROM heart_rate").await[0]["n"],
+        json!(199)
+    );
+}
+
+#[tokio::test]
+async fn the_last_records_are_read_from_the_end() {
+    let person = person();
+    beating(&person).await;
+    let last = "SELECT start_date, value FROM heart_rate ORDER BY start_date DESC LIMIT 2";
+    let answered = rows(&person, last).await;
+    assert_eq!(
+        texts(&answered, "start_date"),
+        [instant(199 * 60), instant(198 * 60)]
+    );
+    let found = plan(&person, &format!("EXPLAIN {last}")).await;
+    assert!(found.contains("records of heart_rate, from the end"), "{found}");
+    assert!(!found.contains("SortExec"), "{found}");
+    // By anything else they are sorted.
+    let largest = "EXPLAIN SELECT start_date, value FROM heart_rate ORDER BY value DESC LIMIT 2";
+    let found = plan(&person, largest).await;
+    assert!(
+        found.contains("SortExec") && !found.contains("from the end"),
+        "{found}"
+    );
+}
+
+#[tokio::test]
+async fn conditions_on_what_is_measured_reach_the_pages() {
+    let (_server, person) = in_objects().await;
+    let found = plan(
+        &person,
+        "EXPLAIN SELECT value FROM heart_rate WHERE value > 59 AND unit = 'bpm'",
+    )
+    .await;
+    assert!(
+        found.contains("skips by [value]") || found.contains("skips by [unit, value]"),
+        "{found}"
+    );
+    let answered = rows(&person, "SELECT value FROM heart_rate WHERE value > 59").await;
+    assert_eq!(answered.len(), 1);
+    assert!(
+        rows(&person, "SELECT value FROM heart_rate WHERE value > 60")
+            .await
+            .is_empty()
+    );
+    // A function is called where it stands.
+    let found = plan(
+        &person,
+        "EXPLAIN SELECT value FROM heart_rate WHERE abs(value) > 59",
+    )
+    .await;
+    assert!(!found.contains("skips by"), "{found}");
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::ident;
 
 use crate::model::registry::{Layout, Undeclared};
 use crate::query::ground::computed::{Computed, computed};
@@ -37,21 +37,13 @@ fn is_own_words(layout: &Layout, column: &str) -> bool {
 }
 
 /// A stored column as somebody else sees it.
-pub(in crate::query) fn public(
-    layout: &Layout,
-    column: &str,
-    rows: &Schema,
-) -> Result<Arc<dyn PhysicalExpr>> {
+pub(in crate::query) fn public(layout: &Layout, column: &str, rows: &Schema) -> Result<Expr> {
     if !is_needed(layout, column) {
         let field = layout.storage.field_with_name(column)?;
         let nothing = ScalarValue::try_from(field.data_type())?;
-        return Ok(Arc::new(Literal::new_with_metadata(
-            nothing,
-            Some(FieldMetadata::from(field)),
-        )));
+        return Ok(Expr::Literal(nothing, Some(FieldMetadata::from(field))));
     }
-    let index = rows.index_of(column)?;
-    let stored: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column, index));
+    let stored = ident(column);
     let members = layout.private.iter().filter_map(|private| {
         private
             .strip_prefix(column)
@@ -65,10 +57,10 @@ pub(in crate::query) fn public(
         return Ok(stored);
     }
     let public = WithoutMembers {
-        column: Arc::new(rows.field(index).clone().with_nullable(true)),
+        column: Arc::new(rows.field_with_name(column)?.clone().with_nullable(true)),
         hidden,
     };
-    computed(public, [stored], rows)
+    Ok(computed(public, [stored]))
 }
 
 /// `without_members(object)`: the structure with nothing in some of its members, or the JSON object without

@@ -16,11 +16,11 @@ use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::query::engine::late;
 use crate::query::ground::measure::{Counting, Measure};
-use crate::query::scan::Scan;
+use crate::query::ground::table::PartitionTable;
 use crate::query::series::exec::SeriesExec;
 use crate::query::series::ranking::Ranking;
 use crate::query::series::spec::{Gaps, SeriesSpec};
-use crate::query::shared::{Lengths, MOST_SCANNED, permitted};
+use crate::query::shared::{Lengths, MOST_SCANNED};
 use crate::query::{Archive, QueryError, Source};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
@@ -39,7 +39,7 @@ const WORTH_A_QUARTER: i64 = 4;
 /// Rows that a series is made from, and the cells that may stand for them.
 pub(in crate::query) struct Patchwork<'a, Authority> {
     pub(in crate::query) source: &'a Source,
-    pub(in crate::query) snapshot: &'a Snapshot,
+    pub(in crate::query) snapshot: &'a Arc<Snapshot>,
     pub(in crate::query) permit: &'a ReadPermit<Authority>,
     pub(in crate::query) step: Step,
     pub(in crate::query) kind: Kind,
@@ -148,21 +148,28 @@ impl<Authority> Archive<Authority> {
             // Cut to the time of their patch anyway, and ranked by how long they were before.
             return self.stored_rows(asked, asked.snapshot, time);
         }
-        let windows: Vec<TimeRange> = range(time).into_iter().collect();
-        let scan = scan(asked, asked.snapshot, &windows);
-        self.seen(asked.permit, &asked.source.data_type, scan, Lengths::Forgotten)
+        let Patchwork {
+            permit,
+            source,
+            snapshot,
+            ..
+        } = asked;
+        let table = self.table(permit, source, snapshot, Lengths::Forgotten)?;
+        rows_within(table, asked, time)
     }
 
     /// The same as they were recorded.
     fn stored_rows(
         &self,
         asked: &Patchwork<'_, Authority>,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
         time: &Range<i64>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        permitted(asked.permit, snapshot)?;
-        let windows: Vec<TimeRange> = range(time).into_iter().collect();
-        scan(asked, snapshot, &windows).plan(&self.objects)
+        rows_within(
+            self.table_uncut(asked.permit, asked.source, snapshot)?,
+            asked,
+            time,
+        )
     }
 
     /// The cells of a piece for a time that lies in one month; `None` when there are none to be had, or when
@@ -218,7 +225,7 @@ impl<Authority> Archive<Authority> {
             records: piece.rows,
             pieces: vec![piece.clone()],
         };
-        let rows = self.stored_rows(asked, &alone, &time)?;
+        let rows = self.stored_rows(asked, &Arc::new(alone), &time)?;
         let step = asked.step.micros();
         if let Kind::Amounts(counting, _) = &asked.kind {
             let counting = *counting;
@@ -278,33 +285,21 @@ impl<Authority> Archive<Authority> {
     }
 }
 
-/// The columns that a series needs of rows inside `windows`.
-fn scan<'a, Authority>(
-    asked: &'a Patchwork<'_, Authority>,
-    snapshot: &'a Snapshot,
-    windows: &'a [TimeRange],
-) -> Scan<'a> {
-    let storage = &asked.source.data_type.layout.storage;
-    let mut names = vec!["start_time", "end_time", "value"];
-    if asked.kind.counting() == Counting::BestSource {
-        names.extend(["source", "source_class"]);
-    }
-    if snapshot.pieces.iter().any(|piece| !piece.dead.is_empty()) {
-        // Dead rows are known by their ids.
-        names.push("id");
-    }
-    let mut columns: Vec<usize> = names
-        .iter()
-        .filter_map(|name| storage.index_of(name).ok())
-        .collect();
-    columns.sort_unstable();
-    Scan {
-        snapshot,
-        storage,
-        columns,
-        windows,
-        begins: None,
-    }
+/// The columns that a series needs of what touches a time.
+fn rows_within<Authority>(
+    table: PartitionTable,
+    asked: &Patchwork<'_, Authority>,
+    time: &Range<i64>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let windows: Vec<TimeRange> = range(time).into_iter().collect();
+    let columns: &[&str] = match asked.kind.counting() {
+        Counting::BestSource => &["value", "source", "source_class"],
+        _ => &["value"],
+    };
+    table
+        .within(&windows)
+        .without_ids(true)
+        .rows(columns.iter().copied())
 }
 
 impl Kind {

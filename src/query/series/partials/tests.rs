@@ -198,7 +198,7 @@ impl Bench {
         );
         let rows = self
             .archive
-            .series_rows(&asked(), self.snapshot().await.as_ref())
+            .series_rows(&asked(), &self.snapshot().await)
             .unwrap();
         let without = SeriesExec::new(
             rows,

@@ -1,0 +1,134 @@
+//! The rows of a scan from what is decoded already, where they lie in few stretches: without opening a
+//! reader of Parquet, and without decoding what was decoded a moment ago.
+//!
+//! Knows which rows are wanted; knows nothing of what they mean.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray as _, BooleanArray, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use crate::model::ids::RecordId;
+use crate::query::ground::key::KEY_ORDER;
+use crate::query::ground::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
+use crate::store::decoded::{DecodedRows, Stretch, can_be_kept, stretches};
+use crate::store::files::PieceFile;
+
+use super::pieces::Chain;
+use super::{Scan, Selection};
+
+/// Where rows lie in more stretches, a scan has decoded them before the first of them is wanted again.
+pub(super) const MOST_STRETCHES: usize = 8;
+
+/// Rows of some objects, one object after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Decoded {
+    rows: DecodedRows,
+    schema: SchemaRef,
+    selection: Selection,
+    found: Vec<Found>,
+}
+
+/// An object, the ids whose row does not count, and where rows are that may be selected.
+type Found = (Arc<PieceFile>, Arc<[RecordId]>, Vec<Stretch>);
+
+impl Decoded {
+    /// Where the rows of a chain are, unless there are too many, or their columns have to be converted. An
+    /// object that cannot be opened is for the reader of Parquet to complain about.
+    pub(super) async fn find(scan: &Scan, chain: &Chain<'_>) -> Option<Self> {
+        let touched = scan.selection.touched()?;
+        let rows = &scan.objects.decoded;
+        let mut found = Vec::with_capacity(chain.len());
+        let mut left = MOST_STRETCHES;
+        for (piece, place) in chain {
+            let file = rows.open(place).await.ok()?;
+            if !can_be_kept(&file, &scan.schema) {
+                return None;
+            }
+            let stretches = stretches(&file, touched.start, touched.end, left)?;
+            left -= stretches.len();
+            found.push((file, Arc::clone(&piece.dead), stretches));
+        }
+        Some(Self {
+            rows: rows.clone(),
+            schema: Arc::clone(&scan.schema),
+            selection: scan.selection.clone(),
+            found,
+        })
+    }
+
+    pub(super) fn plan(self) -> Plan {
+        Arc::new(Operator::over(self, Vec::new()))
+    }
+
+    /// Those of the rows that are selected and count.
+    fn selected(&self, rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch> {
+        let (starts, ends) = (moments(rows, "start_time")?, moments(rows, "end_time")?);
+        let times = starts.values().iter().zip(ends.values());
+        let mut keep: Vec<bool> = times
+            .map(|(start, end)| self.selection.selects(*start, *end))
+            .collect();
+        if !dead.is_empty() {
+            let ids = rows
+                .column_by_name("id")
+                .and_then(|ids| ids.as_fixed_size_binary_opt());
+            let ids = ids.ok_or_else(|| internal_datafusion_err!("rows that may be dead have no ids"))?;
+            for (row, keep) in keep.iter_mut().enumerate() {
+                let id = RecordId::from_slice(ids.value(row));
+                *keep &= id.is_none_or(|id| dead.binary_search(&id).is_err());
+            }
+        }
+        let first = keep.iter().position(|keep| *keep).unwrap_or(keep.len());
+        let length = keep[first..].iter().take_while(|keep| **keep).count();
+        if keep[first + length..].contains(&true) {
+            Ok(filter_record_batch(rows, &BooleanArray::from(keep))?)
+        } else {
+            Ok(rows.slice(first, length))
+        }
+    }
+}
+
+impl Step for Decoded {
+    const NAME: &'static str = "DecodedExec";
+
+    fn detail(&self) -> String {
+        let stretches: usize = self.found.iter().map(|(_, _, stretches)| stretches.len()).sum();
+        format!("objects={}, stretches={stretches}", self.found.len())
+    }
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        let order = ascending(&self.schema, &KEY_ORDER);
+        one_partition(Arc::clone(&self.schema), order)
+    }
+
+    fn run(self, _inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let found = self.found.clone().into_iter();
+        let stretches = found.flat_map(|(file, dead, stretches)| {
+            let of_file = move |stretch| (Arc::clone(&file), Arc::clone(&dead), stretch);
+            stretches.into_iter().map(of_file)
+        });
+        let decoded = Arc::new(self);
+        let rows = futures::stream::iter(stretches).then(move |(file, dead, stretch)| {
+            let decoded = Arc::clone(&decoded);
+            async move {
+                let rows = decoded.rows.read(&file, stretch, &decoded.schema).await;
+                let rows = rows.map_err(|error| DataFusionError::External(Box::new(error)))?;
+                decoded.selected(&rows, &dead)
+            }
+        });
+        Ok(rows
+            .try_filter(|rows| std::future::ready(rows.num_rows() > 0))
+            .boxed())
+    }
+}
+
+fn moments<'r>(rows: &'r RecordBatch, name: &str) -> Result<&'r TimestampMicrosecondArray> {
+    rows.column_by_name(name)
+        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>())
+        .ok_or_else(|| internal_datafusion_err!("rows have no {name}"))
+}

@@ -1,0 +1,198 @@
+//! The plan by which rows of a partition are read, of pieces as they are now.
+//!
+//! Objects that do not overlap are read one after the other, the others are merged; the tail comes from
+//! memory. Dead rows are dropped piece by piece, so a piece without dead rows pays nothing. Knows snapshots
+//! and plans.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, in_list};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+
+use crate::catalog::records::Bounds;
+use crate::model::ids::RecordId;
+use crate::model::time::Instant;
+use crate::query::ground::files;
+use crate::query::ground::in_turn::InTurnExec;
+use crate::query::ground::key::key_order;
+use crate::query::ground::operator::{Plan, known_order};
+use crate::store::files::ObjectPlace;
+use crate::store::snapshot::{Content, SnapshotPiece};
+
+use super::{Scan, tail};
+
+/// Objects of which each begins after the one before ends.
+pub(super) type Chain<'s> = Vec<(&'s SnapshotPiece, &'s ObjectPlace)>;
+
+impl Scan {
+    /// Objects that may hold selected rows, in chains.
+    pub(super) fn chains(&self) -> Vec<Chain<'_>> {
+        let mut chains: Vec<Chain<'_>> = Vec::new();
+        // The pieces of a snapshot come in the order of their first starts.
+        for piece in self.pieces() {
+            let Content::Object(place) = &piece.content else {
+                continue;
+            };
+            // A piece with dead rows is read by itself: an id that is dead in one piece is alive in another.
+            let follows = |chain: &Chain<'_>| {
+                chain.last().is_some_and(|(last, _)| {
+                    piece.dead.is_empty()
+                        && last.dead.is_empty()
+                        && last.bounds.max_start < piece.bounds.min_start
+                })
+            };
+            match chains.iter_mut().find(|chain| follows(chain)) {
+                Some(chain) => chain.push((piece, place)),
+                None => chains.push(vec![(piece, place)]),
+            }
+        }
+        chains
+    }
+
+    /// The rows of a chain, read as Parquet.
+    pub(super) fn parquet(&self, chain: &Chain<'_>) -> Result<Plan> {
+        let all = chain
+            .iter()
+            .all(|(piece, _)| self.selection.holds_all(piece.bounds));
+        let mut source = ParquetSource::new(Arc::clone(&self.storage))
+            .with_parquet_file_reader_factory(Arc::clone(&self.objects.reader))
+            .with_enable_page_index(true);
+        let reaching = (!all)
+            .then(|| self.selection.reaching(&self.storage))
+            .transpose()?;
+        if let Some(hint) = &self.hint {
+            let both = |reaching| -> Arc<dyn PhysicalExpr> {
+                Arc::new(BinaryExpr::new(reaching, Operator::And, Arc::clone(hint)))
+            };
+            // What the hint speaks of is decoded first, and the rest only where it holds.
+            source = source
+                .with_predicate(reaching.map_or_else(|| Arc::clone(hint), both))
+                .with_pushdown_filters(true);
+        } else if let Some(reaching) = reaching {
+            source = source.with_predicate(reaching);
+        }
+        let files: Vec<PartitionedFile> = chain.iter().map(|(_, place)| files::partitioned(place)).collect();
+        let config = FileScanConfigBuilder::new(self.objects.url.clone(), Arc::new(source))
+            .with_file_group(FileGroup::new(files))
+            .with_projection_indices(Some(self.columns.clone()))?
+            .with_output_ordering(vec![key_order(&self.storage)?])
+            .build();
+        let mut plan: Plan = DataSourceExec::from_data_source(config);
+        if chain.len() > 1 {
+            // Each begins after the one before ends, which files do not tell.
+            plan = known_order(plan, key_order(&self.schema)?)?;
+        }
+        if !all {
+            plan = Arc::new(FilterExec::try_new(
+                self.selection.condition(&self.schema)?,
+                plan,
+            )?);
+        }
+        if let [(piece, _)] = chain.as_slice()
+            && !piece.dead.is_empty()
+        {
+            plan = Arc::new(FilterExec::try_new(alive(&piece.dead, &self.schema)?, plan)?);
+        }
+        Ok(plan)
+    }
+
+    /// The rows of the tail, from memory.
+    pub(super) fn tail(&self) -> Result<Option<(Starts, Plan)>> {
+        let pieces = self.pieces().filter_map(|piece| match &piece.content {
+            Content::Tail(rows) => Some((piece, rows)),
+            Content::Object(_) => None,
+        });
+        let pieces: Vec<_> = pieces.collect();
+        let starts = pieces.iter().map(|(piece, _)| Starts::of(piece.bounds));
+        let Some(starts) = starts.reduce(Starts::and) else {
+            return Ok(None);
+        };
+        let rows = tail::sorted(&pieces, &self.storage, &self.columns)?;
+        let source = tail::in_memory(rows, &self.schema)?;
+        let rows = FilterExec::try_new(self.selection.condition(&self.schema)?, source)?;
+        Ok(Some((starts, Arc::new(rows))))
+    }
+
+    /// Those that may hold selected rows.
+    fn pieces(&self) -> impl Iterator<Item = &SnapshotPiece> {
+        let pieces = self.snapshot.pieces.iter();
+        pieces.filter(|piece| self.selection.may_hold(piece.bounds))
+    }
+}
+
+/// Between which moments rows start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Starts {
+    first: Instant,
+    last: Instant,
+}
+
+impl Starts {
+    pub(super) const fn of(bounds: Bounds) -> Self {
+        Self {
+            first: bounds.min_start,
+            last: bounds.max_start,
+        }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        }
+    }
+}
+
+/// Sorted inputs as one: those whose starts overlap are merged, the others follow each other.
+pub(super) fn in_order(mut inputs: Vec<(Starts, Plan)>, schema: &SchemaRef) -> Result<Plan> {
+    inputs.sort_by_key(|(starts, _)| starts.first);
+    let mut groups: Vec<(Starts, Vec<Plan>)> = Vec::new();
+    for (starts, plan) in inputs {
+        match groups.last_mut() {
+            Some((reached, plans)) if starts.first <= reached.last => {
+                *reached = reached.and(starts);
+                plans.push(plan);
+            }
+            _ => groups.push((starts, vec![plan])),
+        }
+    }
+    let mut plans = Vec::with_capacity(groups.len());
+    for (_, mut group) in groups {
+        plans.push(if group.len() == 1 {
+            group.remove(0)
+        } else {
+            Arc::new(SortPreservingMergeExec::new(
+                key_order(schema)?,
+                UnionExec::try_new(group)?,
+            ))
+        });
+    }
+    Ok(if plans.len() == 1 {
+        plans.remove(0)
+    } else {
+        Arc::new(InTurnExec::try_new(plans, key_order(schema)?)?)
+    })
+}
+
+fn alive(dead: &[RecordId], schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let id: Arc<dyn PhysicalExpr> = Arc::new(Column::new("id", schema.index_of("id")?));
+    let ids = dead
+        .iter()
+        .map(|id| {
+            Arc::new(Literal::new(ScalarValue::FixedSizeBinary(
+                16,
+                Some(id.as_bytes().to_vec()),
+            ))) as Arc<dyn PhysicalExpr>
+        })
+        .collect();
+    in_list(id, ids, &true, schema)
+}

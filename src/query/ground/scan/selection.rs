@@ -1,0 +1,209 @@
+//! Which rows of a partition are read: those that intersect one of some windows.
+//!
+//! The rule stands here twice, once as a condition of a plan and once as code, since rows are also read
+//! without one. Knows bounds of pieces and times; knows nothing of files.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
+
+use crate::catalog::records::Bounds;
+use crate::model::time::{Instant, TimeRange};
+
+/// What is read of a partition.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct Selection {
+    /// Rows are selected that intersect one of these.
+    pub windows: Arc<[TimeRange]>,
+    /// And that begin in this, if it is given.
+    pub begins: Option<TimeRange>,
+}
+
+impl Selection {
+    /// Whether a piece may hold selected rows.
+    pub(super) fn may_hold(&self, bounds: Bounds) -> bool {
+        let begins = |range: TimeRange| bounds.min_start < range.end() && bounds.max_start >= range.start();
+        let intersects = |window: &TimeRange| {
+            bounds.min_start < window.end()
+                && (bounds.max_end > window.start() || bounds.max_start >= window.start())
+        };
+        self.begins.is_none_or(begins) && self.windows.iter().any(intersects)
+    }
+
+    /// Whether every row of a piece is selected.
+    pub(super) fn holds_all(&self, bounds: Bounds) -> bool {
+        let holds = |range: &TimeRange| range.start() <= bounds.min_start && bounds.max_start < range.end();
+        self.windows.iter().any(holds) && self.begins.as_ref().is_none_or(holds)
+    }
+
+    /// The time that selected rows touch, and before which they start.
+    pub(super) fn touched(&self) -> Option<Range<i64>> {
+        let from = self.windows.iter().map(|window| window.start()).min()?;
+        let before = self.windows.iter().map(|window| window.end()).max()?;
+        let (from, before) = match self.begins {
+            Some(begins) => (from.max(begins.start()), before.min(begins.end())),
+            None => (from, before),
+        };
+        Some(from.micros()..before.micros())
+    }
+
+    /// The intersect rule, `start < to and (end > from or start >= from)`, for some window; and where rows
+    /// are to begin.
+    pub(super) fn selects(&self, start: i64, end: i64) -> bool {
+        let intersects = |window: &TimeRange| {
+            let (from, to) = (window.start().micros(), window.end().micros());
+            start < to && (end > from || start >= from)
+        };
+        let begins = |range: TimeRange| range.start().micros() <= start && start < range.end().micros();
+        self.begins.is_none_or(begins) && self.windows.iter().any(intersects)
+    }
+
+    /// The same as a condition of a plan.
+    pub(super) fn condition(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+        let [start, end] = ends(schema)?;
+        let any = self
+            .windows
+            .iter()
+            .map(|window| {
+                let from = moment(window.start());
+                let begins_before = binary(&start, Operator::Lt, &moment(window.end()));
+                let reaches = binary(
+                    &binary(&end, Operator::Gt, &from),
+                    Operator::Or,
+                    &binary(&start, Operator::GtEq, &from),
+                );
+                binary(&begins_before, Operator::And, &reaches)
+            })
+            .reduce(|either, or| binary(&either, Operator::Or, &or));
+        let any = any.unwrap_or_else(|| Arc::new(Literal::new(ScalarValue::Boolean(Some(false)))));
+        let Some(begins) = self.begins else { return Ok(any) };
+        let after = binary(&start, Operator::GtEq, &moment(begins.start()));
+        let before = binary(&start, Operator::Lt, &moment(begins.end()));
+        Ok(binary(
+            &binary(&after, Operator::And, &before),
+            Operator::And,
+            &any,
+        ))
+    }
+
+    /// What follows from [`Selection::condition`], in parts that speak of one column each: by such parts
+    /// pages are left out that hold nothing selected, not only whole row groups. No record ends before it
+    /// starts, so one that begins in a window does not end before the window.
+    pub(super) fn reaching(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+        let selected = self.condition(schema)?;
+        let first = self.windows.iter().map(|window| window.start()).min();
+        let last = self.windows.iter().map(|window| window.end()).max();
+        let (Some(first), Some(last)) = (first, last) else {
+            return Ok(selected);
+        };
+        let [start, end] = ends(schema)?;
+        let begins_before = binary(&start, Operator::Lt, &moment(last));
+        let ends_after = binary(&end, Operator::GtEq, &moment(first));
+        Ok(binary(
+            &binary(&begins_before, Operator::And, &ends_after),
+            Operator::And,
+            &selected,
+        ))
+    }
+}
+
+/// The columns of the times between which a record lies.
+fn ends(schema: &Schema) -> Result<[Arc<dyn PhysicalExpr>; 2]> {
+    let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(Column::new(name, schema.index_of(name)?)))
+    };
+    Ok([column("start_time")?, column("end_time")?])
+}
+
+fn binary(
+    left: &Arc<dyn PhysicalExpr>,
+    operator: Operator,
+    right: &Arc<dyn PhysicalExpr>,
+) -> Arc<dyn PhysicalExpr> {
+    Arc::new(BinaryExpr::new(Arc::clone(left), operator, Arc::clone(right)))
+}
+
+fn moment(instant: Instant) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Literal::new(ScalarValue::TimestampMicrosecond(
+        Some(instant.micros()),
+        Some("UTC".into()),
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{AsArray as _, RecordBatch, TimestampMicrosecondArray};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ranges(spans: &[(i64, i64)]) -> Arc<[TimeRange]> {
+        let range = |(from, length): &(i64, i64)| {
+            TimeRange::between(Instant::from_micros(*from), Instant::from_micros(from + length))
+        };
+        spans.iter().map(range).collect()
+    }
+
+    fn rows(times: &[(i64, i64)]) -> RecordBatch {
+        let column = |of: fn(&(i64, i64)) -> i64| {
+            let moments = TimestampMicrosecondArray::from_iter_values(times.iter().map(of));
+            Arc::new(moments.with_timezone("UTC")) as _
+        };
+        RecordBatch::try_from_iter([
+            ("start_time", column(|(start, _)| *start)),
+            ("end_time", column(|(start, length)| start + length)),
+        ])
+        .unwrap()
+    }
+
+    fn met(condition: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Vec<bool> {
+        let met = condition.evaluate(rows).unwrap().into_array(rows.num_rows());
+        met.unwrap()
+            .as_boolean()
+            .iter()
+            .map(|met| met == Some(true))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn conditions_code_and_bounds_select_the_same_rows(
+            windows in prop::collection::vec((0_i64..12, 0_i64..5), 0..4),
+            begins in prop::option::of((0_i64..12, 0_i64..8)),
+            times in prop::collection::vec((0_i64..14, 0_i64..5), 1..12),
+        ) {
+            let selection = Selection {
+                windows: ranges(&windows),
+                begins: begins.map(|begins| ranges(&[begins])[0]),
+            };
+            let rows = rows(&times);
+            let selected: Vec<bool> =
+                times.iter().map(|(start, length)| selection.selects(*start, start + length)).collect();
+            prop_assert_eq!(&met(&selection.condition(rows.schema_ref()).unwrap(), &rows), &selected);
+            let reaching = met(&selection.reaching(rows.schema_ref()).unwrap(), &rows);
+            prop_assert_eq!(&reaching, &selected);
+            let any = selected.contains(&true);
+            let least = |of: fn(&(i64, i64)) -> i64| Instant::from_micros(times.iter().map(of).min().unwrap());
+            let most = |of: fn(&(i64, i64)) -> i64| Instant::from_micros(times.iter().map(of).max().unwrap());
+            let bounds = Bounds {
+                min_start: least(|(start, _)| *start),
+                max_start: most(|(start, _)| *start),
+                max_end: most(|(start, length)| start + length),
+            };
+            prop_assert!(!any || selection.may_hold(bounds));
+            prop_assert!(!selection.holds_all(bounds) || selected.iter().all(|selected| *selected));
+            let touched = selection.touched();
+            for ((start, length), selected) in times.iter().zip(&selected) {
+                let touches = touched.as_ref().is_some_and(|touched| {
+                    *start < touched.end && start + length >= touched.start
+                });
+                prop_assert!(!selected || touches, "{start} for {length} lies beyond {touched:?}");
+            }
+        }
+    }
+}

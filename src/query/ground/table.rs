@@ -1,0 +1,278 @@
+//! A table: a snapshot of one person's type, as far as a permit goes.
+//!
+//! It is made from a permit and from nothing else, so nothing can be read without one. It knows its columns,
+//! its order and how much it holds, and takes columns, conditions, times and a limit down to the pages. What
+//! grew, what definitions say and what others may see of it is laid over its rows here, so that no question
+//! has to remember. Knows permits, snapshots and scans; knows nothing of what is asked.
+
+mod leaf;
+mod provider;
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::model::permit::ReadPermit;
+use crate::model::registry::DataType;
+use crate::model::time::TimeRange;
+use crate::store::snapshot::Snapshot;
+
+use super::archive::Archive;
+use super::definitions::{self, Definitions};
+use super::engine::Engine;
+use super::files::Objects;
+use super::grown;
+use super::key::{KEY_COLUMNS, key_schema};
+use super::operator::Plan;
+use super::order::Order;
+use super::scan::{Scan, Selection};
+use super::shared::{Lengths, Shared, few, permitted};
+use super::stored_type::Source;
+
+pub(in crate::query) use leaf::PartitionExec;
+
+/// The rows of a partition that may be seen, with stored columns, sorted by (start, end, id).
+#[derive(Clone, Debug)]
+pub(in crate::query) struct PartitionTable {
+    engine: Arc<Engine>,
+    objects: Arc<Objects>,
+    snapshot: Arc<Snapshot>,
+    data_type: Arc<DataType>,
+    definitions: Option<Arc<Definitions>>,
+    /// The stored columns, perhaps with fewer members.
+    storage: SchemaRef,
+    selection: Selection,
+    /// Where somebody else than the owner reads.
+    shared: Option<Shared>,
+    /// On stored columns, as they are seen.
+    condition: Option<Expr>,
+    /// Whether rows that start and end together may come in any order.
+    without_ids: bool,
+}
+
+impl<Authority> Archive<Authority> {
+    /// The rows that `permit` lets be seen, as of `snapshot`.
+    pub(in crate::query) fn table(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Arc<Snapshot>,
+        lengths: Lengths,
+    ) -> Result<PartitionTable> {
+        permitted(permit, snapshot)?;
+        Ok(PartitionTable {
+            engine: Arc::clone(&self.engine),
+            objects: Arc::clone(&self.objects),
+            snapshot: Arc::clone(snapshot),
+            data_type: Arc::clone(&source.data_type),
+            definitions: source.definitions.clone(),
+            storage: Arc::clone(&source.data_type.layout.storage),
+            selection: Selection {
+                windows: permit.windows().as_slice().into(),
+                begins: None,
+            },
+            shared: Shared::of(permit, &source.data_type, lengths),
+            condition: None,
+            without_ids: false,
+        })
+    }
+
+    /// The same rows as they were recorded, whoever reads. What is made of them is to be cut to the windows.
+    pub(in crate::query) fn table_uncut(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Arc<Snapshot>,
+    ) -> Result<PartitionTable> {
+        let table = self.table(permit, source, snapshot, Lengths::Forgotten)?;
+        let selection = Selection {
+            windows: few(&table.selection.windows).into(),
+            begins: None,
+        };
+        Ok(PartitionTable {
+            shared: None,
+            selection,
+            ..table
+        })
+    }
+}
+
+impl PartitionTable {
+    /// What of it lies in `windows`, which are in order.
+    pub(in crate::query) fn within(self, windows: &[TimeRange]) -> Self {
+        let permitted = self.selection.windows.iter();
+        let windows = permitted.flat_map(|seen| windows.iter().filter_map(|window| seen.overlap(*window)));
+        let selection = Selection {
+            windows: windows.collect(),
+            ..self.selection
+        };
+        Self { selection, ..self }
+    }
+
+    /// What of it begins in a stretch of time.
+    pub(in crate::query) fn beginning_in(self, begins: Option<TimeRange>) -> Self {
+        let selection = Selection {
+            begins,
+            ..self.selection
+        };
+        Self { selection, ..self }
+    }
+
+    /// Without the order of rows that start and end together. Ids are there all the same when rows of the
+    /// snapshot are dead, since those are known by them.
+    pub(in crate::query) fn without_ids(self, without_ids: bool) -> Self {
+        let all_live = self.snapshot.pieces.iter().all(|piece| piece.dead.is_empty());
+        Self {
+            without_ids: without_ids && all_live,
+            ..self
+        }
+    }
+
+    /// What of it meets a condition on stored columns.
+    pub(in crate::query) fn meeting(self, condition: Option<Expr>) -> Self {
+        Self { condition, ..self }
+    }
+
+    /// With fewer members of its columns.
+    pub(in crate::query) fn with_members(self, storage: Option<SchemaRef>) -> Self {
+        match storage {
+            Some(storage) => Self { storage, ..self },
+            None => self,
+        }
+    }
+
+    /// Its rows: the columns of the key, those named and those that conditions speak of, in the stored order
+    /// of columns. A name that the type does not store is left out.
+    pub(in crate::query) fn rows<'c>(&self, columns: impl IntoIterator<Item = &'c str>) -> Result<Plan> {
+        let places = columns
+            .into_iter()
+            .filter_map(|name| self.storage.index_of(name).ok());
+        self.rows_at(places, Order::Ascending)
+    }
+
+    /// The same by the places of columns among those that are stored.
+    pub(in crate::query) fn rows_at(
+        &self,
+        columns: impl IntoIterator<Item = usize>,
+        order: Order,
+    ) -> Result<Plan> {
+        let columns = self.read_for(columns, self.condition.as_ref());
+        Ok(Arc::new(PartitionExec::try_new(self.clone(), columns, order)?))
+    }
+
+    /// Those columns and no others, in that order.
+    fn rows_exactly(&self, columns: Vec<usize>, order: Order) -> Result<Plan> {
+        let rows = self.rows_at(columns.iter().copied(), order)?;
+        let wanted = self.storage.project(&columns)?;
+        let held = rows.schema();
+        if held
+            .fields()
+            .iter()
+            .map(|field| field.name())
+            .eq(wanted.fields().iter().map(|field| field.name()))
+        {
+            return Ok(rows);
+        }
+        let column = |field: &FieldRef| -> Result<ProjectionExpr> {
+            let place = held.index_of(field.name())?;
+            Ok(ProjectionExpr::new(
+                Arc::new(Column::new(field.name(), place)),
+                field.name().clone(),
+            ))
+        };
+        let columns = wanted.fields().iter().map(column).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(ProjectionExec::try_new(columns, rows)?))
+    }
+
+    /// The stored columns to read in order to show `columns` where a condition holds: ascending, each once,
+    /// those of the key among them.
+    pub(in crate::query) fn read_for(
+        &self,
+        columns: impl IntoIterator<Item = usize>,
+        condition: Option<&Expr>,
+    ) -> Vec<usize> {
+        let place = |name: &str| self.storage.index_of(name).ok();
+        let keys = KEY_COLUMNS
+            .iter()
+            .filter(|name| !self.without_ids || **name != "id");
+        let mut needed: Vec<usize> = columns
+            .into_iter()
+            .chain(keys.filter_map(|name| place(name)))
+            .collect();
+        if let Some(condition) = condition {
+            needed.extend(
+                condition
+                    .column_refs()
+                    .iter()
+                    .filter_map(|column| place(&column.name)),
+            );
+        }
+        if let Some(shared) = &self.shared {
+            needed.extend(shared.columns(&self.storage));
+        }
+        let needed = grown::needed(&self.data_type, needed);
+        definitions::needed(self.definitions.as_ref(), &self.data_type, needed)
+    }
+
+    /// Whether rows are seen as they are stored: nothing is cut from them, filled in or laid over.
+    fn is_seen_as_stored(&self) -> bool {
+        self.shared.is_none() && self.definitions.is_none() && !grown::has_grown(&self.data_type)
+    }
+
+    /// `rows` with the stored `columns`, as they are seen.
+    fn seen(&self, rows: Plan, columns: &[usize]) -> Result<Plan> {
+        let rows = match &self.shared {
+            Some(shared) => shared.cut(rows, &self.selection),
+            None => rows,
+        };
+        let rows = grown::filled(rows, &self.data_type, columns)?;
+        definitions::laid_over(rows, self.definitions.as_ref())
+    }
+
+    fn scan(&self, columns: &[usize], hint: Option<Arc<dyn PhysicalExpr>>) -> Result<Scan> {
+        Ok(Scan {
+            objects: Arc::clone(&self.objects),
+            snapshot: Arc::clone(&self.snapshot),
+            storage: Arc::clone(&self.storage),
+            schema: Arc::new(self.storage.project(columns)?),
+            columns: columns.to_vec(),
+            selection: match &self.shared {
+                Some(shared) => shared.scanned(&self.selection),
+                None => self.selection.clone(),
+            },
+            hint,
+        })
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// The keys of rows, and what else is stored in `others`, of a snapshot of which only some pieces may be
+    /// left. What is selected lies inside windows that a permit gave.
+    pub(in crate::query) async fn keys(
+        &self,
+        snapshot: Snapshot,
+        selection: Selection,
+        others: Vec<Field>,
+    ) -> Result<Plan> {
+        let keys = key_schema();
+        let others = others.into_iter().map(Arc::new);
+        let storage = Arc::new(Schema::new(
+            keys.fields().iter().cloned().chain(others).collect::<Vec<_>>(),
+        ));
+        let scan = Scan {
+            objects: Arc::clone(&self.objects),
+            snapshot: Arc::new(snapshot),
+            columns: (0..storage.fields().len()).collect(),
+            schema: Arc::clone(&storage),
+            storage,
+            selection,
+            hint: None,
+        };
+        scan.plan().await
+    }
+}

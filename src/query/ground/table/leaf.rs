@@ -1,0 +1,190 @@
+//! The rows of a table as a leaf of a plan.
+//!
+//! A plan says which rows are wanted and in which order they come. How they are read is decided when they are
+//! asked for, so a question that is answered from elsewhere has not paid for readers. Knows tables; knows
+//! nothing of what stands above.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DFSchema, Result, Statistics};
+use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::PlanProperties;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter::FilterExec;
+use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+
+use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::backwards;
+use crate::query::ground::in_turn::InTurnExec;
+use crate::query::ground::key::KEY_ORDER;
+use crate::query::ground::operator::{
+    Input, Operator, Plan, Step, Task, begins_with, one_partition, ordered,
+};
+use crate::query::ground::order::Order;
+
+use super::PartitionTable;
+
+/// Rows of a table, one after the other.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct Rows {
+    table: PartitionTable,
+    /// Those that are read, by their places among the stored ones.
+    columns: Vec<usize>,
+    order: Order,
+    schema: SchemaRef,
+    /// The condition of the table on the columns that are read.
+    condition: Option<Arc<dyn PhysicalExpr>>,
+    /// The plan by which the rows were read, for whoever wants to know what that took.
+    taken: Arc<OnceLock<Plan>>,
+}
+
+/// The operator.
+pub(in crate::query) type PartitionExec = Operator<Rows>;
+
+impl PartitionExec {
+    pub(super) fn try_new(table: PartitionTable, columns: Vec<usize>, order: Order) -> Result<Self> {
+        let read = Arc::new(table.storage.project(&columns)?);
+        let schema = if table.is_seen_as_stored() {
+            read
+        } else {
+            table.seen(Arc::new(EmptyExec::new(read)), &columns)?.schema()
+        };
+        let condition = match &table.condition {
+            Some(condition) => {
+                let held = DFSchema::try_from(schema.as_ref().clone())?;
+                let state = table.engine.state();
+                Some(state.create_physical_expr(condition.clone(), &held)?)
+            }
+            None => None,
+        };
+        let rows = Rows {
+            table,
+            columns,
+            order,
+            schema,
+            condition,
+            taken: Arc::default(),
+        };
+        Ok(Self::over(rows, Vec::new()))
+    }
+
+    /// The plan by which the rows were read; before that, the one by which they would be if nothing of them
+    /// is decoded already.
+    pub(in crate::query) fn below(&self) -> Result<Plan> {
+        let rows = self.step();
+        match (rows.taken.get(), rows.order) {
+            (Some(taken), _) => Ok(Arc::clone(taken)),
+            (None, Order::Ascending) => rows.over(rows.scan()?.undecoded()?),
+            (None, Order::Descending) => rows.from_their_ends(),
+        }
+    }
+}
+
+impl Rows {
+    fn scan(&self) -> Result<super::Scan> {
+        let hint = self.condition.clone().filter(|_| self.table.is_seen_as_stored());
+        let hint = hint.map(|condition| reassign_expr_columns(condition, &self.table.storage));
+        self.table.scan(&self.columns, hint.transpose()?)
+    }
+
+    /// The rows of a scan as they are seen, those that are wanted.
+    fn over(&self, scan: Plan) -> Result<Plan> {
+        let rows = self.table.seen(scan, &self.columns)?;
+        Ok(match &self.condition {
+            Some(condition) => Arc::new(FilterExec::try_new(Arc::clone(condition), rows)?),
+            None => rows,
+        })
+    }
+
+    /// The last row first.
+    fn from_their_ends(&self) -> Result<Plan> {
+        let selection = &self.table.selection;
+        let all = TimeRange::between(Instant::MIN, Instant::MAX);
+        let begins = selection.begins.unwrap_or(all);
+        let stretches = backwards::stretches(&self.table.snapshot, &selection.windows).into_iter();
+        let stretches = stretches.filter_map(|stretch| {
+            TimeRange::new(
+                stretch.start().max(begins.start()),
+                stretch.end().min(begins.end()),
+            )
+        });
+        let stretches = stretches.map(|stretch| -> Result<Plan> {
+            let step = Self {
+                table: self.table.clone().beginning_in(Some(stretch)),
+                order: Order::Ascending,
+                taken: Arc::default(),
+                ..self.clone()
+            };
+            Ok(Arc::new(PartitionExec::over(step, Vec::new())))
+        });
+        let stretches = stretches.collect::<Result<Vec<_>>>()?;
+        match ordered(&self.schema, &KEY_ORDER, true) {
+            Some(order) if !stretches.is_empty() => {
+                Ok(Arc::new(InTurnExec::from_their_ends(stretches, order)?))
+            }
+            _ => Ok(Arc::new(EmptyExec::new(Arc::clone(&self.schema)))),
+        }
+    }
+
+    async fn plan(&self) -> Result<Plan> {
+        match self.order {
+            Order::Ascending => self.over(self.scan()?.plan().await?),
+            Order::Descending => self.from_their_ends(),
+        }
+    }
+}
+
+impl Step for Rows {
+    const NAME: &'static str = "PartitionExec";
+    // What it runs does.
+    const GIVES_WAY: bool = true;
+
+    fn detail(&self) -> String {
+        let fields = self.schema.fields().iter();
+        let names: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
+        let mut detail = format!("columns=[{}]", names.join(", "));
+        if self.order == Order::Descending {
+            // A text that is written cannot fail.
+            let _written = write!(detail, ", from the end");
+        }
+        detail
+    }
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        let order = ordered(&self.schema, &KEY_ORDER, self.order == Order::Descending);
+        one_partition(Arc::clone(&self.schema), order)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        self.table.statistics(&self.schema)
+    }
+
+    fn in_order(&self, order: &[PhysicalSortExpr]) -> Option<Self> {
+        let reversed = match self.order {
+            Order::Ascending => Order::Descending,
+            Order::Descending => Order::Ascending,
+        };
+        let possible = ordered(&self.schema, &KEY_ORDER, reversed == Order::Descending)?;
+        begins_with(&possible, order).then(|| Self {
+            order: reversed,
+            taken: Arc::default(),
+            ..self.clone()
+        })
+    }
+
+    fn run(self, _inputs: Vec<Input>, task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let context = Arc::clone(task.context());
+        let rows = async move {
+            let plan = self.plan().await?;
+            // Of several runs one is told of.
+            let _first = self.taken.set(Arc::clone(&plan));
+            plan.execute(0, context)
+        };
+        Ok(rows.into_stream().try_flatten().boxed())
+    }
+}

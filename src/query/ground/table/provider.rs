@@ -1,0 +1,91 @@
+//! What DataFusion asks of a table.
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::common::{Result, ScalarValue, Statistics};
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use std::sync::Arc;
+
+use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::operator::Plan;
+use crate::query::ground::order::Order;
+
+use super::PartitionTable;
+
+impl PartitionTable {
+    /// How many rows there are and between which moments, where the snapshot says so exactly.
+    pub(super) fn statistics(&self, schema: &Schema) -> Option<Statistics> {
+        let is_all = self.selection.begins.is_none()
+            && self.selection.windows.first() == Some(&TimeRange::ALWAYS)
+            && self.condition.is_none()
+            && self.shared.is_none();
+        if !is_all {
+            return None;
+        }
+        let mut statistics = Statistics::new_unknown(schema);
+        statistics.num_rows = Precision::Exact(usize::try_from(self.snapshot.records).ok()?);
+        let pieces = &self.snapshot.pieces;
+        if pieces.iter().any(|piece| !piece.dead.is_empty()) {
+            return Some(statistics);
+        }
+        let bounds = pieces
+            .iter()
+            .map(|piece| piece.bounds)
+            .reduce(|one, other| one.union(other))?;
+        let known = |moment: Instant| {
+            Precision::Exact(ScalarValue::TimestampMicrosecond(
+                Some(moment.micros()),
+                Some("UTC".into()),
+            ))
+        };
+        for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
+            match field.name().as_str() {
+                "start_time" => {
+                    column.min_value = known(bounds.min_start);
+                    column.max_value = known(bounds.max_start);
+                    column.null_count = Precision::Exact(0);
+                }
+                "end_time" => {
+                    column.max_value = known(bounds.max_end);
+                    column.null_count = Precision::Exact(0);
+                }
+                _ => {}
+            }
+        }
+        Some(statistics)
+    }
+}
+
+#[async_trait]
+impl TableProvider for PartitionTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.storage)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    /// Every condition is held against the rows before they leave the table, and against what is known of
+    /// pages where that is possible.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Exact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Plan> {
+        let conditions = self.condition.iter().chain(filters).cloned();
+        let table = self.clone().meeting(conjunction(conditions));
+        let columns = projection.map_or_else(|| (0..self.storage.fields().len()).collect(), Vec::clone);
+        table.rows_exactly(columns, Order::Ascending)
+    }
+}
