@@ -24,16 +24,15 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use datafusion::physical_plan::ExecutionPlan;
-
 use crate::model::permit::ReadPermit;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::Snapshot;
 
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
+use super::ground::table::PartitionTable;
 use super::shared::Lengths;
-use super::{Archive, Order, QueryError, ReadState, Scope, Source};
+use super::{Archive, QueryError, ReadState, Scope, Source};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
 pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
@@ -163,17 +162,15 @@ impl<Authority> Archive<Authority> {
         })
     }
 
-    /// The rows inside `windows`: the key columns and those of `columns` (indices into the stored ones), in
-    /// one partition, sorted by (start, end, id).
-    fn rows_within(
+    /// What may be seen of it inside `windows`.
+    fn seen(
         &self,
         pinned: &Pinned<'_, Authority>,
-        columns: impl IntoIterator<Item = usize>,
         windows: &[TimeRange],
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<PartitionTable, QueryError> {
         let Granted { permit, source } = pinned.granted;
         let table = self.table(permit, source, &pinned.snapshot, Lengths::Forgotten)?;
-        Ok(table.within(windows).rows_at(columns, Order::Ascending)?)
+        Ok(table.within(windows))
     }
 }
 

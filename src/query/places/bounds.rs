@@ -1,9 +1,5 @@
 //! From when to when a source tells positions.
 
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
-use std::sync::Arc;
-
 use crate::query::available::Edges;
 use crate::query::records::{Summary, summarise};
 use crate::query::{Archive, QueryError};
@@ -33,11 +29,8 @@ impl<Authority> Archive<Authority> {
         if only.is_refused(&granted.permit, layout) {
             return Ok(Summary::default());
         }
-        let storage = &layout.storage;
-        let asked = only.columns.iter().filter_map(|name| storage.index_of(name).ok());
-        let rows = self.rows_within(&pinned, asked, &pinned.windows(None))?;
-        let chosen: Arc<dyn ExecutionPlan> =
-            Arc::new(FilterExec::try_new(only.condition(&rows.schema())?, rows)?);
+        let seen = self.seen(&pinned, &pinned.windows(None))?;
+        let chosen = seen.meeting(Some(only.condition())).rows([])?;
         Ok(summarise(&self.engine, chosen).await?)
     }
 }

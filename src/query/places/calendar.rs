@@ -18,12 +18,11 @@ use crate::model::time::TimeRange;
 use crate::query::ground::events::Events;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
-use crate::query::shape::{self, Sees};
 use crate::query::shared;
 use crate::query::{Archive, Prepared, QueryError};
 
 use super::Granted;
-use super::raw::{RawSpec, columns};
+use super::raw::{RawSpec, shown};
 use super::workouts::Otherwise;
 
 /// The columns of a calendar.
@@ -121,7 +120,7 @@ impl<Authority> Archive<Authority> {
         range: TimeRange,
     ) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
-        let stored = self.chosen(&pinned, spec, &[], None)?;
+        let stored = self.chosen(&pinned, spec, None)?;
         let stored = match granted.permit.shared_with() {
             None => stored,
             Some(shared) => shared::cut_again(
@@ -140,15 +139,7 @@ impl<Authority> Archive<Authority> {
             windows: windows.into(),
         };
         let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![stored]));
-        let sees = Sees::through(&granted.permit);
-        let shown = shape::project(
-            chosen,
-            &granted.source.data_type.layout,
-            spec.ids,
-            sees,
-            shape::everything,
-        )?;
-        let plan = columns(shown, spec.columns)?;
+        let plan = shown(chosen, &granted.permit, &granted.source, spec)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,

@@ -53,11 +53,8 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let mut plans = Vec::with_capacity(sources.len());
         for (source, pinned) in sources {
-            let storage = &pinned.granted.source.data_type.layout.storage;
-            let columns = [LATITUDE, LONGITUDE, ACCURACY]
-                .into_iter()
-                .filter_map(|name| storage.index_of(name).ok());
-            let rows = self.rows_within(pinned, columns, &pinned.windows(Some(wanted)))?;
+            let seen = self.seen(pinned, &pinned.windows(Some(wanted)))?;
+            let rows = seen.rows([LATITUDE, LONGITUDE, ACCURACY])?;
             plans.push(told_by(*source, rows)?);
         }
         if plans.len() == 1 {

@@ -3,21 +3,19 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
-use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal, in_list};
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::logical_expr::utils::disjunction;
+use datafusion::logical_expr::{Expr, cast};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::prelude::{ident, lit};
 
 use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
+use crate::query::ground::computed::projected;
 use crate::query::shape::{self, IdForm, Sees};
-use crate::query::{Archive, Prepared, QueryError};
+use crate::query::{Archive, Order, Prepared, QueryError, Source};
 
 use super::{Granted, Pinned};
 
@@ -61,43 +59,47 @@ impl<Authority> Archive<Authority> {
         spec: &RawSpec,
         wanted: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let rows = self.chosen(pinned, spec, &[], wanted)?;
-        let layout = &pinned.granted.source.data_type.layout;
-        let rows = shape::project(
-            rows,
-            layout,
-            spec.ids,
-            Sees::through(&pinned.granted.permit),
-            shape::everything,
-        )?;
-        Ok(columns(rows, spec.columns)?)
+        let rows = self.chosen(pinned, spec, wanted)?;
+        shown(rows, &pinned.granted.permit, &pinned.granted.source, spec)
     }
 
-    /// The stored columns that `spec` and `besides` need, of the rows that it chooses.
+    /// The stored columns that `spec` needs, of the rows that it chooses.
     pub(super) fn chosen(
         &self,
         pinned: &Pinned<'_, Authority>,
         spec: &RawSpec,
-        besides: &[&str],
         wanted: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let layout = &pinned.granted.source.data_type.layout;
-        let asked = spec.only.iter().flat_map(|only| only.columns).chain(besides);
-        let asked = asked.filter_map(|name| layout.storage.index_of(name).ok());
-        let shown = shape::stored_columns(layout, Sees::through(&pinned.granted.permit), shape::everything);
-        let needed: Vec<usize> = shown.into_iter().chain(asked).collect();
-        let rows = self.rows_within(pinned, needed, &pinned.windows(wanted))?;
-        match &spec.only {
-            None => Ok(rows),
-            Some(only) if only.is_refused(&pinned.granted.permit, layout) => {
-                Ok(Arc::new(EmptyExec::new(rows.schema())))
-            }
-            Some(only) => Ok(Arc::new(FilterExec::try_new(
-                only.condition(&rows.schema())?,
-                rows,
-            )?)),
+        let Granted { permit, source } = pinned.granted;
+        let layout = &source.data_type.layout;
+        let columns =
+            shape::stored_columns(layout, Sees::through(permit), |name| spec.columns.contains(&name));
+        let seen = self.seen(pinned, &pinned.windows(wanted))?;
+        let Some(only) = &spec.only else {
+            return Ok(seen.rows_at(columns, Order::Ascending)?);
+        };
+        if only.is_refused(permit, layout) {
+            let rows = seen.rows_at(columns, Order::Ascending)?;
+            return Ok(Arc::new(EmptyExec::new(rows.schema())));
         }
+        let chosen = seen.meeting(Some(only.condition()));
+        Ok(chosen.rows_at(columns, Order::Ascending)?)
     }
+}
+
+/// Stored rows in the columns of the answer.
+pub(super) fn shown<Authority>(
+    rows: Arc<dyn ExecutionPlan>,
+    permit: &ReadPermit<Authority>,
+    source: &Source,
+    spec: &RawSpec,
+) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    let place = |name: &str| spec.columns.iter().position(|column| *column == name);
+    let is_shown = |name: &str| place(name).is_some();
+    let (layout, sees) = (&source.data_type.layout, Sees::through(permit));
+    let mut columns = shape::columns(layout, &rows.schema(), spec.ids, sees, is_shown)?;
+    columns.sort_by_key(|(_, name)| place(name));
+    Ok(projected(rows, columns)?)
 }
 
 impl OneOf {
@@ -107,39 +109,12 @@ impl OneOf {
         !permit.is_own() && self.columns.iter().any(tells_who)
     }
 
-    pub(super) fn condition(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-        let mut condition: Option<Arc<dyn PhysicalExpr>> = None;
-        for name in self.columns {
-            let stored = Arc::new(Column::new(name, schema.index_of(name)?));
-            let text = Arc::new(CastExpr::new(stored, ArrowType::Utf8, None));
-            let values = self
-                .values
-                .iter()
-                .map(|value| {
-                    Arc::new(Literal::new(ScalarValue::from(value.as_str()))) as Arc<dyn PhysicalExpr>
-                })
-                .collect();
-            let is_one = in_list(text, values, &false, schema)?;
-            condition = Some(match condition {
-                None => is_one,
-                Some(other) => Arc::new(BinaryExpr::new(other, Operator::Or, is_one)),
-            });
-        }
-        Ok(condition.unwrap_or_else(|| Arc::new(Literal::new(ScalarValue::Boolean(Some(false))))))
+    /// On stored columns.
+    pub(super) fn condition(&self) -> Expr {
+        let is_one = |name: &&'static str| {
+            let values = self.values.iter().map(|value| lit(value.as_str())).collect();
+            cast(ident(*name), ArrowType::Utf8).in_list(values, false)
+        };
+        disjunction(self.columns.iter().map(is_one)).unwrap_or_else(|| lit(false))
     }
-}
-
-/// The named columns, in the order of the names.
-pub(super) fn columns(rows: Arc<dyn ExecutionPlan>, names: &[&str]) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = rows.schema();
-    let expressions = names
-        .iter()
-        .map(|name| {
-            Ok(ProjectionExpr {
-                expr: Arc::new(Column::new(name, schema.index_of(name)?)) as Arc<dyn PhysicalExpr>,
-                alias: (*name).to_owned(),
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(ProjectionExec::try_new(expressions, rows)?))
 }

@@ -59,17 +59,15 @@ impl<Authority> Archive<Authority> {
         ids: IdForm,
     ) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(updates).await?;
-        let storage = &updates.source.data_type.layout.storage;
-        let columns = [LATITUDE, LONGITUDE, ACCURACY]
-            .into_iter()
-            .filter_map(|name| storage.index_of(name).ok());
         let looked_at = if updates.permit.is_own() {
             reads(range)
         } else {
             range
         };
         let windows = pinned.windows(Some(looked_at));
-        let rows = self.rows_within(&pinned, columns, &windows)?;
+        let rows = self
+            .seen(&pinned, &windows)?
+            .rows([LATITUDE, LONGITUDE, ACCURACY])?;
         let asked = windows.into_iter().filter_map(|window| window.overlap(range));
         let step = Stays {
             schema: Arc::clone(shape),

@@ -57,11 +57,8 @@ impl<Authority> Archive<Authority> {
         pinned: &Pinned<'_, Authority>,
         wanted: TimeRange,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let storage = &pinned.granted.source.data_type.layout.storage;
-        let columns = [LATITUDE, LONGITUDE, ACCURACY]
-            .into_iter()
-            .filter_map(|name| storage.index_of(name).ok());
-        self.rows_within(pinned, columns, &pinned.windows(Some(wanted)))
+        let seen = self.seen(pinned, &pinned.windows(Some(wanted)))?;
+        Ok(seen.rows([LATITUDE, LONGITUDE, ACCURACY])?)
     }
 }
 
