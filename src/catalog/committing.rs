@@ -357,8 +357,8 @@ async fn read_ledgers(
     Ok(ledgers)
 }
 
-/// Removes the pieces that were put together anew; answers since when the oldest rows of what they became have
-/// waited. The partition's bounds stay, because no row is lost.
+/// Removes the pieces that were put together anew; answers since when the oldest rows of what they became
+/// have waited. The partition's bounds stay, because no row is lost.
 async fn remove_gathered(
     session: &mut Session,
     commit: &Commit,

@@ -116,8 +116,8 @@ pub fn sort_rows(batch: &RecordBatch) -> Result<RecordBatch, StoreError> {
     if keys.is_sorted() {
         return Ok(batch.clone());
     }
-    // Starts beside the numbers of their rows, because they nearly always decide; and a sort that makes use of
-    // rows that are in order by stretches.
+    // Starts beside the numbers of their rows, because they nearly always decide; and a sort that makes use
+    // of rows that are in order by stretches.
     let mut order: Vec<(i64, u32)> = keys.starts.values().iter().copied().zip(0..).collect();
     order.sort_by(|(one, first), (other, second)| {
         one.cmp(other)

@@ -237,8 +237,8 @@ impl Snapshots {
     }
 
     /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its
-    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail; `gathered` are pieces
-    /// whose rows are among them; `stamp` is what the partition has now.
+    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail; `gathered` are
+    /// pieces whose rows are among them; `stamp` is what the partition has now.
     pub fn committed(
         &self,
         change: &PartitionChange,

@@ -284,8 +284,8 @@ impl Merge {
         self.inputs.iter().position(is_used_up)
     }
 
-    /// Takes rows of the input that comes first, as long as it does; where inputs come by turns, rows of all of
-    /// them that come before what they have next. `false` where there is none.
+    /// Takes rows of the input that comes first, as long as it does; where inputs come by turns, rows of all
+    /// of them that come before what they have next. `false` where there is none.
     fn take_run(&mut self) -> bool {
         let next = |cursor: &Cursor| cursor.key(cursor.row);
         let Some(least) = (0..self.inputs.len()).min_by_key(|index| self.inputs.get(*index).map(next)) else {
