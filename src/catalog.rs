@@ -101,6 +101,12 @@ impl Catalog {
         Self { time, ..self }
     }
 
+    /// Whether it is written on the thread of whoever changes it, who waits for the disk.
+    #[must_use]
+    pub const fn is_written_by_the_caller(&self) -> bool {
+        matches!(self.database, Database::Sqlite { .. })
+    }
+
     /// What time it is for everybody who shares the catalogue.
     pub async fn now(&self) -> Result<Instant, CatalogError> {
         let mut session = self.database.read().await?;

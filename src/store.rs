@@ -13,6 +13,7 @@ pub mod faults;
 pub mod files;
 mod filter;
 pub mod find;
+pub mod gather;
 pub mod local;
 pub mod objects;
 pub mod piece;

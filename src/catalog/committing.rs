@@ -15,17 +15,19 @@ use super::erasures::refuse_erased;
 use super::errors::CatalogError;
 use super::records::{Commit, CommitOutcome, NewPlace, PartitionChange, SeenSource, Stamp};
 use super::registers::{SOURCES_KIND, change_register, enrol};
-use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_values, text};
+use super::rows::{DeadRow, Ledger, PartitionRow, id, optional_text, piece_of, piece_values, text};
 use super::strays::{paths_of, refuse_condemned};
 use super::tables::{DEAD_ROWS, Existing, LEDGERS, PARTITIONS, PIECES, SOURCES, UPDATES, UPLOADS, one_of};
 use super::witness::is_repeated;
-use crate::model::ids::PersonId;
+use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::TypeId;
 use crate::model::time::Instant;
 
 const MINUTE: i64 = 60_000_000;
 /// People whose partitions one statement looks at.
 const PEOPLE_AT_ONCE: usize = 64;
+/// Pieces removed by one statement.
+const PIECES_AT_ONCE: usize = 64;
 
 impl Catalog {
     /// Makes everything in `commit` durable and visible to every node, or nothing of it. People who are new
@@ -186,6 +188,7 @@ async fn apply(
         }
     }
 
+    let since = remove_gathered(session, commit, &mut partitions).await?;
     for ledger in ledgers.values_mut() {
         ledger.sequence += 1;
     }
@@ -201,7 +204,7 @@ async fn apply(
                 &change.data_type,
                 piece,
                 sequence,
-                now,
+                since.get(&piece.id).copied().unwrap_or(now),
             ));
             if let NewPlace::Tail { blob, .. } = &piece.place {
                 blobs.push((piece.id.as_bytes().to_vec(), blob.to_vec()));
@@ -352,6 +355,60 @@ async fn read_ledgers(
         }
     }
     Ok(ledgers)
+}
+
+/// Removes the pieces that were put together anew; answers since when the oldest rows of what they became
+/// have waited. The partition's bounds stay, because no row is lost.
+async fn remove_gathered(
+    session: &mut Session,
+    commit: &Commit,
+    partitions: &mut Partitions,
+) -> Result<HashMap<PieceId, Instant>, CatalogError> {
+    let mut since: HashMap<PieceId, Instant> = HashMap::new();
+    for gathered in &commit.gathered {
+        let changes = &commit.changes;
+        let is_changed_here = |change: &&PartitionChange| {
+            change.person == gathered.person
+                && change.data_type == gathered.data_type
+                && change.expected_version.is_some()
+                && change.add.iter().any(|piece| piece.id == gathered.into)
+                && !change
+                    .dead
+                    .iter()
+                    .any(|(piece, _)| gathered.pieces.contains(piece))
+        };
+        let key = (gathered.person, gathered.data_type.clone());
+        let row = changes.iter().find(is_changed_here).and(partitions.get_mut(&key));
+        let Some((row, _)) = row else {
+            return Err(CatalogError::Refused {
+                detail: "pieces are put together by no change of their partition".to_owned(),
+            });
+        };
+        for some in gathered.pieces.chunks(PIECES_AT_ONCE) {
+            let ids: Vec<Value> = some.iter().map(|piece| id(piece.0)).collect();
+            let (list, mut values) = one_of(3, ids.clone());
+            values.splice(0..0, [id(gathered.person.0), text(&gathered.data_type.0)]);
+            let rest = format!("WHERE person = $1 AND data_type = $2 AND piece IN {list}");
+            let stored = session.select(&PIECES, &rest, values.clone()).await?;
+            if stored.len() != some.len() {
+                return Err(CatalogError::corrupt("a piece of the tail is lost"));
+            }
+            for record in stored {
+                let piece = piece_of(&record)?;
+                row.lose(&piece, record.checksum);
+                let oldest = since.entry(gathered.into).or_insert(piece.created_at);
+                *oldest = piece.created_at.min(*oldest);
+            }
+            session
+                .execute(format!("DELETE FROM {} {rest}", PIECES.name), values)
+                .await?;
+            let (list, values) = one_of(1, ids);
+            session
+                .execute(format!("DELETE FROM blobs WHERE piece IN {list}"), values)
+                .await?;
+        }
+    }
+    Ok(since)
 }
 
 type Partitions = HashMap<(PersonId, TypeId), (PartitionRow, Option<u32>)>;

@@ -402,6 +402,15 @@ impl Link {
         }
     }
 
+    /// Begins or ends a transaction.
+    async fn turn(&mut self, statement: &'static str) -> Result<(), CatalogError> {
+        match self {
+            Self::Reads(_) => self.run(statement).await,
+            // It is kept prepared, unlike a script.
+            Self::Writes(writing) => writing.execute(statement, &[]).map(drop),
+        }
+    }
+
     async fn run(&mut self, script: &str) -> Result<(), CatalogError> {
         match self {
             Self::Reads(connection) => {
@@ -442,7 +451,7 @@ impl SqliteSession {
             disturbed: disturbed.clone(),
             _turn: turn,
         };
-        session.link()?.run(statement).await?;
+        session.link()?.turn(statement).await?;
         Ok(session)
     }
 
@@ -474,7 +483,7 @@ impl SqliteSession {
 
     async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
         let _working = working(&self.disturbed);
-        self.link()?.run(statement).await?;
+        self.link()?.turn(statement).await?;
         if let Some(Link::Writes(writing)) = self.link.take() {
             writing.give_back();
         }

@@ -129,6 +129,8 @@ pub enum NewPlace {
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
     pub changes: Vec<PartitionChange>,
+    /// What some of the changes put together anew.
+    pub gathered: Vec<Gathered>,
     /// Partitions that were looked at and need no change.
     pub unchanged: Vec<SeenPartition>,
     pub uploads: Vec<UploadReceipt>,
@@ -154,6 +156,17 @@ pub struct PartitionChange {
     pub records_delta: i64,
     /// Records put or deleted, as `/data/v1/updates` counts them.
     pub updates: i64,
+}
+
+/// Pieces of the tail whose rows are in one that a change of the same commit adds, all of them: none of them
+/// has dead rows in the state that was looked at, and none of their rows dies by this commit.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    pub person: PersonId,
+    pub data_type: TypeId,
+    pub pieces: Vec<PieceId>,
+    /// The piece that has their rows now.
+    pub into: PieceId,
 }
 
 /// A partition as it was looked at. If it is another by now, a commit that rests on it is refused as stale:

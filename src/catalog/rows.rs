@@ -166,6 +166,13 @@ impl PartitionRow {
         );
     }
 
+    /// Takes note that a piece is gone whose row has the given checksum, and whose rows are in another one.
+    pub(super) fn lose(&mut self, piece: &Piece, checksum: u32) {
+        self.pieces -= 1;
+        self.bytes -= piece.bytes;
+        self.digest ^= checksum;
+    }
+
     /// Counts updates in `minute`. Returns the minute before with its count, if that has ended.
     pub(super) fn count(&mut self, minute: i64, updates: i64) -> Option<(i64, i64)> {
         let ended = (minute > self.current_minute && self.current_count != 0)

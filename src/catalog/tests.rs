@@ -13,7 +13,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::records::{
-    Bounds, Commit, CommitOutcome, Effect, Footer, KeptUpload, NewPiece, NewPlace, Partition,
+    Bounds, Commit, CommitOutcome, Effect, Footer, Gathered, KeptUpload, NewPiece, NewPlace, Partition,
     PartitionChange, Place, Replace, SeenPartition, SeenSource, UploadReceipt,
 };
 use super::{Catalog, CatalogError};
@@ -208,6 +208,85 @@ async fn a_commit_on_an_old_version_changes_nothing() {
         assert_eq!(bench.partition(one_person, &heart_rate()).await.records, 1);
         assert_eq!(bench.partition(other_person, &heart_rate()).await.version, 0);
         assert!(!bench.catalog.person_exists(other_person).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn pieces_put_together_go_with_their_bytes_and_their_rows_are_as_old_as_they_were() {
+    for bench in Bench::all().await {
+        let person = person();
+        let (first, second) = (tail(b"first"), tail(b"second"));
+        bench
+            .catalog
+            .commit(one(change(person, 0, vec![first.clone()])))
+            .await
+            .unwrap();
+        bench.pass(std::time::Duration::from_millis(20)).await;
+        bench
+            .catalog
+            .commit(one(change(person, 1, vec![second.clone()])))
+            .await
+            .unwrap();
+        let before = bench.partition(person, &heart_rate()).await;
+        let oldest = before.pieces.iter().map(|piece| piece.created_at).min().unwrap();
+        bench.pass(std::time::Duration::from_millis(20)).await;
+        let all = NewPiece {
+            rows: 3,
+            ..tail(b"first, second, third")
+        };
+        let gathered = Gathered {
+            person,
+            data_type: heart_rate(),
+            pieces: vec![first.id, second.id],
+            into: all.id,
+        };
+        let third = PartitionChange {
+            records_delta: 1,
+            ..change(person, 2, vec![all.clone()])
+        };
+        let commit = |third: PartitionChange| Commit {
+            gathered: vec![gathered.clone()],
+            ..one(third)
+        };
+        let dying = PartitionChange {
+            dead: vec![(first.id, record())],
+            ..third.clone()
+        };
+        for refused in [
+            commit(dying),
+            commit(PartitionChange {
+                add: Vec::new(),
+                ..third.clone()
+            }),
+        ] {
+            let outcome = bench.catalog.commit(refused).await;
+            assert!(
+                matches!(outcome, Err(CatalogError::Refused { .. })),
+                "{outcome:?}"
+            );
+        }
+        let late = PartitionChange {
+            expected_version: Some(1),
+            ..third.clone()
+        };
+        assert_eq!(
+            bench.catalog.commit(commit(late)).await.unwrap(),
+            CommitOutcome::Stale
+        );
+        assert_eq!(
+            bench.catalog.commit(commit(third)).await.unwrap(),
+            CommitOutcome::Done
+        );
+
+        let after = bench.partition(person, &heart_rate()).await;
+        assert_eq!((ids(&after), after.records), (vec![all.id], 3));
+        assert_eq!(after.pieces[0].created_at, oldest);
+        assert!(bench.catalog.tail_blob(first.id).await.unwrap().is_none());
+        assert_eq!(bench.catalog.complaints().await.unwrap(), Vec::<String>::new());
+        assert_eq!(
+            bench.catalog.damaged_partitions(person).await.unwrap(),
+            Vec::<String>::new()
+        );
     }
 }
 

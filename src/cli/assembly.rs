@@ -133,7 +133,7 @@ pub(super) fn assemble(settings: &Settings, foundations: Foundations) -> Result<
         objects: objects.clone(),
         ids: Arc::clone(&ids),
     };
-    let (commits, committing) = commit_queue(settings, &catalog, &intake, metrics.meters.commits.clone());
+    let (commits, committing) = commit_queue(settings, &catalog, &intake, metrics.meters.commits.clone())?;
     let interface = settings.interface.clone();
     let queries = admission(&interface, &metrics);
     let geocoder = geocoder(settings, &metrics)?;
@@ -249,7 +249,7 @@ pub(super) fn commit_queue(
     catalog: &Catalog,
     intake: &IntakeStores,
     meters: CommitMeters,
-) -> (CommitQueue, JoinHandle<()>) {
+) -> Result<(CommitQueue, JoinHandle<()>), Failed> {
     let committer = Committer {
         catalog: catalog.clone(),
         shared: intake.clone(),
@@ -264,7 +264,11 @@ pub(super) fn commit_queue(
         size: settings.writes.commit_size,
         at_once: PEOPLE_AT_ONCE,
     };
-    CommitQueue::start(queue, committer)
+    if catalog.is_written_by_the_caller() {
+        CommitQueue::start_apart(queue, committer).map_err(Failed::from_error)
+    } else {
+        Ok(CommitQueue::start(queue, committer))
+    }
 }
 
 /// The files that people keep.

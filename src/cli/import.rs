@@ -58,7 +58,7 @@ async fn bring_in(settings: &Settings, order: &ImportOrder) -> Result<Imported, 
         objects: objects.clone(),
         ids: Arc::clone(&ids),
     };
-    let (commits, committing) = commit_queue(settings, &catalog, &intake, Meters::default().commits);
+    let (commits, committing) = commit_queue(settings, &catalog, &intake, Meters::default().commits)?;
     let importer = Importer {
         documents: Documents::new(catalog.clone(), Arc::clone(&clock), Arc::clone(&ids)),
         types: Types::new(

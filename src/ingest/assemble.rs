@@ -8,12 +8,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::catalog::records::{Effect, NewPiece, PartitionChange, SeenPartition};
+use crate::catalog::records::{Effect, Gathered, NewPiece, PartitionChange, SeenPartition};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::{Layout, TypeId};
 use crate::store::StoreError;
-use crate::store::arrange::{sort_rows, without_null_columns};
+use crate::store::arrange::{sort_rows, together, without_null_columns};
 use crate::store::find::{Finder, FoundRows};
+use crate::store::gather::taken_along;
 use crate::store::sealing;
 use crate::store::snapshot::{Snapshot, Snapshots};
 use crate::store::tail;
@@ -63,6 +64,8 @@ impl Stores {
 pub struct Assembled {
     pub change: PartitionChange,
     pub rows: Vec<Option<RecordBatch>>,
+    /// Pieces of the tail whose rows are among these.
+    pub gathered: Option<Gathered>,
 }
 
 /// What is asked of a partition comes to this.
@@ -86,16 +89,17 @@ pub async fn small(
 ) -> Result<Small, AssembleError> {
     let ids = merge::ids_to_look_up(&asked.changes);
     // Rows with new ids only can be added whatever else happens to the partition, so nothing is looked at.
-    let (expected, found) = if ids.is_empty() {
+    let (seen, found) = if ids.is_empty() {
         (None, Vec::new())
     } else {
         let snapshot = stores.snapshot(person, &data_type).await?;
         let found = stores.finder.predecessors(&snapshot, &ids).await?;
-        (Some((snapshot.version, snapshot.digest)), found)
+        (Some(snapshot), found)
     };
+    let expected = seen.as_ref().map(|seen| (seen.version, seen.digest));
     let bytes: usize = asked.changes.iter().map(Change::bytes).sum();
     let layout = Arc::clone(layout);
-    let work = move || packed(piece, &layout, asked, &found);
+    let work = move || packed(piece, &layout, asked, &found, seen.as_deref());
     let packed = if bytes < HANDED_OVER {
         work()?
     } else {
@@ -107,6 +111,7 @@ pub async fn small(
         mut add,
         rows,
         outcome,
+        gathered,
     } = packed;
     if add.is_empty() && outcome.dead.is_empty() {
         return Ok(Small {
@@ -127,6 +132,12 @@ pub async fn small(
         }
         add = sealed;
     }
+    let gathered = (!gathered.is_empty()).then(|| Gathered {
+        person,
+        data_type: data_type.clone(),
+        pieces: gathered,
+        into: piece,
+    });
     let change = PartitionChange {
         person,
         data_type,
@@ -138,7 +149,11 @@ pub async fn small(
         updates: outcome.updates,
     };
     Ok(Small {
-        added: Some(Assembled { change, rows }),
+        added: Some(Assembled {
+            change,
+            rows,
+            gathered,
+        }),
         unchanged: None,
         effects: outcome.effects,
     })
@@ -149,6 +164,8 @@ struct Packed {
     add: Vec<NewPiece>,
     rows: Vec<Option<RecordBatch>>,
     outcome: Outcome,
+    /// Pieces of the tail whose rows are among these.
+    gathered: Vec<PieceId>,
 }
 
 fn packed(
@@ -156,18 +173,33 @@ fn packed(
     layout: &Layout,
     mut asked: Asked,
     found: &[FoundRows],
+    seen: Option<&Snapshot>,
 ) -> Result<Packed, AssembleError> {
     let schema = &layout.storage;
     asked.changes = in_schema(schema, &asked.changes)?;
     let outcome = merge::merge(schema, &asked, &StoredRows::new(schema, found)?)?;
     let mut add = Vec::new();
     let mut rows = Vec::new();
+    let mut gathered = Vec::new();
     if let Some(added) = &outcome.add {
-        let sorted = sort_rows(added)?;
+        let mut parts = vec![without_null_columns(added)?];
+        if let Some(seen) = seen {
+            let dying = |piece: PieceId| outcome.dead.iter().any(|(dying, _)| *dying == piece);
+            for (piece, rows) in taken_along(seen, layout.version, added.num_rows(), dying) {
+                gathered.push(piece.id);
+                parts.push(rows.batch().clone());
+            }
+        }
+        let sorted = sort_rows(&together(&parts)?)?;
         add.push(tail::piece(piece, &sorted, layout.version)?);
-        rows.push(Some(without_null_columns(&sorted)?));
+        rows.push(Some(sorted));
     }
-    Ok(Packed { add, rows, outcome })
+    Ok(Packed {
+        add,
+        rows,
+        outcome,
+        gathered,
+    })
 }
 
 /// What rows that stand in objects do to their partition, as it is now.
@@ -193,6 +225,7 @@ pub async fn written(
     Ok(Assembled {
         change,
         rows: Vec::new(),
+        gathered: None,
     })
 }
 

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayBuilder, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int32Array, Int64Builder,
+    ArrayBuilder, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int32Array, Int64Builder,
     ListArray, StringArray, StringBuilder, StructArray, TimestampMicrosecondBuilder, UInt32Array,
-    new_empty_array,
+    new_empty_array, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Int32Type, TimeUnit};
@@ -116,6 +116,11 @@ impl Column {
             }
         }
         Ok(())
+    }
+
+    /// Whether no row has a value.
+    pub(super) fn is_unset(&self) -> bool {
+        self.len() == 0
     }
 
     /// The number of the value that was set last: what to call it by if it comes again. Only structs and
@@ -240,14 +245,13 @@ impl Composite {
     }
 
     fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        let rows = UInt32Array::from(std::mem::take(&mut self.rows));
+        if self.entries.is_empty() {
+            return Ok(new_null_array(&self.data_type, rows.len()));
+        }
         let entries: Vec<&Cell<'_>> = self.entries.iter().collect();
         let distinct = array(&self.data_type, &entries)?;
-        let rows = UInt32Array::from(std::mem::take(&mut self.rows));
-        let all = if distinct.is_empty() {
-            arrow::array::new_null_array(&self.data_type, rows.len())
-        } else {
-            arrow::compute::take(&distinct, &rows, None)?
-        };
+        let all = arrow::compute::take(&distinct, &rows, None)?;
         self.entries.clear();
         Ok(all)
     }
@@ -353,7 +357,7 @@ fn mismatch(cell: &Cell<'_>, column: &str) -> ArrowError {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{AsArray, StructArray};
+    use arrow::array::{Array as _, AsArray, StructArray};
     use arrow::datatypes::{Field, Fields, Float64Type};
 
     use super::*;

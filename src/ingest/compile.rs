@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, new_null_array};
 use jsonschema::{PatternOptions, Validator};
 use uuid::Uuid;
 
@@ -36,6 +37,8 @@ pub struct CompiledType {
     pub(super) registry: Arc<Registry>,
     /// How often one value of a record may be checked.
     pub(super) checks: u64,
+    /// The type's own columns of one row without a value in any of them.
+    pub(super) null_row: Vec<ArrayRef>,
     /// The bytes it takes, about.
     weight: u32,
 }
@@ -65,8 +68,12 @@ impl CompiledType {
         }
         let validator = validator(&data_type)?;
         let weight = weight(&data_type);
+        let columns = plan.columns.iter();
         Ok(Self {
             data_type,
+            null_row: columns
+                .map(|column| new_null_array(column.data_type(), 1))
+                .collect(),
             plan,
             validator,
             registry,

@@ -475,8 +475,13 @@ impl RecordDecoder {
                 TimestampMicrosecondArray::from(micros).with_timezone("UTC"),
             ));
         }
-        for column in &mut self.columns {
-            columns.push(column.finish(rows)?);
+        for (column, null) in self.columns.iter_mut().zip(&self.compiled.null_row) {
+            // To make what a single record leaves out would cost more than all the rest of it.
+            columns.push(if rows == 1 && column.is_unset() {
+                Arc::clone(null)
+            } else {
+                column.finish(rows)?
+            });
         }
         let places: Vec<i32> = std::mem::take(&mut self.source_places)
             .into_iter()

@@ -20,6 +20,9 @@ use super::stored::StoredRows;
 use crate::catalog::records::Effect;
 use crate::model::ids::{PieceId, RecordId};
 
+/// The columns that every row has a value in come first: id, start and end.
+const KEYS: usize = 3;
+
 /// Something that was asked of a partition, in the order of acceptance.
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -156,7 +159,7 @@ impl Version {
 
 /// Applies what is asked in order to a partition in which `stored` are the live rows of [`ids_to_look_up`].
 pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<Outcome, ArrowError> {
-    let content = Content::new(schema)?;
+    let mut content = Wanted { schema, made: None };
     let mut latest: HashMap<RecordId, Version> = stored.iter().map(|(id, _)| (id, Version::STORED)).collect();
     let requests = asked.requests.iter().max().map_or(0, |last| last + 1);
     let mut outcome = Outcome {
@@ -196,8 +199,8 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
                             put: earlier,
                             row: earlier_row,
                         } => {
-                            puts[earlier].encode(&content)?;
-                            puts[put].encode(&content)?;
+                            puts[earlier].encode(content.get()?)?;
+                            puts[put].encode(content.get()?)?;
                             let is_there = puts[earlier].row(earlier_row) == puts[put].row(row);
                             puts[earlier].keep[earlier_row] = is_there;
                             is_there
@@ -205,9 +208,9 @@ pub fn merge(schema: &SchemaRef, asked: &Asked, stored: &StoredRows) -> Result<O
                         Latest::Stored => {
                             let before = match &mut before {
                                 Some(before) => before,
-                                before => before.insert(content.rows(&stored.rows)?),
+                                before => before.insert(content.get()?.rows(&stored.rows)?),
                             };
-                            puts[put].encode(&content)?;
+                            puts[put].encode(content.get()?)?;
                             let existing = stored.get(id);
                             let is_there =
                                 existing.map(|existing| before.row(existing.row)) == puts[put].row(row);
@@ -322,11 +325,21 @@ fn kept(schema: &SchemaRef, puts: &[Put<'_>]) -> Result<Option<RecordBatch>, Arr
         }
     }
     batches.retain(|batch| batch.num_rows() > 0);
-    match batches.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(one.clone())),
-        several => Ok(Some(concat_batches(schema, several)?)),
+    if let [] | [_] = batches.as_slice() {
+        return Ok(batches.pop());
     }
+    // Only what some row has a value in: most columns of most rows have none.
+    let has_value = |column: &usize| {
+        let mut columns = batches.iter().filter_map(|batch| batch.columns().get(*column));
+        *column < KEYS || columns.any(|rows| rows.logical_null_count() < rows.len())
+    };
+    let present: Vec<usize> = (0..schema.fields().len()).filter(has_value).collect();
+    let schema = Arc::new(schema.project(&present)?);
+    let batches: Vec<RecordBatch> = batches
+        .iter()
+        .map(|batch| batch.project(&present))
+        .collect::<Result<_, _>>()?;
+    Ok(Some(concat_batches(&schema, &batches)?))
 }
 
 fn id_column(rows: &RecordBatch) -> Option<&FixedSizeBinaryArray> {
@@ -336,6 +349,21 @@ fn id_column(rows: &RecordBatch) -> Option<&FixedSizeBinaryArray> {
 /// Compares whole rows, whatever their columns hold.
 pub struct Content {
     converter: RowConverter,
+}
+
+/// A `Content` that is made when it is asked for: most rows are new, and nothing is compared.
+struct Wanted<'s> {
+    schema: &'s SchemaRef,
+    made: Option<Content>,
+}
+
+impl Wanted<'_> {
+    fn get(&mut self) -> Result<&Content, ArrowError> {
+        Ok(match &mut self.made {
+            Some(made) => made,
+            made => made.insert(Content::new(self.schema)?),
+        })
+    }
 }
 
 impl Content {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::concat_batches;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use crate::model::ids::{PieceId, RecordId};
@@ -42,6 +42,8 @@ impl StoredRows {
             batches.push(adapt(schema, &part.rows)?);
         }
         let rows = match batches.as_slice() {
+            // Nothing is looked for in it.
+            [] => RecordBatch::new_empty(Arc::new(Schema::empty())),
             [one] => one.clone(),
             several => concat_batches(schema, several)?,
         };

@@ -98,6 +98,12 @@ impl TailRows {
         &self.batch
     }
 
+    /// Bytes that all of it takes.
+    #[must_use]
+    pub const fn memory(&self) -> usize {
+        self.memory
+    }
+
     /// The rows that have one of `ids`, by number and in order.
     #[must_use]
     pub(super) fn rows_of(&self, ids: &WantedIds) -> Vec<(usize, RecordId)> {
@@ -231,9 +237,15 @@ impl Snapshots {
     }
 
     /// Takes note of a commit that succeeded, so that the next read of the partition need not ask for its
-    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail; `stamp` is what the
-    /// partition has now.
-    pub fn committed(&self, change: &PartitionChange, rows: Vec<Option<RecordBatch>>, stamp: Stamp) {
+    /// pieces. `rows` are those of `change.add` in order, as far as they are in the tail; `gathered` are
+    /// pieces whose rows are among them; `stamp` is what the partition has now.
+    pub fn committed(
+        &self,
+        change: &PartitionChange,
+        rows: Vec<Option<RecordBatch>>,
+        gathered: &[PieceId],
+        stamp: Stamp,
+    ) {
         let key = (change.person, change.data_type.clone());
         let Some(before) = self
             .known
@@ -248,7 +260,9 @@ impl Snapshots {
         else {
             return;
         };
-        let mut pieces = before.pieces.clone();
+        let stay = before.pieces.iter().filter(|piece| !gathered.contains(&piece.id));
+        let mut pieces: Vec<SnapshotPiece> = Vec::with_capacity(before.pieces.len() + change.add.len());
+        pieces.extend(stay.cloned());
         for (piece, rows) in change
             .add
             .iter()

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 
-use super::merge::{living, united};
+use super::merge::living;
 use super::settings::UpkeepSettings;
 use super::stores::{Input, PartitionKey, UpkeepStores};
 use crate::catalog::records::{CommitOutcome, Piece, Place, TailBacklog};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::arrange::with_columns;
+use crate::store::arrange::{united, with_columns};
 use crate::store::piece::{Target, write_batch};
 use crate::store::tail;
 
@@ -25,6 +25,9 @@ const MOST_EXPANDED: i64 = 4;
 const AT_ONCE: usize = 8 << 20;
 /// Looks at a partition that others keep changing.
 const ATTEMPTS: usize = 5;
+/// Who was overtaken, because writes that come put small pieces together, leaves those with fewer rows to the
+/// next round, first these and then also those of more. Rows that waited long are in larger ones.
+const LEFT_TO_WRITES: [i64; 3] = [0, 256, 4096];
 
 /// Whether a tail has waited long enough, or is too large to wait.
 #[must_use]
@@ -55,12 +58,17 @@ pub async fn flush(stores: &UpkeepStores, key: &PartitionKey) -> Result<usize, S
             .pop()
             .map(|partition| partition.pieces)
             .unwrap_or_default();
-        let tail: Vec<&Piece> = pieces
+        let mut tail: Vec<&Piece> = pieces
             .iter()
             .filter(|piece| matches!(piece.place, Place::Tail { .. }))
             .collect();
         // What comes in while this works is left for the next round.
         let waiting = waiting.get_or_insert(tail.len());
+        let fewest = LEFT_TO_WRITES.iter().take(overtaken + 1).rev();
+        let settled = |fewest: &i64| tail.iter().any(|piece| piece.rows >= *fewest);
+        if let Some(fewest) = fewest.copied().find(settled) {
+            tail.retain(|piece| piece.rows >= fewest);
+        }
         if tail.is_empty() || flushed >= *waiting {
             break;
         }

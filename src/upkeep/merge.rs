@@ -2,12 +2,12 @@
 //!
 //! Keeps one batch per input in memory, and one of output, however long the inputs are.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::{filter_record_batch, interleave_record_batch};
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::SchemaRef;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use parquet::arrow::ParquetRecordBatchStreamBuilder;
@@ -15,7 +15,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::model::ids::RecordId;
 use crate::store::StoreError;
-use crate::store::arrange::{KeyColumns, with_columns};
+use crate::store::arrange::{KeyColumns, sort_rows, united, with_columns};
 use crate::store::files::{ObjectPlace, PieceFiles};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
@@ -30,6 +30,8 @@ const BATCH_BYTES: usize = 1 << 20;
 const SPENT_BYTES: usize = 4 << 20;
 /// Bytes for a column whose values are all equally long, on the generous side.
 const FIXED_BYTES: usize = 16;
+/// Where an input has fewer rows in a row, inputs come by turns.
+const SHORTEST_RUN: usize = 64;
 
 /// The rows of one piece, in order.
 pub struct Sorted {
@@ -118,22 +120,52 @@ pub struct Merge {
     waiting: VecDeque<SnapshotPiece>,
     /// Where those are.
     files: Option<PieceFiles>,
-    /// Batches that rows are taken from.
-    held: Vec<RecordBatch>,
-    /// Bytes of those of them that no input is in any more.
+    /// Rows of the next output, in parts.
+    taken: Vec<RecordBatch>,
+    /// How many these are.
+    rows: usize,
+    /// Whether the parts follow each other, so that they need not be sorted.
+    in_order: bool,
+    /// Bytes of the batches that rows were taken from and that no input is in any more.
     spent: usize,
-    /// Rows of the next output: which of `held`, which row.
-    taken: Vec<(usize, usize)>,
     read: i64,
 }
 
 struct Cursor {
     batches: BoxStream<'static, Result<RecordBatch, StoreError>>,
     dead: Arc<[RecordId]>,
-    /// Which of `held` the next row is in.
-    batch: usize,
+    /// What the next row is in.
+    batch: RecordBatch,
     row: usize,
     keys: KeyColumns,
+}
+
+type Key = (i64, i64, [u8; 16]);
+
+impl Cursor {
+    fn key(&self, row: usize) -> Key {
+        self.keys.key(row).map_owned()
+    }
+
+    /// How many of the rows from the next one on, up to `most`, do not come after `limit`.
+    fn reaches(&self, limit: Key, most: usize) -> usize {
+        let (mut least, mut beyond) = (0, most.min(self.keys.len() - self.row));
+        while least < beyond {
+            let middle = usize::midpoint(least, beyond);
+            if self.key(self.row + middle) <= limit {
+                least = middle + 1;
+            } else {
+                beyond = middle;
+            }
+        }
+        least
+    }
+
+    fn take(&mut self, rows: usize) -> RecordBatch {
+        let taken = self.batch.slice(self.row, rows);
+        self.row += rows;
+        taken
+    }
 }
 
 impl Merge {
@@ -168,9 +200,10 @@ impl Merge {
             inputs: Vec::new(),
             waiting: VecDeque::new(),
             files: None,
-            held: Vec::new(),
+            taken: Vec::new(),
+            rows: 0,
+            in_order: true,
             spent: 0,
-            taken: Vec::with_capacity(BATCH_ROWS),
             read: 0,
         }
     }
@@ -230,15 +263,13 @@ impl Merge {
 
     /// The next rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, StoreError> {
-        while self.taken.len() < BATCH_ROWS && self.spent < SPENT_BYTES {
+        while self.rows < BATCH_ROWS && self.spent < SPENT_BYTES {
             self.open_due().await?;
-            let Some(least) = self.take_run() else { break };
-            let exhausted = self
-                .inputs
-                .get(least)
-                .is_some_and(|cursor| cursor.row >= cursor.keys.len());
-            if exhausted {
-                self.advance(least).await?;
+            if !self.take_run() {
+                break;
+            }
+            while let Some(used_up) = self.used_up() {
+                self.advance(used_up).await?;
             }
         }
         if self.taken.is_empty() {
@@ -247,26 +278,63 @@ impl Merge {
         self.emit().map(Some)
     }
 
-    /// Takes rows of the input that comes first, as long as it does; returns which one it was.
-    fn take_run(&mut self) -> Option<usize> {
-        let key = |cursor: &Cursor| cursor.keys.key(cursor.row).map_owned();
-        let least = (0..self.inputs.len()).min_by_key(|index| self.inputs.get(*index).map(key))?;
-        let limit = self
+    /// An input whose batch has no further row.
+    fn used_up(&self) -> Option<usize> {
+        let is_used_up = |cursor: &Cursor| cursor.row >= cursor.keys.len();
+        self.inputs.iter().position(is_used_up)
+    }
+
+    /// Takes rows of the input that comes first, as long as it does; where inputs come by turns, rows of all
+    /// of them that come before what they have next. `false` where there is none.
+    fn take_run(&mut self) -> bool {
+        let next = |cursor: &Cursor| cursor.key(cursor.row);
+        let Some(least) = (0..self.inputs.len()).min_by_key(|index| self.inputs.get(*index).map(next)) else {
+            return false;
+        };
+        let others = self
             .inputs
             .iter()
             .enumerate()
-            .filter(|(index, _)| *index != least)
-            .map(|(_, cursor)| key(cursor))
-            .chain(self.waiting.front().map(before))
-            .min();
-        let room = BATCH_ROWS - self.taken.len();
-        let cursor = self.inputs.get_mut(least)?;
-        let end = cursor.keys.len().min(cursor.row + room);
-        while cursor.row < end && limit.is_none_or(|limit| cursor.keys.key(cursor.row).map_owned() <= limit) {
-            self.taken.push((cursor.batch, cursor.row));
-            cursor.row += 1;
+            .filter(|(index, _)| *index != least);
+        let closed = self.waiting.front().map(before);
+        let limit = others.map(|(_, cursor)| next(cursor)).chain(closed).min();
+        let room = BATCH_ROWS - self.rows;
+        let Some(cursor) = self.inputs.get_mut(least) else {
+            return false;
+        };
+        let left = cursor.keys.len() - cursor.row;
+        let run = limit.map_or(left.min(room), |limit| cursor.reaches(limit, room));
+        if run >= SHORTEST_RUN.min(left).min(room) || self.inputs.len() < 2 {
+            // What begins when a piece does that is not open yet has no row before that piece.
+            let run = run.max(1);
+            let part = self.inputs.get_mut(least).map(|cursor| cursor.take(run));
+            self.rows += run;
+            self.taken.extend(part);
+        } else {
+            self.take_by_turns(closed, room);
         }
-        Some(least)
+        true
+    }
+
+    /// Takes about as many rows as there is room for: of each input those up to a key that none of them has
+    /// rows before beyond what is looked at.
+    fn take_by_turns(&mut self, closed: Option<Key>, room: usize) {
+        let share = (room / self.inputs.len()).max(SHORTEST_RUN);
+        let ends = self.inputs.iter().map(|cursor| {
+            let last = (cursor.row + share).min(cursor.keys.len()) - 1;
+            cursor.key(last)
+        });
+        let Some(limit) = ends.chain(closed).min() else {
+            return;
+        };
+        self.in_order = false;
+        for cursor in &mut self.inputs {
+            let run = cursor.reaches(limit, usize::MAX);
+            if run > 0 {
+                self.taken.push(cursor.take(run));
+                self.rows += run;
+            }
+        }
     }
 
     /// Moves an input whose batch is used up to its next one, or drops it.
@@ -277,8 +345,7 @@ impl Merge {
             batch,
             ..
         } = self.inputs.swap_remove(index);
-        let spent = self.held.get(batch).map_or(0, RecordBatch::get_array_memory_size);
-        self.spent = self.spent.saturating_add(spent);
+        self.spent = self.spent.saturating_add(batch.get_array_memory_size());
         if let Some((batch, keys)) = self.load(&mut batches, &dead).await? {
             self.inputs.push(Cursor {
                 batches,
@@ -296,73 +363,46 @@ impl Merge {
         &mut self,
         batches: &mut BoxStream<'static, Result<RecordBatch, StoreError>>,
         dead: &[RecordId],
-    ) -> Result<Option<(usize, KeyColumns)>, StoreError> {
+    ) -> Result<Option<(RecordBatch, KeyColumns)>, StoreError> {
         while let Some(batch) = batches.next().await {
             let batch = batch?;
             self.read += batch.num_rows() as i64;
             let rows = living(&with_columns(&batch, &self.schema)?, dead)?;
             if rows.num_rows() > 0 {
                 let keys = KeyColumns::of(&rows)?;
-                self.held.push(rows);
-                return Ok(Some((self.held.len() - 1, keys)));
+                return Ok(Some((rows, keys)));
             }
         }
         Ok(None)
     }
 
     fn emit(&mut self) -> Result<RecordBatch, StoreError> {
-        let batch = match (self.taken.first(), self.taken.last()) {
-            (Some(&(first, from)), Some(&(last, to)))
-                if first == last && to - from + 1 == self.taken.len() =>
-            {
-                self.held
-                    .get(first)
-                    .map(|batch| batch.slice(from, self.taken.len()))
-            }
-            _ => None,
+        let parts = std::mem::take(&mut self.taken);
+        let batch = match parts.as_slice() {
+            [one] => one.clone(),
+            // One after the other and sorted then: picking row by row from many costs ten times as much.
+            several => concat_batches(&self.schema, several)?,
         };
-        let batch = match batch {
-            Some(batch) => batch,
-            None => interleave_record_batch(&self.held.iter().collect::<Vec<_>>(), &self.taken)?,
-        };
-        self.taken.clear();
-        self.let_go();
-        Ok(batch)
-    }
-
-    /// Forgets batches that no input is in any more.
-    fn let_go(&mut self) {
-        let used: BTreeSet<usize> = self.inputs.iter().map(|cursor| cursor.batch).collect();
-        let mut place = 0;
-        let mut kept = Vec::with_capacity(used.len());
-        for (index, batch) in std::mem::take(&mut self.held).into_iter().enumerate() {
-            if !used.contains(&index) {
-                continue;
-            }
-            for cursor in self.inputs.iter_mut().filter(|cursor| cursor.batch == index) {
-                // Places only move down, and in order, so none is taken for another.
-                cursor.batch = place;
-            }
-            kept.push(batch);
-            place += 1;
-        }
+        let batch = if self.in_order { batch } else { sort_rows(&batch)? };
+        self.rows = 0;
         self.spent = 0;
-        self.held = kept;
+        self.in_order = true;
+        Ok(batch)
     }
 }
 
 /// A key before all rows of a piece.
-fn before(piece: &SnapshotPiece) -> (i64, i64, [u8; 16]) {
+fn before(piece: &SnapshotPiece) -> Key {
     (piece.bounds.min_start.micros(), i64::MIN, [0; 16])
 }
 
 /// A key that outlives the columns it was read from.
 trait MapOwned {
-    fn map_owned(self) -> (i64, i64, [u8; 16]);
+    fn map_owned(self) -> Key;
 }
 
 impl MapOwned for (i64, i64, &[u8]) {
-    fn map_owned(self) -> (i64, i64, [u8; 16]) {
+    fn map_owned(self) -> Key {
         let mut id = [0; 16];
         id.copy_from_slice(self.2);
         (self.0, self.1, id)
@@ -379,25 +419,4 @@ pub fn living(rows: &RecordBatch, dead: &[RecordId]) -> Result<RecordBatch, Stor
         .map(|row| Some(dead.binary_search(&keys.id(row)).is_err()))
         .collect();
     Ok(filter_record_batch(rows, &keep)?)
-}
-
-/// All columns of some schemas, each once. What a type's columns are called and hold never changes, so a
-/// column that differs was damaged.
-pub fn united<'s>(schemas: impl IntoIterator<Item = &'s SchemaRef>) -> Result<SchemaRef, StoreError> {
-    let mut fields: Vec<FieldRef> = Vec::new();
-    for field in schemas.into_iter().flat_map(|schema| schema.fields()) {
-        match fields.iter().find(|known| known.name() == field.name()) {
-            None => fields.push(Arc::clone(field)),
-            Some(known) if known.data_type() == field.data_type() => {}
-            Some(known) => {
-                return Err(StoreError::corrupt(format!(
-                    "column {} is {} in one piece and {} in another",
-                    known.name(),
-                    known.data_type(),
-                    field.data_type()
-                )));
-            }
-        }
-    }
-    Ok(Arc::new(Schema::new(fields)))
 }

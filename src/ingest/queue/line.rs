@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant as Moment;
@@ -21,10 +22,14 @@ use crate::ingest::upload::Work;
 
 /// Jobs committed by themselves at the same time.
 const ALONE_AT_ONCE: usize = 8;
+/// Rows of more bytes are not put together on the thread of the line.
+const SHORT: usize = 64 << 10;
 
 pub(super) struct Line {
     settings: QueueSettings,
     committer: Arc<Committer>,
+    /// Where work is done that takes longer, if not where the line is.
+    elsewhere: Option<Handle>,
     /// What each person wants, in order.
     wanted: HashMap<PersonId, VecDeque<Waiting>>,
     /// People with something waiting for whom nothing is at work.
@@ -61,11 +66,19 @@ enum Kind {
     Alone,
 }
 
+/// Where a step is done, if the line has a thread of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Here,
+    Elsewhere,
+}
+
 impl Line {
-    pub(super) fn new(settings: QueueSettings, committer: Committer) -> Self {
+    pub(super) fn new(settings: QueueSettings, committer: Committer, elsewhere: Option<Handle>) -> Self {
         Self {
             settings,
             committer: Arc::new(committer),
+            elsewhere,
             wanted: HashMap::new(),
             turns: VecDeque::new(),
             answers: HashMap::new(),
@@ -139,7 +152,12 @@ impl Line {
             };
             self.alone += 1;
             let committer = Arc::clone(&self.committer);
-            self.step(Kind::Alone, vec![job.person], async move {
+            let place = if prepared.is_some() {
+                Place::Here
+            } else {
+                Place::Elsewhere
+            };
+            self.step(Kind::Alone, place, vec![job.person], async move {
                 vec![match prepared {
                     Some(prepared) => committer.commit_alone(job, prepared).await,
                     None => committer.commit_held(job).await,
@@ -188,9 +206,12 @@ impl Line {
     }
 
     fn prepare(&mut self, job: Job) {
+        // One after the other it would take longer than side by side.
+        let is_short = self.preparing == 0 && !job.is_written && job.bytes <= SHORT;
+        let place = if is_short { Place::Here } else { Place::Elsewhere };
         self.preparing += 1;
         let committer = Arc::clone(&self.committer);
-        self.step(Kind::Preparing, vec![job.person], async move {
+        self.step(Kind::Preparing, place, vec![job.person], async move {
             vec![committer.prepare_job(job).await]
         });
     }
@@ -212,7 +233,7 @@ impl Line {
         self.is_committing = true;
         let people = group.iter().map(|(job, _)| job.person).collect();
         let committer = Arc::clone(&self.committer);
-        self.step(Kind::Together, people, async move {
+        self.step(Kind::Together, Place::Here, people, async move {
             committer.commit_together(group).await
         });
     }
@@ -220,10 +241,14 @@ impl Line {
     fn step(
         &mut self,
         kind: Kind,
+        place: Place,
         people: Vec<PersonId>,
         work: impl Future<Output = Vec<Left>> + Send + 'static,
     ) {
-        let id = self.steps.spawn(work).id();
+        let id = match &self.elsewhere {
+            Some(elsewhere) if place == Place::Elsewhere => self.steps.spawn_on(work, elsewhere).id(),
+            _ => self.steps.spawn(work).id(),
+        };
         self.at_work.insert(id, Step { kind, people });
     }
 

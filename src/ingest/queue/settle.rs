@@ -36,6 +36,7 @@ impl Committer {
         let mut commit = Commit::default();
         for (_, prepared) in &jobs {
             commit.changes.extend(prepared.commit.changes.iter().cloned());
+            commit.gathered.extend(prepared.commit.gathered.iter().cloned());
             commit.unchanged.extend(prepared.commit.unchanged.iter().cloned());
             commit.uploads.extend(prepared.commit.uploads.iter().cloned());
             commit.sources.extend(prepared.commit.sources.iter().cloned());
@@ -149,7 +150,9 @@ impl Committer {
     fn done(&self, mut job: Job, prepared: Prepared, stamps: &mut impl Iterator<Item = Stamp>) -> Left {
         for (added, stamp) in prepared.added.into_iter().zip(stamps) {
             let snapshots = &self.shared.stores.snapshots;
-            snapshots.committed(&added.change, added.rows, stamp);
+            let gathered = added.gathered.as_ref();
+            let gathered = gathered.map_or(&[][..], |gathered| &gathered.pieces);
+            snapshots.committed(&added.change, added.rows, gathered, stamp);
         }
         job.conclude(&Ok(()));
         Left::Done(job)

@@ -169,6 +169,8 @@ impl Committer {
             .sources
             .retain(|source| known.insert(source.clone()));
         prepared.commit.changes = prepared.added.iter().map(|added| added.change.clone()).collect();
+        let gathered = prepared.added.iter().filter_map(|added| added.gathered.clone());
+        prepared.commit.gathered = gathered.collect();
         Ok(Some(prepared))
     }
 

@@ -465,3 +465,14 @@ fn a_decoder_goes_on_after_rows_were_taken() {
         assert!(decoder.is_empty());
     }
 }
+
+#[test]
+fn a_record_alone_becomes_the_row_that_it_is_among_others() {
+    let bare =
+        r#"{"id":"0191f0c4-5b1e-7c3a-9d52-6f1a2b3c4d5f","start_date":"2024-05-01T10:00:00Z","value":61}"#;
+    for line in [SAMPLE, bare] {
+        let (alone, among) = (rows("HeartRate", &[line]), rows("HeartRate", &[line, SAMPLE]));
+        assert_eq!(alone.rows.schema(), among.rows.schema());
+        assert_eq!(table(&alone)[0], table(&among)[0]);
+    }
+}

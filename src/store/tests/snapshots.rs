@@ -69,6 +69,7 @@ async fn a_noted_commit_gives_the_snapshot_that_the_catalogue_would_give() {
         noted.committed(
             &change,
             vec![Some(super::super::arrange::without_null_columns(&batch).unwrap())],
+            &[],
             bench.catalog.stamps(person, &[heart_rate()]).await.unwrap()[0],
         );
         let fresh = Snapshots::new(bench.catalog.clone(), 1 << 20)

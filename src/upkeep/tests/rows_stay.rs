@@ -284,3 +284,35 @@ async fn the_runner_flushes_what_is_due_and_compacts_what_is_many() {
     stop.cancel();
     running.await.unwrap();
 }
+
+#[tokio::test]
+async fn objects_whose_rows_come_by_turns_become_one_in_order() {
+    let bench = Bench::new().await;
+    let mut expected = Model::new();
+    // More rows than one batch of a reader has; of the last object, whose rows all lie apart, few.
+    for (object, (count, apart)) in [(9_000, 1), (9_000, 1), (9_000, 2), (300, 60), (9_000, 1)]
+        .into_iter()
+        .enumerate()
+    {
+        let rows: Vec<_> = (0..count)
+            .map(|row| {
+                let start = LAST_DAY_OF_2023 + row * apart * SECOND + (object as i64 % 3) * SECOND / 7;
+                let start = start.min(LAST_DAY_OF_2023 + DAY - 1);
+                (record(object as u128 * 100_000 + row as u128), start, row as f64)
+            })
+            .collect();
+        expected.extend(rows.iter().map(|(id, start, value)| (*id, (*start, *value))));
+        bench.put(&rows, true).await;
+    }
+    bench.delete(&[record(17), record(300_005)]).await;
+    expected.retain(|id, _| ![record(17), record(300_005)].contains(id));
+    // Rows that are not in order would be refused by what writes them.
+    assert!(
+        compact(&bench.stores, &bench.key, &Limits::default())
+            .await
+            .unwrap()
+    );
+    let snapshot = bench.snapshot().await;
+    assert_eq!(snapshot.pieces.len(), 1);
+    assert_eq!(bench.visible().await, expected);
+}

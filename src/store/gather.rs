@@ -1,0 +1,155 @@
+//! Which pieces of the tail a write takes along, so that many small writes leave few pieces behind.
+//!
+//! Everybody who reads a partition, and every write that looks for its ids, goes through all pieces of its
+//! tail. Pieces of about the same size are put together when there are enough of them; so a row is written
+//! anew once for each size, and with each size the pieces are sixteen times as large. Knows snapshots; knows
+//! nothing of commits.
+
+use super::snapshot::{Content, Snapshot, SnapshotPiece, TailRows};
+use crate::model::ids::PieceId;
+
+/// So many pieces of a size become one; a size is so many times the one before.
+const TOGETHER: usize = 16;
+/// A piece of so many rows stays as it is until it is flushed,
+const MOST_ROWS: usize = 4096;
+/// and so does one of so many bytes.
+const MOST_BYTES: usize = 256 << 10;
+
+/// A piece that is taken along, with its rows.
+pub type Taken<'s> = (&'s SnapshotPiece, &'s TailRows);
+
+/// The pieces that a new one of `rows` rows takes along. Never one with dead rows: who names these names
+/// their piece. Nor one that `stays`.
+#[must_use]
+pub fn taken_along(
+    snapshot: &Snapshot,
+    layout_version: u32,
+    rows: usize,
+    stays: impl Fn(PieceId) -> bool,
+) -> Vec<Taken<'_>> {
+    let small = snapshot.pieces.iter().filter_map(|piece| match &piece.content {
+        Content::Tail(rows) => Some((piece, &**rows)),
+        Content::Object(_) => None,
+    });
+    let mut small: Vec<Taken<'_>> = small
+        .filter(|(piece, rows)| {
+            piece.layout_version <= layout_version
+                && piece.dead.is_empty()
+                && rows.batch().num_rows() < MOST_ROWS
+                && rows.memory() < MOST_BYTES
+                && !stays(piece.id)
+        })
+        .collect();
+    let mut all = rows;
+    let mut taken = Vec::new();
+    while all > 0 && all < MOST_ROWS {
+        let size = size_of(all);
+        let alike = small.extract_if(.., |(_, rows)| size_of(rows.batch().num_rows()) <= size);
+        let alike: Vec<Taken<'_>> = alike.collect();
+        if alike.len() + 1 < TOGETHER {
+            break;
+        }
+        all += alike
+            .iter()
+            .map(|(_, rows)| rows.batch().num_rows())
+            .sum::<usize>();
+        taken.extend(alike);
+    }
+    taken
+}
+
+fn size_of(rows: usize) -> u32 {
+    rows.max(1).ilog(TOGETHER)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, TimestampMicrosecondArray};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::catalog::records::Bounds;
+    use crate::model::ids::{PersonId, RecordId};
+    use crate::model::registry::TypeId;
+    use crate::model::time::Instant;
+
+    fn piece(number: u128, rows: usize) -> SnapshotPiece {
+        let ids = (0..rows as u128).map(|row| *Uuid::from_u128(number << 32 | row).as_bytes());
+        let times = || {
+            let times = TimestampMicrosecondArray::from_iter_values(0..rows as i64);
+            Arc::new(times.with_timezone("UTC")) as ArrayRef
+        };
+        let ids = Arc::new(FixedSizeBinaryArray::try_from_iter(ids).unwrap()) as ArrayRef;
+        let columns = [("id", ids), ("start_time", times()), ("end_time", times())];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let moment = Instant::from_micros(0);
+        SnapshotPiece {
+            id: PieceId(Uuid::from_u128(number)),
+            rows: rows as i64,
+            bytes: 1,
+            bounds: Bounds {
+                min_start: moment,
+                max_start: moment,
+                max_end: moment,
+            },
+            layout_version: 1,
+            checksum: 0,
+            dead: Arc::new([]),
+            content: Content::Tail(Arc::new(TailRows::new(batch).unwrap())),
+        }
+    }
+
+    fn snapshot(pieces: Vec<SnapshotPiece>) -> Snapshot {
+        Snapshot {
+            person: PersonId(Uuid::from_u128(1)),
+            data_type: TypeId("HeartRate".into()),
+            version: 1,
+            digest: 0,
+            records: 0,
+            pieces,
+        }
+    }
+
+    #[test]
+    fn many_small_writes_leave_few_pieces_and_write_a_row_a_few_times() {
+        let mut now = snapshot(Vec::new());
+        let (mut written, mut most) = (0, 0);
+        for number in 0..5_000 {
+            let taken: Vec<PieceId> = taken_along(&now, 1, 1, |_| false)
+                .into_iter()
+                .map(|(piece, _)| piece.id)
+                .collect();
+            let rows = now.pieces.iter().filter(|piece| taken.contains(&piece.id));
+            let rows = 1 + rows.map(|piece| piece.rows as usize).sum::<usize>();
+            now.pieces.retain(|piece| !taken.contains(&piece.id));
+            now.pieces.push(piece(number, rows));
+            written += rows;
+            most = most.max(now.pieces.len());
+        }
+        assert_eq!(now.pieces.iter().map(|piece| piece.rows).sum::<i64>(), 5_000);
+        assert!(most <= 3 * TOGETHER, "{most}");
+        assert!(written <= 4 * 5_000, "{written}");
+    }
+
+    #[test]
+    fn what_others_name_or_know_more_of_stays() {
+        let fifteen = |but: &dyn Fn(&mut SnapshotPiece)| {
+            let mut pieces: Vec<SnapshotPiece> = (0..15).map(|number| piece(number, 1)).collect();
+            but(&mut pieces[7]);
+            snapshot(pieces)
+        };
+        let taken = |now: &Snapshot| taken_along(now, 1, 1, |piece| piece.0.as_u128() == 99).len();
+        assert_eq!(taken(&fifteen(&|_| ())), 15);
+        assert_eq!(
+            taken(&fifteen(&|piece| piece.dead = Arc::new([RecordId(Uuid::nil())]))),
+            0
+        );
+        assert_eq!(taken(&fifteen(&|piece| piece.layout_version = 2)), 0);
+        assert_eq!(
+            taken(&fifteen(&|piece| piece.id = PieceId(Uuid::from_u128(99)))),
+            0
+        );
+    }
+}
