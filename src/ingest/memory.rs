@@ -2,8 +2,8 @@
 //!
 //! One budget lives as long as the process. A body takes from it what it comes to while it is read, waits for
 //! more within a bound, and gives it back when its rows are committed or given up. So however many bodies
-//! come, and however they are compressed, their rows fit. Whoever came first goes on: of bodies that each have
-//! a part of what they need, and wait for what the others have, none would ever end. Knows bytes; knows
+//! come, and however they are compressed, their rows fit. Whoever came first goes on: of bodies that each
+//! have a part of what they need, and wait for what the others have, none would ever end. Knows bytes; knows
 //! nothing of what they are.
 
 use std::collections::{BTreeMap, HashMap};

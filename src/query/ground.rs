@@ -1,8 +1,9 @@
 //! What every question stands on.
 //!
 //! From the bottom: how rows are keyed and measured ([`key`], [`measure`], [`events`]), the frame of
-//! operators and the sweep; files and scans of them; the rows that a permit lets be seen, as a table ([`table`],
-//! [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any question.
+//! operators and the sweep; files and scans of them; the rows that a permit lets be seen, as a table
+//! ([`table`], [`shared`]); the columns of an answer; and the engine that runs a plan. Knows nothing of any
+//! question.
 
 pub(in crate::query) mod archive;
 pub(in crate::query) mod backwards;

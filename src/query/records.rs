@@ -134,33 +134,17 @@ impl<Authority> Archive<Authority> {
         let mut selected = selected.into_iter().peekable();
         let mut plans = Vec::with_capacity(sources.len());
         for source in sources {
-            let layout = &source.data_type.layout;
-            let needs = |name: &str| wanted.includes(name);
-            plans.push(match selected.next_if(|one| std::ptr::eq(one.source, source)) {
-                Some(one) => {
-                    let asked = Asked::of(sources, &one, spec);
-                    let table = self.table(permit, source, &one.snapshot, Lengths::Forgotten)?;
-                    let narrowed = wanted.narrowed(source, one.condition.as_ref());
-                    let columns = shape::stored_columns(layout, sees, needs);
-                    let rows = asked.rows(table.with_members(narrowed), columns, spec.limit)?;
-                    let held = rows.schema().as_arrow();
-                    let shown = shape::columns(layout, held, spec.ids, sees, needs)?;
-                    let shown = shown.into_iter().map(|(expr, name)| expr.alias(name));
-                    let shown = rows.project(shown)?;
-                    match &condition {
-                        None => self.engine.planned(shown.build()?).await?,
-                        Some(condition) => {
-                            let met = shown.filter(condition.clone())?.build()?;
-                            self.engine.planned_with_conditions(met).await?
-                        }
-                    }
-                }
+            let of_source = selected.next_if(|one| std::ptr::eq(one.source, source));
+            plans.push(if let Some(one) = of_source {
+                let asked = Asked::of(sources, &one, spec);
+                self.records_of_one(permit, &one, asked, wanted, spec, condition.clone())
+                    .await?
+            } else {
                 // Its columns stay: which columns there are, and what they hold, depends on the types and not
                 // on the conditions.
-                None => {
-                    let nothing = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
-                    shape::project(nothing, layout, spec.ids, sees, needs)?
-                }
+                let layout = &source.data_type.layout;
+                let nothing = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
+                shape::project(nothing, layout, spec.ids, sees, |name| wanted.includes(name))?
             });
         }
         let plan = together(plans, spec)?;
@@ -178,6 +162,35 @@ impl<Authority> Archive<Authority> {
             states,
             scope: Scope::of([permit]),
         })
+    }
+
+    /// What is asked of one source, in the columns of the answer.
+    async fn records_of_one(
+        &self,
+        permit: &ReadPermit<Authority>,
+        selected: &Selected<'_>,
+        asked: Asked<'_>,
+        wanted: Wanted<'_>,
+        spec: &RecordsSpec,
+        condition: Option<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+        let Selected { source, snapshot, .. } = selected;
+        let layout = &source.data_type.layout;
+        let sees = Sees::through(permit);
+        let needs = |name: &str| wanted.includes(name);
+        let narrowed = wanted.narrowed(source, selected.condition.as_ref());
+        let table = self.table(permit, source, snapshot, Lengths::Forgotten)?;
+        // Rows that do not meet the condition do not count.
+        let limit = spec.limit.filter(|_| condition.is_none());
+        let columns = shape::stored_columns(layout, sees, needs);
+        let rows = asked.rows(table.with_members(narrowed), columns, limit)?;
+        let shown = shape::columns(layout, rows.schema().as_arrow(), spec.ids, sees, needs)?;
+        let shown = rows.project(shown.into_iter().map(|(expr, name)| expr.alias(name)))?;
+        let Some(condition) = condition else {
+            return Ok(self.engine.planned(shown.build()?).await?);
+        };
+        let met = shown.filter(condition)?.build()?;
+        Ok(self.engine.planned_with_conditions(met).await?)
     }
 
     /// When the last of the records began that `permit` lets be seen. A record that began before it may be

@@ -69,13 +69,12 @@ pub(in crate::query) fn with_replaced(
     rows: Plan,
     replaced: impl Fn(&FieldRef) -> Option<Expr>,
 ) -> Result<Plan> {
-    let fields = rows.schema();
-    let fields = fields.fields().iter();
-    let columns = fields.map(|field| {
+    let held = rows.schema();
+    let columns = held.fields().iter().map(|field| {
         let expr = replaced(field).unwrap_or_else(|| ident(field.name()));
         (expr, field.name().clone())
     });
-    projected(Arc::clone(&rows), columns.collect())
+    projected(rows, columns.collect())
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
 //! From a logical plan to one that runs.
 //!
 //! A lookup is planned thousands of times a second, and no optimizer finds anything in it that whoever wrote
-//! it did not put in its place: columns, conditions and times are the table's already. So of all rules it gets
-//! the one that a lookup needs, which takes an order down to the table. What people write in SQL gets all of
-//! them. Knows plans only.
+//! it did not put in its place: columns, conditions and times are the table's already. So of all rules it
+//! gets the one that a lookup needs, which takes an order down to the table. What people write in SQL gets
+//! all of them. Knows plans only.
 
 use std::sync::Arc;
 

@@ -141,8 +141,8 @@ pub(in crate::query) fn ordered(schema: &Schema, names: &[&str], descending: boo
     LexOrdering::new(keys)
 }
 
-/// Whether rows in the order `known` are in the order `wanted`. Of nulls nothing is said: the columns by which
-/// ours are sorted have none.
+/// Whether rows in the order `known` are in the order `wanted`. Of nulls nothing is said: the columns by
+/// which ours are sorted have none.
 pub(in crate::query) fn begins_with(known: &LexOrdering, wanted: &[PhysicalSortExpr]) -> bool {
     let same = |(known, wanted): (&PhysicalSortExpr, &PhysicalSortExpr)| {
         known.expr.eq(&wanted.expr) && known.options.descending == wanted.options.descending

@@ -74,7 +74,7 @@ impl Shared {
 
     /// What has to be scanned of what is asked for. A part may begin where its row does not, so rows are
     /// not chosen by where they begin.
-    pub(in crate::query) fn scanned(&self, asked: &Selection) -> Selection {
+    pub(in crate::query) fn scanned(asked: &Selection) -> Selection {
         Selection {
             windows: few(&narrowed(asked)).into(),
             begins: None,

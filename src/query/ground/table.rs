@@ -166,9 +166,9 @@ impl PartitionTable {
     }
 
     /// Those columns and no others, in that order.
-    fn rows_exactly(&self, columns: Vec<usize>, order: Order) -> Result<Plan> {
+    fn rows_exactly(&self, columns: &[usize], order: Order) -> Result<Plan> {
         let rows = self.rows_at(columns.iter().copied(), order)?;
-        let wanted = self.storage.project(&columns)?;
+        let wanted = self.storage.project(columns)?;
         let held = rows.schema();
         if held
             .fields()
@@ -242,7 +242,7 @@ impl PartitionTable {
             schema: Arc::new(self.storage.project(columns)?),
             columns: columns.to_vec(),
             selection: match &self.shared {
-                Some(shared) => shared.scanned(&self.selection),
+                Some(_) => Shared::scanned(&self.selection),
                 None => self.selection.clone(),
             },
             hint,

@@ -203,8 +203,8 @@ impl<Authority> PermittedTable<Authority> {
     }
 }
 
-/// Whether a condition compares columns with what is known, and nothing else: no function is called where rows
-/// are read.
+/// Whether a condition compares columns with what is known, and nothing else: no function is called where
+/// rows are read.
 fn is_comparison(condition: &Expr) -> bool {
     let is_column = |expr: &Expr| matches!(expr, Expr::Column(_));
     let is_known = |expr: &Expr| matches!(expr, Expr::Literal(..));

@@ -80,7 +80,7 @@ impl PartitionExec {
         match (rows.taken.get(), rows.order) {
             (Some(taken), _) => Ok(Arc::clone(taken)),
             (None, Order::Ascending) => rows.over(rows.scan()?.undecoded()?),
-            (None, Order::Descending) => rows.from_their_ends(),
+            (None, Order::Descending) => rows.descending(),
         }
     }
 }
@@ -102,7 +102,7 @@ impl Rows {
     }
 
     /// The last row first.
-    fn from_their_ends(&self) -> Result<Plan> {
+    fn descending(&self) -> Result<Plan> {
         let selection = &self.table.selection;
         let all = TimeRange::between(Instant::MIN, Instant::MAX);
         let begins = selection.begins.unwrap_or(all);
@@ -134,7 +134,7 @@ impl Rows {
     async fn plan(&self) -> Result<Plan> {
         match self.order {
             Order::Ascending => self.over(self.scan()?.plan().await?),
-            Order::Descending => self.from_their_ends(),
+            Order::Descending => self.descending(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What DataFusion asks of a table.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
@@ -8,8 +10,8 @@ use datafusion::common::{Result, ScalarValue, Statistics};
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
-use std::sync::Arc;
 
+use crate::catalog::records::Bounds;
 use crate::model::time::{Instant, TimeRange};
 use crate::query::ground::operator::Plan;
 use crate::query::ground::order::Order;
@@ -32,10 +34,7 @@ impl PartitionTable {
         if pieces.iter().any(|piece| !piece.dead.is_empty()) {
             return Some(statistics);
         }
-        let bounds = pieces
-            .iter()
-            .map(|piece| piece.bounds)
-            .reduce(|one, other| one.union(other))?;
+        let bounds = pieces.iter().map(|piece| piece.bounds).reduce(Bounds::union)?;
         let known = |moment: Instant| {
             Precision::Exact(ScalarValue::TimestampMicrosecond(
                 Some(moment.micros()),
@@ -86,6 +85,6 @@ impl TableProvider for PartitionTable {
         let conditions = self.condition.iter().chain(filters).cloned();
         let table = self.clone().meeting(conjunction(conditions));
         let columns = projection.map_or_else(|| (0..self.storage.fields().len()).collect(), Vec::clone);
-        table.rows_exactly(columns, Order::Ascending)
+        table.rows_exactly(&columns, Order::Ascending)
     }
 }

@@ -294,7 +294,7 @@ fn rows_within<Authority>(
     let windows: Vec<TimeRange> = range(time).into_iter().collect();
     let columns: &[&str] = match asked.kind.counting() {
         Counting::BestSource => &["value", "source", "source_class"],
-        _ => &["value"],
+        Counting::Everything => &["value"],
     };
     table
         .within(&windows)
