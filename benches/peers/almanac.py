@@ -24,13 +24,21 @@ def free_port():
 class Almanac:
     def __init__(self, binary, directory):
         self.binary, self.directory, self.port = Path(binary).resolve(), Path(directory), free_port()
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ALMANAC_", "AWS_"))}
-        self.environment = kept | {"ALMANAC_LISTEN": f"127.0.0.1:{self.port}", "ALMANAC_DATA_DIR": str(self.directory / "almanac"), "ALMANAC_LOG": "warn"}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("ALMANAC_", "AWS_"))
+        }
+        self.environment = kept | {
+            "ALMANAC_LISTEN": f"127.0.0.1:{self.port}",
+            "ALMANAC_DATA_DIR": str(self.directory / "almanac"),
+            "ALMANAC_LOG": "warn",
+        }
         self.connections = {}
 
     def start(self):
         self.log = open(self.directory / "almanac.log", "ab")
-        self.process = subprocess.Popen([self.binary, "serve"], env=self.environment, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(
+            [self.binary, "serve"], env=self.environment, stdout=self.log, stderr=self.log
+        )
         deadline = time.monotonic() + 60
         while not self.answers("/health/ready"):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -66,12 +74,21 @@ class Almanac:
     def create(self, person):
         """Through the command line, which also makes the installation and its signing key."""
         subprocess.run([self.binary, "init"], env=self.environment, check=True, capture_output=True)
-        subprocess.run([self.binary, "token", "--user", person], env=self.environment, check=True, capture_output=True)
+        subprocess.run(
+            [self.binary, "token", "--user", person], env=self.environment, check=True, capture_output=True
+        )
 
     def token(self, person):
         """What `almanac token` prints, made here because a thousand processes would take longer than the jobs."""
         key = bytes.fromhex((self.directory / "almanac/signing.key").read_text().strip())
-        claims = {"iss": "almanac", "aud": "almanac", "sub": person, "svc_userid": person, "iat": int(time.time()), "exp": int(time.time()) + 86_400}
+        claims = {
+            "iss": "almanac",
+            "aud": "almanac",
+            "sub": person,
+            "svc_userid": person,
+            "iat": int(time.time()),
+            "exp": int(time.time()) + 86_400,
+        }
         encode = lambda part: base64.urlsafe_b64encode(part).rstrip(b"=")
         signed = encode(b'{"alg":"HS256","typ":"JWT"}') + b"." + encode(json.dumps(claims).encode())
         return (signed + b"." + encode(hmac.new(key, signed, hashlib.sha256).digest())).decode()
@@ -81,7 +98,10 @@ class Almanac:
 
     def connection(self, person):
         if person not in self.connections:
-            self.connections[person] = (http.client.HTTPConnection("127.0.0.1", self.port, timeout=600), self.headers(person))
+            self.connections[person] = (
+                http.client.HTTPConnection("127.0.0.1", self.port, timeout=600),
+                self.headers(person),
+            )
             if len(self.connections) > 8:
                 self.connections.pop(next(iter(self.connections)))[0].close()
         return self.connections[person]

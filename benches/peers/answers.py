@@ -56,7 +56,12 @@ def comparable(name, column):
     if pa.types.is_timestamp(column.type):
         # Never as floats, whose tolerance would be seconds.
         return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+    if (
+        pa.types.is_integer(column.type)
+        or pa.types.is_floating(column.type)
+        or pa.types.is_decimal(column.type)
+        or pa.types.is_null(column.type)
+    ):
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.array([str(value) for value in column.to_pylist()])
 

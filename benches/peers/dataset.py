@@ -23,13 +23,26 @@ SOURCE = {
     "operatingSystemVersion": "10.5.0",
     "sourceBundleIdentifier": "com.example.health.watch",
 }
-DEVICE = {"name": "Watch", "model": "Watch", "manufacturer": "Example", "hardwareVersion": "Watch6,2", "softwareVersion": "10.5"}
-PHONE = SOURCE | {"name": "Sam's Phone", "productType": "Phone14,5", "sourceBundleIdentifier": "com.example.health.phone"}
+DEVICE = {
+    "name": "Watch",
+    "model": "Watch",
+    "manufacturer": "Example",
+    "hardwareVersion": "Watch6,2",
+    "softwareVersion": "10.5",
+}
+PHONE = SOURCE | {
+    "name": "Sam's Phone",
+    "productType": "Phone14,5",
+    "sourceBundleIdentifier": "com.example.health.phone",
+}
 APP = SOURCE | {"name": "Pillow Log", "productType": "App", "sourceBundleIdentifier": "com.example.pillowlog"}
 # Which source counts where two measured the same time is decided by what they were measured with, so each source has a device of its own.
 PHONE_DEVICE = DEVICE | {"name": "Phone", "model": "Phone", "hardwareVersion": "Phone14,5"}
 APP_DEVICE = DEVICE | {"name": "Pillow Log", "model": "App", "hardwareVersion": "App"}
-DEVICES = {source["productType"]: device for source, device in ((SOURCE, DEVICE), (PHONE, PHONE_DEVICE), (APP, APP_DEVICE))}
+DEVICES = {
+    source["productType"]: device
+    for source, device in ((SOURCE, DEVICE), (PHONE, PHONE_DEVICE), (APP, APP_DEVICE))
+}
 
 
 @dataclass
@@ -54,16 +67,22 @@ class Series:
         texts = [str(uuid.UUID(bytes=raw)) for raw in map(bytes, self.ids)]
         structs = pa.array([self.sources[0]] * 0, pa.struct([(name, pa.string()) for name in SOURCE]))
         structs = pa.array(self.sources, structs.type).take(pa.array(self.source_of))
-        device = pa.array([DEVICES[source["productType"]] for source in self.sources]).take(pa.array(self.source_of))
-        return pa.table({
-            "uuid": pa.array(texts),
-            "start_date": pa.array(self.starts).cast(time),
-            "end_date": pa.array(self.ends).cast(time),
-            "value": pa.array(self.values),
-            "unit": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(self), np.int32)), pa.array([self.unit])).cast(pa.string()),
-            "source_properties": structs,
-            "device_properties": device,
-        })
+        device = pa.array([DEVICES[source["productType"]] for source in self.sources]).take(
+            pa.array(self.source_of)
+        )
+        return pa.table(
+            {
+                "uuid": pa.array(texts),
+                "start_date": pa.array(self.starts).cast(time),
+                "end_date": pa.array(self.ends).cast(time),
+                "value": pa.array(self.values),
+                "unit": pa.DictionaryArray.from_arrays(
+                    pa.array(np.zeros(len(self), np.int32)), pa.array([self.unit])
+                ).cast(pa.string()),
+                "source_properties": structs,
+                "device_properties": device,
+            }
+        )
 
     def bodies(self, rows):
         """JSON lines, `rows` a body."""
@@ -79,7 +98,11 @@ class Series:
             lines = [
                 f'{{"uuid":"{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}","start_date":"{start}","end_date":"{end}","value":{value:g}{tails[source]}'
                 for raw, start, end, value, source in zip(
-                    [bytes(raw).hex() for raw in self.ids[part]], starts, ends, self.values[part].tolist(), self.source_of[part].tolist()
+                    [bytes(raw).hex() for raw in self.ids[part]],
+                    starts,
+                    ends,
+                    self.values[part].tolist(),
+                    self.source_of[part].tolist(),
                 )
             ]
             yield len(lines), "".join(lines).encode()
@@ -107,14 +130,32 @@ def heart_rate(random, count, days=DAYS):
     starts = moments(random, count, days)
     hours = (starts % DAY) / 3_600_000_000
     values = np.round(68 + 12 * np.sin((hours - 9) / 12 * np.pi) + random.normal(0, 6, count)).clip(40, 190)
-    return Series("HeartRate", "bpm", new_ids(random, count), starts, starts, values, [SOURCE], np.zeros(count, np.int64))
+    return Series(
+        "HeartRate",
+        "bpm",
+        new_ids(random, count),
+        starts,
+        starts,
+        values,
+        [SOURCE],
+        np.zeros(count, np.int64),
+    )
 
 
 def intervals(random, data_type, unit, count, seconds, high, sources, days=DAYS):
     starts = moments(random, count, days)
     ends = starts + random.integers(seconds // 2, seconds, count) * 1_000_000
     values = random.integers(0, high, count).astype(np.float64)
-    return Series(data_type, unit, new_ids(random, count), starts, ends, values, sources, random.integers(0, len(sources), count))
+    return Series(
+        data_type,
+        unit,
+        new_ids(random, count),
+        starts,
+        ends,
+        values,
+        sources,
+        random.integers(0, len(sources), count),
+    )
 
 
 @dataclass
@@ -131,13 +172,15 @@ class Places:
         return len(self.times)
 
     def table(self):
-        return pa.table({
-            "uuid": pa.array([str(uuid.UUID(bytes=raw)) for raw in map(bytes, self.ids)]),
-            "time": pa.array(self.times).cast(pa.timestamp("us", "UTC")),
-            "latitude": pa.array(self.latitudes),
-            "longitude": pa.array(self.longitudes),
-            "accuracy": pa.array(np.full(len(self), ACCURACY)),
-        })
+        return pa.table(
+            {
+                "uuid": pa.array([str(uuid.UUID(bytes=raw)) for raw in map(bytes, self.ids)]),
+                "time": pa.array(self.times).cast(pa.timestamp("us", "UTC")),
+                "latitude": pa.array(self.latitudes),
+                "longitude": pa.array(self.longitudes),
+                "accuracy": pa.array(np.full(len(self), ACCURACY)),
+            }
+        )
 
     def bodies(self, rows):
         for begin in range(0, len(self), rows):
@@ -145,7 +188,10 @@ class Places:
             lines = [
                 f'{{"uuid":"{uuid.UUID(hex=raw)}","timestamp":"{time}","latitude_degrees":{latitude:.6f},"longitude_degrees":{longitude:.6f},"horizontal_accuracy_meters":{ACCURACY:g}}}\n'
                 for raw, time, latitude, longitude in zip(
-                    [bytes(raw).hex() for raw in self.ids[part]], texts_of(self.times[part]), self.latitudes[part].tolist(), self.longitudes[part].tolist()
+                    [bytes(raw).hex() for raw in self.ids[part]],
+                    texts_of(self.times[part]),
+                    self.latitudes[part].tolist(),
+                    self.longitudes[part].tolist(),
                 )
             ]
             yield len(lines), "".join(lines).encode()
@@ -155,14 +201,21 @@ def places(random, count):
     times = moments(random, count, DAYS)
     drift = np.cumsum(random.normal(0, 1e-5, (2, count)), axis=1).clip(-1, 1)
     # As many digits as are sent, so that distances come out the same everywhere.
-    return Places(new_ids(random, count), times, np.round(64.1466 + drift[0], 6), np.round(-21.9426 + drift[1], 6))
+    return Places(
+        new_ids(random, count), times, np.round(64.1466 + drift[0], 6), np.round(-21.9426 + drift[1], 6)
+    )
 
 
 def by_turns(random, count, first_hour, hours):
     """Starts and ends of about `count` intervals of one source, which never overlap each other: `hours` of each day in equal parts, an interval in each."""
     each = max(1, round(count / DAYS))
     part = hours * 3_600_000 // each
-    opens = (START // 1000 + first_hour * 3_600_000 + np.arange(DAYS)[:, None] * 86_400_000 + np.arange(each) * part).ravel()
+    opens = (
+        START // 1000
+        + first_hour * 3_600_000
+        + np.arange(DAYS)[:, None] * 86_400_000
+        + np.arange(each) * part
+    ).ravel()
     lengths = random.integers(part * 2 // 5, part + 1, len(opens))
     starts = opens + random.integers(0, part - lengths + 1)
     return starts * 1000, (starts + lengths) * 1000
@@ -173,7 +226,16 @@ def together(random, data_type, unit, sources, parts):
     starts, ends, values = (np.concatenate(column) for column in zip(*parts))
     source_of = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
     order = np.argsort(starts, kind="stable")
-    return Series(data_type, unit, new_ids(random, len(starts)), starts[order], ends[order], values[order].astype(np.float64), sources, source_of[order])
+    return Series(
+        data_type,
+        unit,
+        new_ids(random, len(starts)),
+        starts[order],
+        ends[order],
+        values[order].astype(np.float64),
+        sources,
+        source_of[order],
+    )
 
 
 def steps(random, count):
@@ -187,12 +249,27 @@ def steps(random, count):
 
 def energy(random, data_type, count, high):
     starts, ends = by_turns(random, count, 0, 24)
-    return together(random, data_type, "cal", [SOURCE], [(starts, ends, np.round(random.uniform(0, high, len(starts)), 2))])
+    return together(
+        random,
+        data_type,
+        "cal",
+        [SOURCE],
+        [(starts, ends, np.round(random.uniform(0, high, len(starts)), 2))],
+    )
 
 
 def oxygen(random, count):
     starts = moments(random, count, DAYS)
-    return Series("BloodOxygenSaturation", "percent", new_ids(random, count), starts, starts, random.integers(93, 100, count).astype(np.float64), [SOURCE], np.zeros(count, np.int64))
+    return Series(
+        "BloodOxygenSaturation",
+        "percent",
+        new_ids(random, count),
+        starts,
+        starts,
+        random.integers(93, 100, count).astype(np.float64),
+        [SOURCE],
+        np.zeros(count, np.int64),
+    )
 
 
 def sleep(random, count):
@@ -203,7 +280,10 @@ def sleep(random, count):
     parts = []
     for stages in ([1, 3, 4, 5], [1, 2, 3, 5]):
         # The two do not agree on the minute, and the watch pauses now and then.
-        edges = np.sort(random.integers((falls - 600_000)[:, None], (wakes + 600_000)[:, None], (nights, each + 1)), axis=1)
+        edges = np.sort(
+            random.integers((falls - 600_000)[:, None], (wakes + 600_000)[:, None], (nights, each + 1)),
+            axis=1,
+        )
         starts, ends = edges[:, :-1].ravel(), edges[:, 1:].ravel()
         kept = (ends > starts) & (random.random(len(starts)) > 0.05)
         parts.append((starts[kept] * 1000, ends[kept] * 1000, random.choice(stages, len(starts))[kept]))
@@ -243,7 +323,10 @@ def small_person(number):
 
 def answer_of(table):
     """What must be equal between two answers with the same rows: their number, the sum of values, and the ends of ids and starts."""
-    ids, starts = table["uuid"].cast(pa.string()), table["start_date"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    ids, starts = (
+        table["uuid"].cast(pa.string()),
+        table["start_date"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()),
+    )
     low, high = pc.min_max(ids).as_py().values()
     first, last = pc.min_max(starts).as_py().values()
     return table.num_rows, round(pc.sum(table["value"]).as_py() or 0, 6), low, high, first, last

@@ -40,17 +40,26 @@ def samples(start: str, end: str, output: str = "arrow"):
 def types(person: str):
     query = "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) FROM people WHERE person = ? GROUP BY data_type"
     rows = database.cursor().execute(query, [person]).fetchall()
-    return [{"data_type": name, "start": start, "end": end, "count": count} for name, start, end, count in sorted(rows)]
+    return [
+        {"data_type": name, "start": start, "end": end, "count": count}
+        for name, start, end, count in sorted(rows)
+    ]
 
 
 @app.get("/ask/{question}")
 def ask(question: str, request: Request, output: str = "json"):
     """One route for what would be a route each: a statement of sql/ and its parameters."""
-    parameters = {name: int(value) if value.isdigit() else value for name, value in request.query_params.items() if name != "output"}
+    parameters = {
+        name: int(value) if value.isdigit() else value
+        for name, value in request.query_params.items()
+        if name != "output"
+    }
     table = database.cursor().execute(statement(question), parameters).to_arrow_table()
     if output == "arrow":
         return arrow_file(table)
     # Arrow writes times quicker than Python does, and json.dumps lists quicker than FastAPI.
-    columns = [column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column for column in table.columns]
+    columns = [
+        column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column for column in table.columns
+    ]
     rows = pa.table(columns, names=table.column_names).to_pylist()
     return Response(json.dumps(rows), media_type="application/json")

@@ -24,13 +24,20 @@ def dashboards(bench):
     path = f"/data/v1alpha1/metric/HeartRate/agg/day?start_time={start}&end_time={end}{functions}"
     people = [dataset.person_id(number) for number in range(bench.people)]
     fastapi = lambda person: f"/ask/dashboard?person={person}&start={start}&end={end}"
-    rollups = lambda person, cache=True: victoria.rollups(FUNCTIONS, "heart_rate", person, THIRTY_DAYS, DAY, cache)
+    rollups = lambda person, cache=True: victoria.rollups(
+        FUNCTIONS, "heart_rate", person, THIRTY_DAYS, DAY, cache
+    )
     for person in (people[0], people[len(people) // 2], people[-1]):
         ours = by_day(answers.read(bench.almanac.get(person, path, keep=True)[2], "json"))
         theirs = answers.read(bench.fastapi.body(fastapi(person)), "json")
-        for label, columns in (("fastapi", numbered(theirs)), ("victoriametrics", victoria.windows(rollups(person), FUNCTIONS, DAY))):
+        for label, columns in (
+            ("fastapi", numbered(theirs)),
+            ("victoriametrics", victoria.windows(rollups(person), FUNCTIONS, DAY)),
+        ):
             if differs := answers.difference(ours, columns):
-                raise answers.Disagreement(f"dashboards, almanac against {label}: {differs}\n  {person} asked almanac {path}")
+                raise answers.Disagreement(
+                    f"dashboards, almanac against {label}: {differs}\n  {person} asked almanac {path}"
+                )
     systems = {
         "almanac": (bench.almanac, [(path, bench.almanac.headers(person)) for person in people]),
         "victoriametrics": (victoria, [(rollups(person), {}) for person in people]),
@@ -55,9 +62,31 @@ def dashboards(bench):
         note = f"{load.rate:,.0f} answers/s" + "".join(run.note() for _, run in runs)
         marks = (Mark("victoriametrics", 5), Mark("victoriametrics", 15)) if ours else (None, None)
         lines.append(Line("dashboards", label, rate, "answers per CPU s", note, *marks, True))
-        tails.append(Line("dashboards p99", label, load.tail, "ms", "", None, Mark("victoriametrics", 0.33) if ours else None))
+        tails.append(
+            Line(
+                "dashboards p99",
+                label,
+                load.tail,
+                "ms",
+                "",
+                None,
+                Mark("victoriametrics", 0.33) if ours else None,
+            )
+        )
     note = "each person once, one after the other"
-    lines.insert(1, Line("dashboards", "almanac, first after a start", first, "answers per CPU s", note, Mark("victoriametrics", 5), Mark("victoriametrics", 15), True))
+    lines.insert(
+        1,
+        Line(
+            "dashboards",
+            "almanac, first after a start",
+            first,
+            "answers per CPU s",
+            note,
+            Mark("victoriametrics", 5),
+            Mark("victoriametrics", 15),
+            True,
+        ),
+    )
     return lines + tails
 
 
@@ -78,5 +107,8 @@ def by_day(table):
 
 def numbered(table):
     """The same, where days are counted from 1970."""
-    starts = pa.array([datetime.fromtimestamp(day * DAY, UTC) for day in table["day"].to_pylist()], pa.timestamp("us", "UTC"))
+    starts = pa.array(
+        [datetime.fromtimestamp(day * DAY, UTC) for day in table["day"].to_pylist()],
+        pa.timestamp("us", "UTC"),
+    )
     return {"time": starts} | columns_of(table.select(FUNCTIONS))

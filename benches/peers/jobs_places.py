@@ -5,7 +5,12 @@ from question import Question, ask
 from spans import MAIN, MONTH
 
 MOMENT = "2024-03-05T12:00:00Z"
-UPDATE = {"timestamp": "2024-03-05T11:59:59Z", "latitude_degrees": 64.1466, "longitude_degrees": -21.9426, "horizontal_accuracy_meters": 12}
+UPDATE = {
+    "timestamp": "2024-03-05T11:59:59Z",
+    "latitude_degrees": 64.1466,
+    "longitude_degrees": -21.9426,
+    "horizontal_accuracy_meters": 12,
+}
 
 
 def place(table):
@@ -23,18 +28,21 @@ def slots(table):
 
 
 def place_at(bench):
-    lines = ask(bench, Question(
-        job="place-at",
-        path=f"/data/v0/{MAIN}/location_at_time?time={MOMENT}",
-        form="json",
-        columns=place,
-        statement="place_at",
-        parameters={"time": MOMENT},
-        peers=["sqlite", "duckdb native", "fastapi"],
-        data_type="PlatformLocationUpdate",
-        record=UPDATE,
-        gate=Mark("fastapi", 0.3),
-    ))
+    lines = ask(
+        bench,
+        Question(
+            job="place-at",
+            path=f"/data/v0/{MAIN}/location_at_time?time={MOMENT}",
+            form="json",
+            columns=place,
+            statement="place_at",
+            parameters={"time": MOMENT},
+            peers=["sqlite", "duckdb native", "fastapi"],
+            data_type="PlatformLocationUpdate",
+            record=UPDATE,
+            gate=Mark("fastapi", 0.3),
+        ),
+    )
     for line in lines:
         if line.system.startswith("almanac"):
             line.note += "; stretch: 0.5 ms over HTTP"
@@ -42,16 +50,19 @@ def place_at(bench):
 
 
 def place_30d(bench):
-    return ask(bench, Question(
-        job="place-30d",
-        path=f"/data/v0/{MAIN}/location_time_series?start_time={MONTH[0]}&end_time={MONTH[1]}&sample_rate=900",
-        form="json",
-        columns=slots,
-        statement="place_series",
-        parameters={"start": MONTH[0], "end": MONTH[1]},
-        peers=["duckdb native", "fastapi"],
-        data_type="PlatformLocationUpdate",
-        record=UPDATE,
-        gate=Mark("fastapi", 0.2),
-        stretch=Mark("duckdb native", 0.3),
-    ))
+    return ask(
+        bench,
+        Question(
+            job="place-30d",
+            path=f"/data/v0/{MAIN}/location_time_series?start_time={MONTH[0]}&end_time={MONTH[1]}&sample_rate=900",
+            form="json",
+            columns=slots,
+            statement="place_series",
+            parameters={"start": MONTH[0], "end": MONTH[1]},
+            peers=["duckdb native", "fastapi"],
+            data_type="PlatformLocationUpdate",
+            record=UPDATE,
+            gate=Mark("fastapi", 0.2),
+            stretch=Mark("duckdb native", 0.3),
+        ),
+    )

@@ -32,7 +32,13 @@ def our_table(bench, span, output):
 
 def raw(bench, job, span, form, peers, gate, stretch):
     library = bench.libraries["duckdb native"]
-    must_be_equal(job, {"almanac": dataset.answer_of(our_table(bench, span, form)), "DuckDB": tuple(library.ask("digest", start=span[0], end=span[1]))})
+    must_be_equal(
+        job,
+        {
+            "almanac": dataset.answer_of(our_table(bench, span, form)),
+            "DuckDB": tuple(library.ask("digest", start=span[0], end=span[1])),
+        },
+    )
     systems = {"almanac": (bench.almanac.pid, lambda: bench.almanac.get(MAIN, samples(span, form)))}
     for name, wide in peers:
         if name == "fastapi":
@@ -40,19 +46,51 @@ def raw(bench, job, span, form, peers, gate, stretch):
             systems["fastapi"] = (bench.fastapi.pid, lambda path=path: bench.fastapi.get(path))
         else:
             peer = bench.libraries[name]
-            systems[name + (", our columns" if wide else "")] = (peer.pid, lambda peer=peer, wide=wide: peer.raw(form, *span, wide=wide))
+            systems[name + (", our columns" if wide else "")] = (
+                peer.pid,
+                lambda peer=peer, wide=wide: peer.raw(form, *span, wide=wide),
+            )
     return cost_lines(job, alternate(systems, bench.rounds, bench.budget), gate, stretch)
 
 
 def raw_1d(bench):
-    peers = [("duckdb native", False), ("duckdb native", True), ("duckdb file", False), ("polars", False), ("fastapi", False)]
+    peers = [
+        ("duckdb native", False),
+        ("duckdb native", True),
+        ("duckdb file", False),
+        ("polars", False),
+        ("fastapi", False),
+    ]
     return raw(bench, "raw-1d", DAY, "arrow", peers, Mark("fastapi", 0.7), Mark("duckdb native", 0.5))
 
 
 def raw_1y(bench):
-    everybody = [("duckdb native", False), ("duckdb native", True), ("duckdb file", False), ("polars", False), ("clickhouse", False), ("clickhouse", True)]
-    lines = raw(bench, "raw-1y arrow", YEAR, "arrow", [*everybody, ("fastapi", False)], Mark("best", 0.8), Mark("best", 0.5))
-    lines += raw(bench, "raw-1y csv", YEAR, "csv", [*everybody, ("fastapi", False)], Mark("best", 0.6), Mark("best", 0.4))
+    everybody = [
+        ("duckdb native", False),
+        ("duckdb native", True),
+        ("duckdb file", False),
+        ("polars", False),
+        ("clickhouse", False),
+        ("clickhouse", True),
+    ]
+    lines = raw(
+        bench,
+        "raw-1y arrow",
+        YEAR,
+        "arrow",
+        [*everybody, ("fastapi", False)],
+        Mark("best", 0.8),
+        Mark("best", 0.5),
+    )
+    lines += raw(
+        bench,
+        "raw-1y csv",
+        YEAR,
+        "csv",
+        [*everybody, ("fastapi", False)],
+        Mark("best", 0.6),
+        Mark("best", 0.4),
+    )
     lines += raw(bench, "raw-1y ndjson", YEAR, "ndjson", everybody, Mark("best", 0.5), Mark("best", 0.35))
     return lines
 
@@ -63,7 +101,13 @@ def people(bench):
     _, _, body = bench.almanac.get(person, path, keep=True)
     print("  data_available answers", body[:200])
     library = bench.libraries["duckdb native"]
-    must_be_equal("people", {"almanac": sorted(names_in(json.loads(body))), "DuckDB": sorted(name for name, _ in library.ask("types", person=person))})
+    must_be_equal(
+        "people",
+        {
+            "almanac": sorted(names_in(json.loads(body))),
+            "DuckDB": sorted(name for name, _ in library.ask("types", person=person)),
+        },
+    )
     systems = {
         "almanac": (bench.almanac.pid, lambda: bench.almanac.get(person, path)),
         "duckdb native": (library.pid, lambda: (len(library.ask("types", person=person)), None)),

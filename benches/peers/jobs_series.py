@@ -23,21 +23,33 @@ def series(bench, job, span, gate, stretch):
     # It keeps answers: with them it has nothing left to do but to write them out, without them it computes.
     for label, cache in (("victoriametrics", True), ("victoriametrics, without its cache", False)):
         path = victoria.rollups(["avg"], "heart_rate", MAIN, span, MINUTE, cache)
-        others[label] = Peer(victoria.pid, lambda path=path: victoria.get(path), lambda path=path: victoria.windows(path, ["avg"], MINUTE))
-    return ask(bench, Question(
-        job=job,
-        path=f"/data/v0/{MAIN}/metric_time_series?metric=HeartRate&start_time={span[0]}&end_time={span[1]}&samprate={MINUTE}&output=arrow",
-        form="arrow",
-        columns=rows_with_values,
-        statement="series",
-        parameters={"start": span[0], "end": span[1], "width": MINUTE * 1_000_000},
-        peers=["duckdb native", "duckdb file", "polars", "clickhouse", "datafusion", "fastapi"],
-        data_type="HeartRate",
-        record={"start_date": "2024-03-05T12:00:01Z", "end_date": "2024-03-05T12:00:01Z", "value": 61, "unit": "bpm"},
-        gate=gate,
-        stretch=stretch,
-        others=others,
-    ))
+        others[label] = Peer(
+            victoria.pid,
+            lambda path=path: victoria.get(path),
+            lambda path=path: victoria.windows(path, ["avg"], MINUTE),
+        )
+    return ask(
+        bench,
+        Question(
+            job=job,
+            path=f"/data/v0/{MAIN}/metric_time_series?metric=HeartRate&start_time={span[0]}&end_time={span[1]}&samprate={MINUTE}&output=arrow",
+            form="arrow",
+            columns=rows_with_values,
+            statement="series",
+            parameters={"start": span[0], "end": span[1], "width": MINUTE * 1_000_000},
+            peers=["duckdb native", "duckdb file", "polars", "clickhouse", "datafusion", "fastapi"],
+            data_type="HeartRate",
+            record={
+                "start_date": "2024-03-05T12:00:01Z",
+                "end_date": "2024-03-05T12:00:01Z",
+                "value": 61,
+                "unit": "bpm",
+            },
+            gate=gate,
+            stretch=stretch,
+            others=others,
+        ),
+    )
 
 
 def series_1d(bench):
@@ -59,16 +71,24 @@ def series_1y(bench):
 def group_1y(bench):
     """VictoriaMetrics is not asked: amounts that last, and two sources of the same, are beyond it."""
     metrics = "".join(f"&metrics={metric}" for metric in METRICS)
-    return ask(bench, Question(
-        job="group-1y",
-        path=f"/data/v0/time_series_grouped?start_time={YEAR[0]}&end_time={YEAR[1]}&samprate=3600&output=arrow{metrics}",
-        form="arrow",
-        columns=rows_with_values,
-        statement="group",
-        parameters={"start": YEAR[0], "end": YEAR[1]},
-        peers=["duckdb native", "fastapi"],
-        data_type="HeartRate",
-        record={"start_date": "2024-06-05T12:00:01Z", "end_date": "2024-06-05T12:00:01Z", "value": 61, "unit": "bpm"},
-        gate=Mark("best", 0.5),
-        stretch=Mark("best", 0.05),
-    ))
+    return ask(
+        bench,
+        Question(
+            job="group-1y",
+            path=f"/data/v0/time_series_grouped?start_time={YEAR[0]}&end_time={YEAR[1]}&samprate=3600&output=arrow{metrics}",
+            form="arrow",
+            columns=rows_with_values,
+            statement="group",
+            parameters={"start": YEAR[0], "end": YEAR[1]},
+            peers=["duckdb native", "fastapi"],
+            data_type="HeartRate",
+            record={
+                "start_date": "2024-06-05T12:00:01Z",
+                "end_date": "2024-06-05T12:00:01Z",
+                "value": 61,
+                "unit": "bpm",
+            },
+            gate=Mark("best", 0.5),
+            stretch=Mark("best", 0.05),
+        ),
+    )

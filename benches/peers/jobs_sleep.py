@@ -27,17 +27,25 @@ def sleep_2y(bench):
         ("sleep_stages", "", stages, "sleep_stages"),
         ("sleep_agg", f"&tz=America/New_York{functions}", aggregates, "sleep_agg"),
     ):
-        lines += ask(bench, Question(
-            job=f"sleep-2y {kind.removeprefix('sleep_')}",
-            path=f"/data/v0/{MAIN}/{kind}?{span}{options}",
-            form="arrow",
-            columns=columns,
-            statement=statement,
-            parameters={"start": TWO_YEARS[0], "end": TWO_YEARS[1]},
-            peers=["duckdb native", "fastapi"],
-            data_type="SleepStage",
-            record={"start_date": "2024-06-05T01:00:00Z", "end_date": "2024-06-05T01:10:00Z", "value": 4, "unit": "stage"},
-            gate=Mark("duckdb native", 0.25),
-            stretch=Mark("duckdb native", 0.1),
-        ))
+        lines += ask(
+            bench,
+            Question(
+                job=f"sleep-2y {kind.removeprefix('sleep_')}",
+                path=f"/data/v0/{MAIN}/{kind}?{span}{options}",
+                form="arrow",
+                columns=columns,
+                statement=statement,
+                parameters={"start": TWO_YEARS[0], "end": TWO_YEARS[1]},
+                peers=["duckdb native", "fastapi"],
+                data_type="SleepStage",
+                record={
+                    "start_date": "2024-06-05T01:00:00Z",
+                    "end_date": "2024-06-05T01:10:00Z",
+                    "value": 4,
+                    "unit": "stage",
+                },
+                gate=Mark("duckdb native", 0.25),
+                stretch=Mark("duckdb native", 0.1),
+            ),
+        )
     return lines

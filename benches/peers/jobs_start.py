@@ -32,11 +32,15 @@ def cold(bench):
 
     def start_victoria():
         victoria.start()
-        victoria.get(f"/api/v1/query_range?query=avg_over_time(heart_rate%7Bperson=%22{MAIN}%22%7D[60s])&start=1709596800&end=1709683200&step=60")
+        victoria.get(
+            f"/api/v1/query_range?query=avg_over_time(heart_rate%7Bperson=%22{MAIN}%22%7D[60s])&start=1709596800&end=1709683200&step=60"
+        )
 
     def start_postgres():
         postgres.start()
-        postgres.sql(f"SELECT id, start_date, value FROM heart WHERE start_date >= '{DAY[0]}' AND start_date < '{DAY[1]}'")
+        postgres.sql(
+            f"SELECT id, start_date, value FROM heart WHERE start_date >= '{DAY[0]}' AND start_date < '{DAY[1]}'"
+        )
 
     def start_fastapi():
         bench.fastapi.start()
@@ -64,5 +68,15 @@ def cold(bench):
         ours = label == "almanac"
         gate, stretch = (Mark("victoriametrics", 0.5), None) if ours else (None, None)
         note = "stretch: 100 ms" if ours else ""
-        lines.append(Line("cold", label, sorted(seen)[len(seen) // 2] * 1000, "ms to the first answer", note, gate, stretch))
+        lines.append(
+            Line(
+                "cold",
+                label,
+                sorted(seen)[len(seen) // 2] * 1000,
+                "ms to the first answer",
+                note,
+                gate,
+                stretch,
+            )
+        )
     return lines

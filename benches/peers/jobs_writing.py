@@ -16,35 +16,63 @@ def post_1(bench):
     """Durable single records, 64 connections."""
     # A distinct id, or time, for each request: seconds of the run, thread, ordinal.
     stamp = int(time.time())
-    record = (
-        f"'{{\"uuid\":\"{stamp:08x}-0000-4000-8%03x-%012x\",\"start_date\":\"2024-02-01T00:00:00Z\",\"end_date\":\"2024-02-01T00:00:00Z\",\"value\":61,\"unit\":\"bpm\"}}', id, count"
-    )
+    record = f'\'{{"uuid":"{stamp:08x}-0000-4000-8%03x-%012x","start_date":"2024-02-01T00:00:00Z","end_date":"2024-02-01T00:00:00Z","value":61,"unit":"bpm"}}\', id, count'
     point = f"'heart_rate,person=p%d value=61 {stamp}%09d', id, count"
     headers = bench.almanac.headers(dataset.person_id(900_001)) | {"Content-Type": "application/json"}
     influx, postgres = InfluxDB(bench.directory, bench.programs).start(), Postgres(bench.directory).start()
-    postgres.sql("CREATE TABLE IF NOT EXISTS single (id uuid PRIMARY KEY, person uuid, start_date timestamptz, value double precision, unit text)")
+    postgres.sql(
+        "CREATE TABLE IF NOT EXISTS single (id uuid PRIMARY KEY, person uuid, start_date timestamptz, value double precision, unit text)"
+    )
     insert = bench.directory / "insert.sql"
-    insert.write_text("INSERT INTO single VALUES (gen_random_uuid(), '5a3d1e00-0000-4000-8000-000000000001', now(), 61, 'bpm');\n")
+    insert.write_text(
+        "INSERT INTO single VALUES (gen_random_uuid(), '5a3d1e00-0000-4000-8000-000000000001', now(), 61, 'bpm');\n"
+    )
     seconds = 3 if bench.quick else 10
 
     def ask_almanac():
-        return wrk(bench.directory, bench.almanac.port, posting("/ingest/v1/record/HeartRate", headers, record), seconds)
+        return wrk(
+            bench.directory,
+            bench.almanac.port,
+            posting("/ingest/v1/record/HeartRate", headers, record),
+            seconds,
+        )
 
     def ask_influx():
         return wrk(bench.directory, influx.port, posting("/write?db=bench&precision=us", {}, point), seconds)
 
     def ask_postgres():
         program = postgres.programs / "pgbench"
-        command = [program, "-n", "-c", "64", "-j", "2", "-T", str(seconds), "-f", insert, "-l", "--log-prefix", bench.directory / "pgbench", postgres.url()]
+        command = [
+            program,
+            "-n",
+            "-c",
+            "64",
+            "-j",
+            "2",
+            "-T",
+            str(seconds),
+            "-f",
+            insert,
+            "-l",
+            "--log-prefix",
+            bench.directory / "pgbench",
+            postgres.url(),
+        ]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         latencies = []
         for log in bench.directory.glob("pgbench.*"):
             latencies += [int(line.split()[2]) for line in log.read_text().splitlines()]
             log.unlink()
-        return Load(float(re.search(r"tps = ([\d.]+)", out)[1]), sorted(latencies)[len(latencies) * 99 // 100] / 1000)
+        return Load(
+            float(re.search(r"tps = ([\d.]+)", out)[1]), sorted(latencies)[len(latencies) * 99 // 100] / 1000
+        )
 
     lines, seen = [], {}
-    systems = {"almanac": (bench.almanac.pid, ask_almanac), "influxdb": (influx.pid, ask_influx), "postgres": (postgres.pid, ask_postgres)}
+    systems = {
+        "almanac": (bench.almanac.pid, ask_almanac),
+        "influxdb": (influx.pid, ask_influx),
+        "postgres": (postgres.pid, ask_postgres),
+    }
     for _ in range(1 if bench.quick else 3):
         for label, (pid, ask) in systems.items():
             cpu = cpu_seconds(pid)
@@ -56,7 +84,18 @@ def post_1(bench):
         load, cpu = sorted(runs)[len(runs) // 2]
         note = f"p99 {load.tail:.1f} ms, {cpu:.0f} CPU us each" + "".join(run.note() for run, _ in runs)
         ours = label == "almanac"
-        lines.append(Line("post-1", label, load.rate, "records/s", note, Mark("influxdb", 2) if ours else None, Mark("influxdb", 4) if ours else None, True))
+        lines.append(
+            Line(
+                "post-1",
+                label,
+                load.rate,
+                "records/s",
+                note,
+                Mark("influxdb", 2) if ours else None,
+                Mark("influxdb", 4) if ours else None,
+                True,
+            )
+        )
     influx.stop()
     postgres.stop()
     return lines
@@ -71,12 +110,27 @@ def post_batch(bench):
     points = []
     for begin in range(0, len(series), 10_000):
         part = slice(begin, begin + 10_000)
-        points.append("".join(f"heart_rate,person=batch,unit=bpm value={value:g} {at}\n" for at, value in zip(series.starts[part].tolist(), series.values[part].tolist())).encode())
+        points.append(
+            "".join(
+                f"heart_rate,person=batch,unit=bpm value={value:g} {at}\n"
+                for at, value in zip(series.starts[part].tolist(), series.values[part].tolist())
+            ).encode()
+        )
     texts = [row["uuid"] for row in series.table().select(["uuid"]).to_pylist()]
-    csv = ["".join(f"{texts[at]},{dataset.PERSON},{starts},{series.values[at]:g},bpm\n" for at, starts in zip(range(begin, begin + 10_000), dataset.texts_of(series.starts[begin : begin + 10_000]))).encode() for begin in range(0, len(series), 10_000)]
+    csv = [
+        "".join(
+            f"{texts[at]},{dataset.PERSON},{starts},{series.values[at]:g},bpm\n"
+            for at, starts in zip(
+                range(begin, begin + 10_000), dataset.texts_of(series.starts[begin : begin + 10_000])
+            )
+        ).encode()
+        for begin in range(0, len(series), 10_000)
+    ]
     fresh = dataset.person_id(900_002)
     influx, postgres = InfluxDB(bench.directory, bench.programs).start(), Postgres(bench.directory).start()
-    postgres.sql("CREATE TABLE IF NOT EXISTS batch (id uuid PRIMARY KEY, person uuid, start_date timestamptz, value double precision, unit text); TRUNCATE batch")
+    postgres.sql(
+        "CREATE TABLE IF NOT EXISTS batch (id uuid PRIMARY KEY, person uuid, start_date timestamptz, value double precision, unit text); TRUNCATE batch"
+    )
     copy = "COPY batch FROM STDIN (FORMAT csv)"
     systems = {
         "almanac": (bench.almanac.pid, lambda number: bench.almanac.post(fresh, "HeartRate", packed[number])),
@@ -100,14 +154,29 @@ def post_batch(bench):
     for label, (pid, _) in systems.items():
         ours = label == "almanac"
         note = f"{len(series) / taken[label] / 1000:.0f} k rows/s wall, peak {peak_megabytes(pid):.0f} MB"
-        lines.append(Line("post-batch", label, len(series) / spent[label], "rows per CPU s", note, Mark("influxdb", 3) if ours else None, Mark("influxdb", 5) if ours else None, True))
+        lines.append(
+            Line(
+                "post-batch",
+                label,
+                len(series) / spent[label],
+                "rows per CPU s",
+                note,
+                Mark("influxdb", 3) if ours else None,
+                Mark("influxdb", 5) if ours else None,
+                True,
+            )
+        )
     # And into a partition that already holds millions, where ids have to be looked for.
     more = [body for _, body in dataset.heart_rate(random, 60_000).bodies(10_000)]
     cpu = cpu_seconds(bench.almanac.pid)
     for body in more:
         bench.almanac.post(MAIN, "HeartRate", body)
     figure = 60_000 / max(cpu_seconds(bench.almanac.pid) - cpu, 1e-9)
-    lines.append(Line("post-batch", "almanac, into the large partition", figure, "rows per CPU s", "", None, None, True))
+    lines.append(
+        Line(
+            "post-batch", "almanac, into the large partition", figure, "rows per CPU s", "", None, None, True
+        )
+    )
     influx.stop()
     postgres.stop()
     return lines

@@ -46,9 +46,15 @@ class DuckDB:
     def __init__(self, directory, source):
         import duckdb
 
-        self.connection = duckdb.connect(f"{directory}/peers.duckdb", read_only=True) if source == "native" else duckdb.connect()
+        self.connection = (
+            duckdb.connect(f"{directory}/peers.duckdb", read_only=True)
+            if source == "native"
+            else duckdb.connect()
+        )
         if source == "file":
-            self.connection.execute(f"CREATE VIEW heart AS SELECT * FROM read_parquet('{directory}/heart.parquet')")
+            self.connection.execute(
+                f"CREATE VIEW heart AS SELECT * FROM read_parquet('{directory}/heart.parquet')"
+            )
         set_up(self.connection)
 
     def raw(self, form, start, end, wide):
@@ -60,7 +66,9 @@ class DuckDB:
         return 0
 
     def answer(self, statement, parameters, keep=None):
-        return handed_over(self.connection.execute(statement_text(statement), parameters).to_arrow_table(), keep)
+        return handed_over(
+            self.connection.execute(statement_text(statement), parameters).to_arrow_table(), keep
+        )
 
     def digest(self, start, end):
         from dataset import answer_of
@@ -69,7 +77,10 @@ class DuckDB:
 
     def types(self, person):
         query = "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) FROM people WHERE person = ? GROUP BY data_type"
-        return [[data_type, count] for data_type, _, _, count in sorted(self.connection.execute(query, [person]).fetchall())]
+        return [
+            [data_type, count]
+            for data_type, _, _, count in sorted(self.connection.execute(query, [person]).fetchall())
+        ]
 
 
 class Polars:
@@ -81,7 +92,9 @@ class Polars:
     def heart(self, start, end):
         polars = self.polars
         time = lambda text: polars.lit(text).str.to_datetime(time_unit="us", time_zone="UTC")
-        return polars.scan_parquet(self.path).filter((polars.col("start_date") >= time(start)) & (polars.col("start_date") < time(end)))
+        return polars.scan_parquet(self.path).filter(
+            (polars.col("start_date") >= time(start)) & (polars.col("start_date") < time(end))
+        )
 
     def raw(self, form, start, end, wide):
         frame = self.heart(start, end).select(NARROW.split(", ")).collect()
@@ -90,7 +103,6 @@ class Polars:
         out = io.BytesIO()
         frame.write_csv(out) if form == "csv" else frame.write_ndjson(out)
         return out.tell()
-
 
     def answer(self, statement, parameters, keep=None):
         return handed_over(getattr(self, statement)(**parameters).collect().to_arrow(), keep)
@@ -102,12 +114,35 @@ class Polars:
     def days(self, start, end):
         """Hours first, as in sql/days.sql."""
         polars = self.polars
-        value, day = polars.col("value"), polars.col("hour").dt.convert_time_zone("America/New_York").dt.date().cast(polars.String).alias("day")
-        hours = self.heart(start, end).group_by(polars.col("start_date").dt.truncate("1h").alias("hour")).agg(
-            value.sum().alias("sum"), value.len().alias("count"), value.min().alias("min"), value.max().alias("max")
+        value, day = (
+            polars.col("value"),
+            polars.col("hour")
+            .dt.convert_time_zone("America/New_York")
+            .dt.date()
+            .cast(polars.String)
+            .alias("day"),
+        )
+        hours = (
+            self.heart(start, end)
+            .group_by(polars.col("start_date").dt.truncate("1h").alias("hour"))
+            .agg(
+                value.sum().alias("sum"),
+                value.len().alias("count"),
+                value.min().alias("min"),
+                value.max().alias("max"),
+            )
         )
         total = polars.col("sum").sum()
-        return hours.group_by(day).agg(total, (total / polars.col("count").sum()).alias("avg"), polars.col("min").min(), polars.col("max").max()).sort("day")
+        return (
+            hours.group_by(day)
+            .agg(
+                total,
+                (total / polars.col("count").sum()).alias("avg"),
+                polars.col("min").min(),
+                polars.col("max").max(),
+            )
+            .sort("day")
+        )
 
 
 class ClickHouse:
@@ -129,7 +164,9 @@ class ClickHouse:
         return handed_over(pa.ipc.open_file(body).read_all(), keep) if keep else len(body)
 
     def series(self, start, end, width):
-        time = f"fromUnixTimestamp64Micro(intDiv(toUnixTimestamp64Micro(start_date), {width}) * {width}, 'UTC')"
+        time = (
+            f"fromUnixTimestamp64Micro(intDiv(toUnixTimestamp64Micro(start_date), {width}) * {width}, 'UTC')"
+        )
         return f"SELECT {time} AS time, avg(value) AS heart_rate FROM heart {self.within(start, end)} GROUP BY time ORDER BY time"
 
     def days(self, start, end):
@@ -149,7 +186,9 @@ class DataFusion:
     def __init__(self, directory, _):
         from datafusion import SessionConfig, SessionContext
 
-        self.context = SessionContext(SessionConfig({"datafusion.execution.parquet.pushdown_filters": "true"}))
+        self.context = SessionContext(
+            SessionConfig({"datafusion.execution.parquet.pushdown_filters": "true"})
+        )
         self.context.register_parquet("heart", f"{directory}/heart.parquet")
 
     def answer(self, statement, parameters, keep=None):
@@ -216,7 +255,12 @@ class Library:
     """The process, seen from the one that measures."""
 
     def __init__(self, kind, directory):
-        self.process = subprocess.Popen([sys.executable, __file__, kind, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, kind, str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.ask("ready")
 
     @property

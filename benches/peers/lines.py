@@ -33,5 +33,9 @@ def cost_lines(job, costs, gate=None, stretch=None):
             note += f", first byte {cost.first_byte * 1000:.1f} ms"
         # Ours in other circumstances has to meet the marks as well.
         ours = label.startswith("almanac")
-        lines.append(Line(job, label, cost.cpu * 1000, "CPU ms", note, gate if ours else None, stretch if ours else None))
+        lines.append(
+            Line(
+                job, label, cost.cpu * 1000, "CPU ms", note, gate if ours else None, stretch if ours else None
+            )
+        )
     return lines

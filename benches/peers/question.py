@@ -43,7 +43,9 @@ class Question:
     gate: Mark | None = None
     stretch: Mark | None = None
     others: dict = field(default_factory=dict)  # label -> Peer
-    variants: dict = field(default_factory=dict)  # label -> (library, statement): the same question put in another way
+    variants: dict = field(
+        default_factory=dict
+    )  # label -> (library, statement): the same question put in another way
 
 
 def ask(bench, question):
@@ -55,18 +57,25 @@ def ask(bench, question):
     ours = question.columns(table)
     for label, peer in everybody.items():
         if differs := answers.difference(ours, peer.columns()):
-            raise answers.Disagreement(f"{question.job}, almanac against {label}: {differs}\n  almanac was asked {question.path}")
+            raise answers.Disagreement(
+                f"{question.job}, almanac against {label}: {differs}\n  almanac was asked {question.path}"
+            )
     systems = {"almanac": (bench.almanac.pid, lambda: bench.almanac.get(MAIN, question.path))}
     systems |= {label: (peer.pid, peer.ask) for label, peer in everybody.items()}
     costs = alternate(systems, bench.rounds, bench.budget)
     bench.afterwards.append(lambda: after_writes(bench, question))
-    ours = {"almanac": costs.pop("almanac"), "almanac, first after a start": first_after_a_start(bench, question)}
+    ours = {
+        "almanac": costs.pop("almanac"),
+        "almanac, first after a start": first_after_a_start(bench, question),
+    }
     return cost_lines(question.job, ours | costs, question.gate, question.stretch)
 
 
 def peers_of(bench, question):
     found = {}
-    asked = {name: (name, question.statement) for name in question.peers if name != "fastapi"} | question.variants
+    asked = {
+        name: (name, question.statement) for name in question.peers if name != "fastapi"
+    } | question.variants
     for label, (name, statement) in asked.items():
         found[label] = library_peer(bench, bench.libraries[name], statement, question.parameters)
     if "fastapi" in question.peers:
@@ -83,7 +92,11 @@ def library_peer(bench, library, statement, parameters):
         library.ask("answer", statement=statement, parameters=parameters, keep=str(kept))
         return columns_of(pa.ipc.open_file(kept.read_bytes()).read_all())
 
-    return Peer(library.pid, lambda: (library.ask("answer", statement=statement, parameters=parameters), None), columns)
+    return Peer(
+        library.pid,
+        lambda: (library.ask("answer", statement=statement, parameters=parameters), None),
+        columns,
+    )
 
 
 def columns_of(table):
@@ -125,5 +138,9 @@ def after_writes(bench, question):
         bench.almanac.post(MAIN, question.data_type, answers.json_line({"uuid": ids[-1]} | question.record))
         seen.append(measured_once(bench, question.path))
     cost = median_cost(seen, peak_megabytes(bench.almanac.pid))
-    bench.almanac.post(MAIN, "DeletedRecord", b"".join(answers.json_line({"deleted_id": one, "deleted_type": question.data_type}) for one in ids))
+    bench.almanac.post(
+        MAIN,
+        "DeletedRecord",
+        b"".join(answers.json_line({"deleted_id": one, "deleted_type": question.data_type}) for one in ids),
+    )
     return cost_lines(question.job, {"almanac, after a write": cost}, question.gate, question.stretch)

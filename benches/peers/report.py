@@ -8,12 +8,18 @@ from lines import Line
 
 def peaks(lines):
     """Peaks of Almanac that the jobs saw between their resets."""
-    return [float(found[1]) for line in lines if line.system.startswith("almanac") and (found := re.search(r"peak (\d+) MB", line.note))]
+    return [
+        float(found[1])
+        for line in lines
+        if line.system.startswith("almanac") and (found := re.search(r"peak (\d+) MB", line.note))
+    ]
 
 
 def insert(lines, more):
     """Behind what is already known of Almanac in the same job."""
-    last = max(at for at, line in enumerate(lines) if line.job == more[0].job and line.system.startswith("almanac"))
+    last = max(
+        at for at, line in enumerate(lines) if line.job == more[0].job and line.system.startswith("almanac")
+    )
     lines[last + 1 : last + 1] = more
 
 

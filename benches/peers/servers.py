@@ -102,7 +102,20 @@ class FastApi(HttpServer):
     ready = "/openapi.json"
 
     def launch(self):
-        command = [sys.executable, "-m", "uvicorn", "fastapi_peer:app", "--app-dir", HERE, "--port", str(self.port), "--log-level", "warning", "--timeout-keep-alive", "3600"]
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "fastapi_peer:app",
+            "--app-dir",
+            HERE,
+            "--port",
+            str(self.port),
+            "--log-level",
+            "warning",
+            "--timeout-keep-alive",
+            "3600",
+        ]
         self.run(command, os.environ | {"PEER_DIRECTORY": str(self.directory)})
 
 
@@ -147,12 +160,25 @@ class VictoriaMetrics(HttpServer):
     def launch(self):
         # A month of minutes is more points than it answers by default.
         options = ["-retentionPeriod=100y", "-search.maxPointsPerTimeseries=1000000"]
-        self.run([self.program, f"-storageDataPath={self.directory}/victoria", f"-httpListenAddr=127.0.0.1:{self.port}", *options])
+        self.run(
+            [
+                self.program,
+                f"-storageDataPath={self.directory}/victoria",
+                f"-httpListenAddr=127.0.0.1:{self.port}",
+                *options,
+            ]
+        )
 
     def load(self, name, person, milliseconds, values):
         for begin in range(0, len(values), 50_000):
             part = slice(begin, begin + 50_000)
-            line = json.dumps({"metric": {"__name__": name, "person": person}, "values": values[part], "timestamps": milliseconds[part]})
+            line = json.dumps(
+                {
+                    "metric": {"__name__": name, "person": person},
+                    "values": values[part],
+                    "timestamps": milliseconds[part],
+                }
+            )
             status, _, _, content = self.request("POST", "/api/v1/import", line.encode())
             if status != 204:
                 raise SystemExit(f"VictoriaMetrics answers {status}: {content[:300]!r}")
@@ -167,14 +193,22 @@ class VictoriaMetrics(HttpServer):
         start, end = (int(datetime.fromisoformat(moment).timestamp()) for moment in span)
         names = ", ".join(f'"{function}_over_time"' for function in functions)
         query = quote(f'aggr_over_time(({names}), {name}{{person="{person}"}}[{seconds}s] offset 1ms)')
-        return f"/api/v1/query_range?query={query}&start={start + seconds}&end={end}&step={seconds}" + ("" if cache else "&nocache=1")
+        return f"/api/v1/query_range?query={query}&start={start + seconds}&end={end}&step={seconds}" + (
+            "" if cache else "&nocache=1"
+        )
 
     def windows(self, path, functions, seconds):
         """That answer as columns: the starts of windows, and each function."""
-        found = {series["metric"].get("rollup"): series["values"] for series in json.loads(self.body(path))["data"]["result"]}
+        found = {
+            series["metric"].get("rollup"): series["values"]
+            for series in json.loads(self.body(path))["data"]["result"]
+        }
         columns = [found[f"{function}_over_time"] for function in functions]
         starts = pa.array([round((at - seconds) * 1e6) for at, _ in columns[0]], pa.timestamp("us", "UTC"))
-        return {"time": starts} | {function: pa.array([float(value) for _, value in column]) for function, column in zip(functions, columns)}
+        return {"time": starts} | {
+            function: pa.array([float(value) for _, value in column])
+            for function, column in zip(functions, columns)
+        }
 
 
 class Postgres:
@@ -182,7 +216,9 @@ class Postgres:
 
     def __init__(self, directory):
         self.directory, self.port = Path(directory) / "postgres", free_port()
-        self.programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))[-1]
+        self.programs = sorted(
+            Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name)
+        )[-1]
         self.directory.mkdir(exist_ok=True)
         if os.getuid() == 0:
             # It refuses root. Its directory is below ours, which its user must be allowed to pass.
@@ -200,7 +236,9 @@ class Postgres:
 
     def run(self, program, *arguments):
         command = [self.programs / program, "-D", self.directory / "data", *arguments]
-        subprocess.run(command, check=True, cwd=self.directory, stdout=subprocess.DEVNULL, **self.as_postgres())
+        subprocess.run(
+            command, check=True, cwd=self.directory, stdout=subprocess.DEVNULL, **self.as_postgres()
+        )
 
     def start(self):
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.directory} -c max_connections=200 -c shared_buffers=512MB -c max_wal_size=8GB"
@@ -215,7 +253,18 @@ class Postgres:
         return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
 
     def sql(self, text, **options):
-        command = [self.programs / "psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-c", text, self.url()]
+        command = [
+            self.programs / "psql",
+            "-X",
+            "-q",
+            "-t",
+            "-A",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-c",
+            text,
+            self.url(),
+        ]
         return subprocess.run(command, check=True, capture_output=True, **options).stdout.decode().strip()
 
     def backends_gone(self):

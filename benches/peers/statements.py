@@ -9,5 +9,7 @@ HERE = Path(__file__).parent / "sql"
 
 @cache
 def statement(name):
-    text = "\n".join(line for line in (HERE / f"{name}.sql").read_text().splitlines() if not line.startswith("--"))
+    text = "\n".join(
+        line for line in (HERE / f"{name}.sql").read_text().splitlines() if not line.startswith("--")
+    )
     return re.sub(r"^ *\{(\w+)\}$", lambda found: statement(found[1]), text, flags=re.MULTILINE)
