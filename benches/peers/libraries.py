@@ -34,8 +34,9 @@ def handed_over(table, keep):
 
 
 def set_up(connection):
-    """What the statements of sql/ expect of DuckDB. For all sessions, because each cursor is one of its own."""
+    """What the statements of sql/ and queries/ expect of DuckDB. For all sessions, because each cursor is one of its own."""
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection.execute("SET GLOBAL integer_division = true")
     # Otherwise it compares each slot with every place, because it expects few slots of generate_series.
     connection.execute("SET GLOBAL asof_loop_join_threshold = 0")
     # That an answer is copied once more costs less than what sql() does instead.

@@ -1,5 +1,6 @@
 -- The last place known each quarter of an hour, at most four hours old, and the way from one to the next.
--- All places are equally accurate and of one source, so that an ASOF join may take any of those told for the same moment; Almanac takes the best.
+-- All places are equally accurate and of one source, so that an ASOF join may take any of those told for the same
+-- moment; Almanac takes the best. Not queries/location_time_series.sql, which takes DuckDB twice as long.
 WITH slots AS (
     SELECT unnest(generate_series($start::TIMESTAMPTZ, $end::TIMESTAMPTZ - INTERVAL 1 MICROSECOND, INTERVAL 15 MINUTE)) AS slice_time
 ),

@@ -1,5 +1,5 @@
 -- Steps by day of New York: the sum of what counts, and the average, least and greatest of the records that start in the day, whoever made them.
--- Hours first, as in days.sql.
+-- Hours first, as in queries/aggregates.sql.
 WITH counted AS (
     {steps_hours}
 ),
