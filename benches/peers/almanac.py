@@ -9,8 +9,11 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
+
+from answers import json_line
 
 JSONL = "application/x-jsonl"
 
@@ -32,7 +35,8 @@ class Almanac:
             "ALMANAC_DATA_DIR": str(self.directory / "almanac"),
             "ALMANAC_LOG": "warn",
         }
-        self.connections = {}
+        # Connections of each thread, by person.
+        self.local = threading.local()
 
     def start(self):
         self.log = open(self.directory / "almanac.log", "ab")
@@ -47,9 +51,7 @@ class Almanac:
         return self
 
     def stop(self):
-        for connection, _ in self.connections.values():
-            connection.close()
-        self.connections = {}
+        self.local = threading.local()
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(timeout=60)
@@ -79,7 +81,8 @@ class Almanac:
         )
 
     def token(self, person):
-        """What `almanac token` prints, made here because a thousand processes would take longer than the jobs."""
+        """What `almanac token` prints, made here because a thousand processes would take longer than the
+        jobs."""
         key = bytes.fromhex((self.directory / "almanac/signing.key").read_text().strip())
         claims = {
             "iss": "almanac",
@@ -97,14 +100,13 @@ class Almanac:
         return {"Authorization": f"Bearer {self.token(person)}"}
 
     def connection(self, person):
-        if person not in self.connections:
-            self.connections[person] = (
-                http.client.HTTPConnection("127.0.0.1", self.port, timeout=600),
-                self.headers(person),
-            )
-            if len(self.connections) > 8:
-                self.connections.pop(next(iter(self.connections)))[0].close()
-        return self.connections[person]
+        connections = self.local.__dict__.setdefault("connections", {})
+        if person not in connections:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+            connections[person] = (connection, self.headers(person))
+            if len(connections) > 8:
+                connections.pop(next(iter(connections)))[0].close()
+        return connections[person]
 
     def post(self, person, data_type, body, content_type=JSONL):
         connection, headers = self.connection(person)
@@ -113,13 +115,18 @@ class Almanac:
             connection.request("POST", f"/ingest/v1/record/{data_type}", body, headers)
             answer = connection.getresponse()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            # Idle while the others had their turn, as below. Records have ids, so a second attempt changes nothing.
+            # Idle while the others had their turn, as below. Records have ids, so a second attempt changes
+            # nothing.
             connection.close()
             connection.request("POST", f"/ingest/v1/record/{data_type}", body, headers)
             answer = connection.getresponse()
         text = answer.read()
         if answer.status != 201:
             raise SystemExit(f"almanac answers {answer.status} to a body of {data_type}: {text[:500]!r}")
+
+    def delete(self, person, data_type, ids):
+        body = b"".join(json_line({"deleted_id": one, "deleted_type": data_type}) for one in ids)
+        self.post(person, "DeletedRecord", body)
 
     def get(self, person, path, keep=False):
         """(size, seconds to the first byte), and the body when it is kept."""

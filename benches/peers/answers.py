@@ -1,4 +1,5 @@
-"""Whether two answers are the same: read from whatever form they came in, compared column by column. Knows nothing of who answered."""
+"""Whether two answers are the same: read from whatever form they came in, compared column by column. Knows
+nothing of who answered."""
 
 import json
 from datetime import datetime
@@ -27,7 +28,8 @@ def json_line(value):
 
 
 def read(body, form):
-    """A table from the body of an answer: an Arrow file, or the objects of a JSON array, all of whose numbers may have fractions."""
+    """A table from the body of an answer: an Arrow file, or the objects of a JSON array, all of whose numbers
+    may have fractions."""
     if form == "arrow":
         return pa.ipc.open_file(body).read_all()
     rows = json.loads(body)

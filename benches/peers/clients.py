@@ -1,10 +1,8 @@
-"""Sixty-four clients at once, played by wrk. It takes its share of the two cores from everybody alike."""
+"""Many clients at once, played by wrk. It takes its share of the two cores from everybody alike."""
 
 import re
 import subprocess
 from dataclasses import dataclass
-
-CONNECTIONS = 64
 
 POSTING = """
 local thread_number = 0
@@ -46,7 +44,8 @@ def table_of(headers):
 
 
 def posting(path, headers, body):
-    """A script that posts; `body` is what string.format takes, and may name `id` of the thread and `count` of the request."""
+    """A script that posts; `body` is what string.format takes, and may name `id` of the thread and `count` of
+    the request."""
     return POSTING % {"path": path, "headers": table_of(headers), "body": body}
 
 
@@ -59,13 +58,13 @@ def visiting(requests):
     }
 
 
-def wrk(directory, port, script, seconds):
+def wrk(directory, port, script, seconds, connections=64):
     file = directory / "wrk.lua"
     file.write_text(script)
     command = [
         "wrk",
-        "-t2",
-        f"-c{CONNECTIONS}",
+        f"-t{min(2, connections)}",
+        f"-c{connections}",
         f"-d{seconds}s",
         "--timeout",
         "30s",

@@ -1,10 +1,12 @@
-"""The data of the comparison: one person with two years of everything, and many people with thirty days. Deterministic for a scale.
+"""The data of the comparison: one person with two years of everything, and many people with thirty days.
+Deterministic for a scale.
 
-Made as Arrow tables (from which the peers load) and, from the same tables, as JSON lines (which Almanac gets over HTTP like everybody).
+Made as Arrow tables (from which the peers load) and, from the same tables, as JSON lines (which Almanac gets
+over HTTP like everybody).
 """
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +38,8 @@ PHONE = SOURCE | {
     "sourceBundleIdentifier": "com.example.health.phone",
 }
 APP = SOURCE | {"name": "Pillow Log", "productType": "App", "sourceBundleIdentifier": "com.example.pillowlog"}
-# Which source counts where two measured the same time is decided by what they were measured with, so each source has a device of its own.
+# Which source counts where two measured the same time is decided by what they were measured with, so each
+# source has a device of its own.
 PHONE_DEVICE = DEVICE | {"name": "Phone", "model": "Phone", "hardwareVersion": "Phone14,5"}
 APP_DEVICE = DEVICE | {"name": "Pillow Log", "model": "App", "hardwareVersion": "App"}
 DEVICES = {
@@ -121,6 +124,15 @@ def new_ids(random, count):
     return raw.view("V16").reshape(count)
 
 
+def timed_ids(random, starts):
+    """Like version 7: they begin with the time of the record, in milliseconds."""
+    raw = random.integers(0, 256, (len(starts), 16), dtype=np.uint8)
+    raw[:, :6] = (starts // 1000).astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]
+    raw[:, 6] = raw[:, 6] & 0x0F | 0x70
+    raw[:, 8] = raw[:, 8] & 0x3F | 0x80
+    return raw.view("V16").reshape(len(starts))
+
+
 def moments(random, count, days):
     """Sorted, whole milliseconds."""
     return START + np.sort(random.integers(0, days * 86_400_000, count)) * 1000
@@ -140,6 +152,14 @@ def heart_rate(random, count, days=DAYS):
         [SOURCE],
         np.zeros(count, np.int64),
     )
+
+
+def beats_from(random, count, day, days, timed=False, source=None):
+    """Heart rates from that day of the data on, with ids of one kind or the other, and of one source."""
+    series = heart_rate(random, count, days)
+    starts = series.starts + day * DAY
+    ids = timed_ids(random, starts) if timed else series.ids
+    return replace(series, ids=ids, starts=starts, ends=starts, sources=[source or SOURCE])
 
 
 def intervals(random, data_type, unit, count, seconds, high, sources, days=DAYS):
@@ -207,7 +227,8 @@ def places(random, count):
 
 
 def by_turns(random, count, first_hour, hours):
-    """Starts and ends of about `count` intervals of one source, which never overlap each other: `hours` of each day in equal parts, an interval in each."""
+    """Starts and ends of about `count` intervals of one source, which never overlap each other: `hours` of
+    each day in equal parts, an interval in each."""
     each = max(1, round(count / DAYS))
     part = hours * 3_600_000 // each
     opens = (
@@ -239,7 +260,8 @@ def together(random, data_type, unit, sources, parts):
 
 
 def steps(random, count):
-    """A watch and a phone, from early morning until some reach past midnight in New York; most of what the phone counts, the watch counts as well."""
+    """A watch and a phone, from early morning until some reach past midnight in New York; most of what the
+    phone counts, the watch counts as well."""
     parts = []
     for share in (0.5, 0.5):
         starts, ends = by_turns(random, count * share, 10, 19)
@@ -273,7 +295,8 @@ def oxygen(random, count):
 
 
 def sleep(random, count):
-    """Nights as a watch and an app see them, each with stages of its own one after the other, and the time in bed of a phone."""
+    """Nights as a watch and an app see them, each with stages of its own one after the other, and the time in
+    bed of a phone."""
     nights, each = DAYS - 1, max(1, round(count / DAYS - 1) // 2)
     falls = START // 1000 + np.arange(nights) * 86_400_000 + random.integers(78_000_000, 90_000_000, nights)
     wakes = falls + random.integers(23_000_000, 31_000_000, nights)
@@ -292,8 +315,9 @@ def sleep(random, count):
 
 
 def one_person(scale):
-    """At scale 1: 8.0 M heart rates, 304 k steps of two sources, 657 k energy (active and basal), 41.5 k sleep segments of three sources, 1.4 M places, and
-    35 k oxygen saturations, without which there would not be five metrics to ask for together."""
+    """At scale 1: 8.0 M heart rates, 304 k steps of two sources, 657 k energy (active and basal), 41.5 k
+    sleep segments of three sources, 1.4 M places, and 35 k oxygen saturations, without which there would not
+    be five metrics to ask for together."""
     random = np.random.default_rng(20230101)
     many = lambda count: max(64, round(count * scale))
     return [
@@ -322,7 +346,8 @@ def small_person(number):
 
 
 def answer_of(table):
-    """What must be equal between two answers with the same rows: their number, the sum of values, and the ends of ids and starts."""
+    """What must be equal between two answers with the same rows: their number, the sum of values, and the
+    ends of ids and starts."""
     ids, starts = (
         table["uuid"].cast(pa.string()),
         table["start_date"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()),

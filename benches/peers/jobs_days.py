@@ -1,9 +1,9 @@
 """Days of a time zone: days-2y, steps-2y."""
 
 from answers import days
-from lines import Mark
+from lines import Limit, Mark
 from question import Question, ask
-from spans import TWO_YEARS
+from spans import QUARTER, TWO_YEARS, between
 
 
 def by_day(table):
@@ -13,7 +13,8 @@ def by_day(table):
 
 def path(metric):
     functions = "&function=sum&function=avg&function=min&function=max"
-    return f"/data/v1alpha1/metric/{metric}/agg/day?start_time={TWO_YEARS[0]}&end_time={TWO_YEARS[1]}&time_zone=America/New_York{functions}"
+    rest = f"&time_zone=America/New_York{functions}"
+    return lambda step: f"/data/v1alpha1/metric/{metric}/agg/day?{between(TWO_YEARS, step * QUARTER)}{rest}"
 
 
 def days_2y(bench):
@@ -39,7 +40,8 @@ def days_2y(bench):
                 "unit": "bpm",
             },
             gate=Mark("best", 0.5),
-            stretch=Mark("best", 0.03),
+            mark=Limit(3),
+            first=Limit(10),
         ),
     )
 
@@ -63,6 +65,6 @@ def steps_2y(bench):
                 "unit": "steps",
             },
             gate=Mark("fastapi", 0.3),
-            stretch=Mark("fastapi", 0.1),
+            mark=Limit(6),
         ),
     )

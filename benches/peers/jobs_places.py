@@ -1,8 +1,8 @@
 """Where somebody was: place-at, place-30d."""
 
-from lines import Mark
+from lines import Limit, Mark
 from question import Question, ask
-from spans import MAIN, MONTH
+from spans import MAIN, MONTH, between, later
 
 MOMENT = "2024-03-05T12:00:00Z"
 UPDATE = {
@@ -28,11 +28,11 @@ def slots(table):
 
 
 def place_at(bench):
-    lines = ask(
+    return ask(
         bench,
         Question(
             job="place-at",
-            path=f"/data/v0/{MAIN}/location_at_time?time={MOMENT}",
+            path=lambda step: f"/data/v0/{MAIN}/location_at_time?time={later([MOMENT], 7 * step)[0]}",
             form="json",
             columns=place,
             statement="place_at",
@@ -41,20 +41,18 @@ def place_at(bench):
             data_type="PlatformLocationUpdate",
             record=UPDATE,
             gate=Mark("fastapi", 0.3),
+            mark=Limit(0.5),
         ),
     )
-    for line in lines:
-        if line.system.startswith("almanac"):
-            line.note += "; stretch: 0.5 ms over HTTP"
-    return lines
 
 
 def place_30d(bench):
+    path = lambda step: f"/data/v0/{MAIN}/location_time_series?{between(MONTH, 60 * step)}&sample_rate=900"
     return ask(
         bench,
         Question(
             job="place-30d",
-            path=f"/data/v0/{MAIN}/location_time_series?start_time={MONTH[0]}&end_time={MONTH[1]}&sample_rate=900",
+            path=path,
             form="json",
             columns=slots,
             statement="place_series",
@@ -63,6 +61,6 @@ def place_30d(bench):
             data_type="PlatformLocationUpdate",
             record=UPDATE,
             gate=Mark("fastapi", 0.2),
-            stretch=Mark("duckdb native", 0.3),
+            mark=Limit(3),
         ),
     )

@@ -1,8 +1,10 @@
-"""DuckDB, Polars, ClickHouse (chDB), DataFusion and SQLite as libraries: each in a process of its own that answers questions from its standard input.
+"""DuckDB, Polars, ClickHouse (chDB), DataFusion and SQLite as libraries: each in a process of its own that
+answers questions from its standard input.
 
-They answer in whatever form costs them least: DuckDB's Arrow table stays a table in memory, its csv goes to /dev/null, and so on; no HTTP, no tokens.
-`wide` asks for the columns that Almanac answers, otherwise for five: id, start, end, value, unit. `answer` puts a statement of sql/, or the same question in
-the library's own words.
+They answer in whatever form costs them least: DuckDB's Arrow table stays a table in memory, its csv goes to
+/dev/null, and so on; no HTTP, no tokens. `wide` asks for the columns that Almanac answers, otherwise for
+five: id, start, end, value, unit. `answer` puts a statement of sql/, or the same question in the library's
+own words.
 """
 
 import io
@@ -34,7 +36,8 @@ def handed_over(table, keep):
 
 
 def set_up(connection):
-    """What the statements of sql/ and queries/ expect of DuckDB. For all sessions, because each cursor is one of its own."""
+    """What the statements of sql/ and queries/ expect of DuckDB. For all sessions, because each cursor is one
+    of its own."""
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     connection.execute("SET GLOBAL integer_division = true")
     # Otherwise it compares each slot with every place, because it expects few slots of generate_series.

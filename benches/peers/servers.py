@@ -1,4 +1,5 @@
-"""The peers that are servers of their own: FastAPI, PostgreSQL, InfluxDB, VictoriaMetrics. On free loopback ports, durable as they come."""
+"""The peers that are servers of their own: FastAPI, PostgreSQL, InfluxDB, VictoriaMetrics. On free loopback
+ports, durable as they come."""
 
 import http.client
 import json
@@ -7,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -34,7 +36,9 @@ class HttpServer:
     ready = "/"
 
     def __init__(self, directory):
-        self.directory, self.port, self.kept = Path(directory), free_port(), None
+        self.directory, self.port = Path(directory), free_port()
+        # A connection of each thread.
+        self.local = threading.local()
 
     def run(self, command, environment=None):
         self.log = open(self.directory / f"{type(self).__name__.lower()}.log", "ab")
@@ -54,23 +58,24 @@ class HttpServer:
         try:
             return self.request("GET", self.ready)[0] // 100 == 2
         except OSError:
-            self.kept = None
+            self.local = threading.local()
             return False
 
     def request(self, method, path, body=None, headers=None):
         """(status, size, seconds to the first byte, body)."""
-        if self.kept is None:
-            self.kept = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        if not hasattr(self.local, "kept"):
+            self.local.kept = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        kept = self.local.kept
         begin = time.monotonic()
         try:
-            self.kept.request(method, path, body, headers or {})
-            answer = self.kept.getresponse()
+            kept.request(method, path, body, headers or {})
+            answer = kept.getresponse()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
             # Idle while the others had their turn, and closed for it.
-            self.kept.close()
+            kept.close()
             begin = time.monotonic()
-            self.kept.request(method, path, body, headers or {})
-            answer = self.kept.getresponse()
+            kept.request(method, path, body, headers or {})
+            answer = kept.getresponse()
         first = time.monotonic() - begin
         content = answer.read()
         return answer.status, len(content), first, content
@@ -89,7 +94,7 @@ class HttpServer:
         return status, size, first, content
 
     def stop(self):
-        self.kept = None
+        self.local = threading.local()
         self.process.terminate()
         try:
             self.process.wait(timeout=60)
@@ -188,8 +193,9 @@ class VictoriaMetrics(HttpServer):
 
     @staticmethod
     def rollups(functions, name, person, span, seconds, cache=True):
-        """The path of a question: `functions` of each window. It labels windows by their ends and takes points after the start and until the end, so that
-        it is asked for ends, and for the millisecond before."""
+        """The path of a question: `functions` of each window. It labels windows by their ends and takes
+        points after the start and until the end, so that it is asked for ends, and for the millisecond
+        before."""
         start, end = (int(datetime.fromisoformat(moment).timestamp()) for moment in span)
         names = ", ".join(f'"{function}_over_time"' for function in functions)
         query = quote(f'aggr_over_time(({names}), {name}{{person="{person}"}}[{seconds}s] offset 1ms)')
@@ -268,5 +274,6 @@ class Postgres:
         return subprocess.run(command, check=True, capture_output=True, **options).stdout.decode().strip()
 
     def backends_gone(self):
-        """Until only the permanent processes are left, so that the postmaster has counted the others' time."""
+        """Until only the permanent processes are left, so that the postmaster has counted the others'
+        time."""
         wait_for(lambda: len(children(self.pid)) <= 6, "the end of PostgreSQL's connections", 20)

@@ -1,6 +1,7 @@
-"""The SQL of the peers, from sql/. One statement may hold another, named in braces on a line of its own, where a parameter
-may get its value: one of sql/, or of the project's queries/, which say what a question means. Where those would cost a
-peer more than a statement of its own does, it has that, and its header says so."""
+"""The SQL of the peers, from sql/. One statement may hold another, named in braces on a line of its own,
+where a parameter may get its value: one of sql/, or of the project's queries/, which say what a question
+means. Where those would cost a peer more than a statement of its own does, it has that, and its header says
+so."""
 
 import re
 from functools import cache
