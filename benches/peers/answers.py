@@ -81,5 +81,6 @@ def difference(ours, theirs):
             unequal = mine.astype(str) != other.astype(str)
         if unequal.any():
             at = int(np.argmax(unequal))
-            return f"{name}: {unequal.sum()} of {len(mine)} rows differ, the first is row {at}: {mine[at]!r} against {other[at]!r}"
+            first = f"the first is row {at}: {mine[at]!r} against {other[at]!r}"
+            return f"{name}: {unequal.sum()} of {len(mine)} rows differ, {first}"
     return None

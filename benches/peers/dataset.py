@@ -92,14 +92,16 @@ class Series:
         import json
 
         tails = [
-            f',"unit":"{self.unit}","source_properties":{json.dumps(source)},"device_properties":{json.dumps(DEVICES[source["productType"]])}}}\n'
+            f',"unit":"{self.unit}","source_properties":{json.dumps(source)}'
+            f',"device_properties":{json.dumps(DEVICES[source["productType"]])}}}\n'
             for source in self.sources
         ]
         for begin in range(0, len(self), rows):
             part = slice(begin, begin + rows)
             starts, ends = texts_of(self.starts[part]), texts_of(self.ends[part])
             lines = [
-                f'{{"uuid":"{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}","start_date":"{start}","end_date":"{end}","value":{value:g}{tails[source]}'
+                f'{{"uuid":"{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"'
+                f',"start_date":"{start}","end_date":"{end}","value":{value:g}{tails[source]}'
                 for raw, start, end, value, source in zip(
                     [bytes(raw).hex() for raw in self.ids[part]],
                     starts,
@@ -206,7 +208,8 @@ class Places:
         for begin in range(0, len(self), rows):
             part = slice(begin, begin + rows)
             lines = [
-                f'{{"uuid":"{uuid.UUID(hex=raw)}","timestamp":"{time}","latitude_degrees":{latitude:.6f},"longitude_degrees":{longitude:.6f},"horizontal_accuracy_meters":{ACCURACY:g}}}\n'
+                f'{{"uuid":"{uuid.UUID(hex=raw)}","timestamp":"{time}","latitude_degrees":{latitude:.6f}'
+                f',"longitude_degrees":{longitude:.6f},"horizontal_accuracy_meters":{ACCURACY:g}}}\n'
                 for raw, time, latitude, longitude in zip(
                     [bytes(raw).hex() for raw in self.ids[part]],
                     texts_of(self.times[part]),

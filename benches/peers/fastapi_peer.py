@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 from fastapi import FastAPI, Request, Response
 
-from libraries import NARROW, duckdb_select, set_up
+from libraries import NARROW, TYPES, duckdb_select, set_up
 from statements import statement
 
 app = FastAPI()
@@ -39,8 +39,7 @@ def samples(start: str, end: str, output: str = "arrow"):
 
 @app.get("/types")
 def types(person: str):
-    query = "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) FROM people WHERE person = ? GROUP BY data_type"
-    rows = database.cursor().execute(query, [person]).fetchall()
+    rows = database.cursor().execute(TYPES, [person]).fetchall()
     return [
         {"data_type": name, "start": start, "end": end, "count": count}
         for name, start, end, count in sorted(rows)

@@ -7,6 +7,7 @@ that has the time and the tags of another.
 """
 
 import itertools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -29,8 +30,9 @@ LATER, LATER_DAYS = dataset.DAYS + 120, 30
 class System:
     label: str
     pid: int
-    send: object  # of a body
+    send: Callable  # of a body
     bodies: list
+    done: Callable = lambda: None  # waits until what was sent is counted
 
 
 @dataclass
@@ -93,7 +95,9 @@ def peers(bench, influx, postgres, at_once, number, series, situation):
         )
         postgres.sql(f"DROP TABLE IF EXISTS {table}; CREATE TABLE {table} ({columns})")
         send = lambda body: postgres.sql(f"COPY {table} FROM STDIN (FORMAT csv)", input=body)
-        found.append(System(f"postgres COPY{kind}", postgres.pid, send, list(copied(series))))
+        found.append(
+            System(f"postgres COPY{kind}", postgres.pid, send, list(copied(series)), postgres.backends_gone)
+        )
     return found
 
 
@@ -144,6 +148,7 @@ def measured(bench, situation, systems, at_once):
 def store(system, bodies, threads, storing):
     meter = Meter(system.pid)
     list(threads.map(system.send, bodies))
+    system.done()
     storing.wall += meter.wall()
     storing.cpu += meter.cpu()
     storing.written += meter.written()

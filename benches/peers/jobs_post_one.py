@@ -66,7 +66,8 @@ def to_almanac(bench, person, seconds, connections):
     number = next(LOADS)
     begin = FIRST_TIME + number % 200 * TIMES_OF_LOAD
     time_of = f"os.date('!%Y-%m-%dT%H:%M:%SZ', {begin} + count)"
-    record = f'{{"uuid":"{number:08x}-0000-4000-8%03x-%012x","start_date":"%s","end_date":"%s","value":61,"unit":"bpm"}}'
+    ends = '"start_date":"%s","end_date":"%s"'
+    record = f'{{"uuid":"{number:08x}-0000-4000-8%03x-%012x",{ends},"value":61,"unit":"bpm"}}'
     headers = bench.almanac.headers(person) | {"Content-Type": "application/json"}
     script = posting("/ingest/v1/record/HeartRate", headers, f"'{record}', id, count, {time_of}, {time_of}")
     return wrk(bench.directory, bench.almanac.port, script, seconds, connections)

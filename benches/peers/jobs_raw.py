@@ -14,7 +14,7 @@ from spans import DAY, MAIN, YEAR, between, later
 
 
 def samples(span, output):
-    return f"/data/v0/{MAIN}/metric_samples?metric=HeartRate&start_time={span[0]}&end_time={span[1]}&output={output}"
+    return f"/data/v0/{MAIN}/metric_samples?metric=HeartRate&{between(span)}&output={output}"
 
 
 def our_table(bench, span, output):

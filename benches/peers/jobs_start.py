@@ -34,13 +34,15 @@ def cold(bench):
     def start_victoria():
         victoria.start()
         victoria.get(
-            f"/api/v1/query_range?query=avg_over_time(heart_rate%7Bperson=%22{MAIN}%22%7D[60s])&start=1709596800&end=1709683200&step=60"
+            f"/api/v1/query_range?query=avg_over_time(heart_rate%7Bperson=%22{MAIN}%22%7D[60s])"
+            "&start=1709596800&end=1709683200&step=60"
         )
 
     def start_postgres():
         postgres.start()
         postgres.sql(
-            f"SELECT id, start_date, value FROM heart WHERE start_date >= '{DAY[0]}' AND start_date < '{DAY[1]}'"
+            "SELECT id, start_date, value FROM heart "
+            f"WHERE start_date >= '{DAY[0]}' AND start_date < '{DAY[1]}'"
         )
 
     def start_fastapi():

@@ -16,13 +16,24 @@ import warnings
 from statements import statement as statement_text
 
 NARROW = "uuid, start_date, end_date, value, unit"
-WIDE = f"{NARROW}, NULL::BIGINT AS count, false AS has_undetermined_duration, NULL::VARCHAR AS extras, source_properties, device_properties"
+WIDE = (
+    f"{NARROW}, NULL::BIGINT AS count, false AS has_undetermined_duration, NULL::VARCHAR AS extras, "
+    "source_properties, device_properties"
+)
+# Days of hours: what is computed of each hour, and what of those.
+PARTS = "sum(value) AS total, count(*) AS many, min(value) AS least, max(value) AS most"
+WHOLES = "sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max"
+TYPES = (
+    "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) "
+    "FROM people WHERE person = ? GROUP BY data_type"
+)
 
 
 def duckdb_select(columns, start, end):
     """Ids are stored as UUID and answered as text."""
     columns = columns.replace("uuid", "uuid::VARCHAR AS uuid", 1)
-    return f"SELECT {columns} FROM heart WHERE start_date >= '{start}' AND start_date < '{end}' ORDER BY start_date"
+    within = f"start_date >= '{start}' AND start_date < '{end}'"
+    return f"SELECT {columns} FROM heart WHERE {within} ORDER BY start_date"
 
 
 def handed_over(table, keep):
@@ -80,10 +91,9 @@ class DuckDB:
         return answer_of(self.connection.sql(duckdb_select(NARROW, start, end)).to_arrow_table())
 
     def types(self, person):
-        query = "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) FROM people WHERE person = ? GROUP BY data_type"
         return [
             [data_type, count]
-            for data_type, _, _, count in sorted(self.connection.execute(query, [person]).fetchall())
+            for data_type, _, _, count in sorted(self.connection.execute(TYPES, [person]).fetchall())
         ]
 
 
@@ -157,7 +167,7 @@ class ClickHouse:
 
     def raw(self, form, start, end, wide):
         columns = NARROW + (", source_properties, device_properties" if wide else "")
-        query = f"SELECT {columns} FROM heart WHERE start_date >= '{start[:19]}' AND start_date < '{end[:19]}' ORDER BY start_date"
+        query = f"SELECT {columns} FROM heart {self.within(start, end)} ORDER BY start_date"
         name = {"arrow": "Arrow", "csv": "CSVWithNames", "ndjson": "JSONEachRow"}[form]
         return len(self.session.query(query, name).bytes())
 
@@ -171,13 +181,15 @@ class ClickHouse:
         time = (
             f"fromUnixTimestamp64Micro(intDiv(toUnixTimestamp64Micro(start_date), {width}) * {width}, 'UTC')"
         )
-        return f"SELECT {time} AS time, avg(value) AS heart_rate FROM heart {self.within(start, end)} GROUP BY time ORDER BY time"
+        columns = f"{time} AS time, avg(value) AS heart_rate"
+        return f"SELECT {columns} FROM heart {self.within(start, end)} GROUP BY time ORDER BY time"
 
     def days(self, start, end):
         """Hours first, as in sql/days.sql."""
-        hours = f"SELECT toStartOfHour(start_date) AS hour, sum(value) AS total, count() AS many, min(value) AS least, max(value) AS most FROM heart {self.within(start, end)} GROUP BY hour"
+        hour = "toStartOfHour(start_date) AS hour"
+        hours = f"SELECT {hour}, {PARTS} FROM heart {self.within(start, end)} GROUP BY hour"
         day = "toString(toDate(hour, 'America/New_York'))"
-        return f"SELECT {day} AS day, sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max FROM ({hours}) GROUP BY day ORDER BY day"
+        return f"SELECT {day} AS day, {WHOLES} FROM ({hours}) GROUP BY day ORDER BY day"
 
     @staticmethod
     def within(start, end):
@@ -203,16 +215,19 @@ class DataFusion:
 
     def series(self, start, end, width):
         time = f"date_bin(INTERVAL '{width // 1_000_000} seconds', start_date)"
-        return f"SELECT {time} AS time, avg(value) AS heart_rate FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
+        columns = f"{time} AS time, avg(value) AS heart_rate"
+        return f"SELECT {columns} FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
 
     def days(self, start, end):
-        hours = f"SELECT date_trunc('hour', start_date) AS hour, sum(value) AS total, count(*) AS many, min(value) AS least, max(value) AS most FROM heart {self.within(start, end)} GROUP BY 1"
+        hour = "date_trunc('hour', start_date) AS hour"
+        hours = f"SELECT {hour}, {PARTS} FROM heart {self.within(start, end)} GROUP BY 1"
         day = "CAST(CAST(hour AT TIME ZONE 'America/New_York' AS DATE) AS VARCHAR)"
-        return f"SELECT {day} AS day, sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max FROM ({hours}) GROUP BY 1 ORDER BY 1"
+        return f"SELECT {day} AS day, {WHOLES} FROM ({hours}) GROUP BY 1 ORDER BY 1"
 
     def days_straight(self, start, end):
         day = "CAST(CAST(start_date AT TIME ZONE 'America/New_York' AS DATE) AS VARCHAR)"
-        return f"SELECT {day} AS day, sum(value) AS sum, avg(value) AS avg, min(value) AS min, max(value) AS max FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
+        values = "sum(value) AS sum, avg(value) AS avg, min(value) AS min, max(value) AS max"
+        return f"SELECT {day} AS day, {values} FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
 
     @staticmethod
     def within(start, end):
@@ -241,7 +256,9 @@ class SQLite:
         from datetime import datetime
 
         moment = round(datetime.fromisoformat(time).timestamp() * 1e6)
-        query = "SELECT uuid, time, latitude, longitude, accuracy FROM places WHERE time <= ? AND time >= ? AND accuracy >= 0 ORDER BY time DESC, accuracy, uuid LIMIT 1"
+        within = "time <= ? AND time >= ? AND accuracy >= 0"
+        order = "ORDER BY time DESC, accuracy, uuid LIMIT 1"
+        query = f"SELECT uuid, time, latitude, longitude, accuracy FROM places WHERE {within} {order}"
         return self.connection.execute(query, (moment, moment - 4 * 3_600_000_000)).fetchall()
 
 

@@ -135,8 +135,10 @@ class InfluxDB(HttpServer):
         self.config = home / "influxdb.conf"
         # Defaults otherwise: each write is in a synced log before it is answered.
         self.config.write_text(
-            f'reporting-disabled = true\nbind-address = "127.0.0.1:{free_port()}"\n[meta]\ndir = "{home}/meta"\n[data]\ndir = "{home}/data"\nwal-dir = "{home}/wal"\n'
-            f'[http]\nbind-address = "127.0.0.1:{self.port}"\nlog-enabled = false\n[monitor]\nstore-enabled = false\n'
+            f'reporting-disabled = true\nbind-address = "127.0.0.1:{free_port()}"\n'
+            f'[meta]\ndir = "{home}/meta"\n[data]\ndir = "{home}/data"\nwal-dir = "{home}/wal"\n'
+            f'[http]\nbind-address = "127.0.0.1:{self.port}"\nlog-enabled = false\n'
+            "[monitor]\nstore-enabled = false\n"
         )
 
     def launch(self):
@@ -247,7 +249,8 @@ class Postgres:
         )
 
     def start(self):
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.directory} -c max_connections=200 -c shared_buffers=512MB -c max_wal_size=8GB"
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.directory}"
+        options += " -c max_connections=200 -c shared_buffers=512MB -c max_wal_size=8GB"
         self.run("pg_ctl", "-w", "-s", "-l", self.directory / "log", "-o", options, "start")
         self.pid = int((self.directory / "data/postmaster.pid").read_text().split()[0])
         return self
