@@ -1,16 +1,21 @@
 -- Values by periods of a calendar: their sum, mean, least and greatest, and how many they are.
 -- Rules: a value belongs to the period in which its sample starts; a period without one is left out.
 --
--- samples (start_time, value): what is asked about. periods (start_time, end_time): periods of a calendar in its
--- zone, without gaps. Times are microseconds since 1970.
--- $step: microseconds, of which every boundary of a period is a multiple; 900000000, a quarter of an hour, divides
--- those of every zone since 1970, and 3600000000 those of most.
+-- samples (start_time, value): what is asked about. periods (start_time, end_time): periods of a calendar in
+-- its zone, without gaps. Times are microseconds since 1970. $step: microseconds, of which every boundary of
+-- a period is a multiple; 900000000, a quarter of an hour, divides those of every zone since 1970, and
+-- 3600000000 those of most.
 --
--- Steps first, then periods: to look for the period of each value, or for its day in a zone, costs far more than to
--- add the values up. Nothing here is of one engine alone, where `/` divides whole numbers: DataFusion runs it, and
--- DuckDB with `SET integer_division = true`.
+-- Steps first, then periods: to look for the period of each value, or for its day in a zone, costs far more
+-- than to add the values up. Nothing here is of one engine alone, where `/` divides whole numbers: DataFusion
+-- runs it, and DuckDB with `SET integer_division = true`.
 WITH part AS (
-    SELECT start_time / $step AS number, sum(value) AS sum, min(value) AS min, max(value) AS max, count(value) AS count
+    SELECT
+        start_time / $step AS number,
+        sum(value) AS sum,
+        min(value) AS min,
+        max(value) AS max,
+        count(value) AS count
     FROM samples
     GROUP BY start_time / $step
 ),

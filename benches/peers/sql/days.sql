@@ -1,5 +1,5 @@
--- Heart rate by day of New York: queries/aggregates.sql over the days of its calendar, in steps of an hour, because
--- all days there begin on a full hour.
+-- Heart rate by day of New York: queries/aggregates.sql over the days of its calendar, in steps of an hour,
+-- because all days there begin on a full hour.
 WITH samples AS (
     SELECT epoch_us(start_date) AS start_time, value
     FROM heart
@@ -18,7 +18,12 @@ periods AS (
         epoch_us(timezone('America/New_York', day + INTERVAL 1 DAY)) AS end_time
     FROM days
 )
-SELECT timezone('America/New_York', make_timestamptz(period_start_time))::DATE::VARCHAR AS day, sum, avg, min, max
+SELECT
+    timezone('America/New_York', make_timestamptz(period_start_time))::DATE::VARCHAR AS day,
+    sum,
+    avg,
+    min,
+    max
 FROM (
     {queries/aggregates with $step = 3600000000}
 )
