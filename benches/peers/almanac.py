@@ -35,6 +35,7 @@ class Almanac:
             "ALMANAC_DATA_DIR": str(self.directory / "almanac"),
             "ALMANAC_LOG": "warn",
         }
+        self.refused = 0  # bodies that had to be sent again
         # Connections of each thread, by person.
         self.local = threading.local()
 
@@ -109,6 +110,18 @@ class Almanac:
         return connections[person]
 
     def post(self, person, data_type, body, content_type=JSONL):
+        """Until it is stored: where there is no room for the body just now it is sent again, as clients do."""
+        deadline = time.monotonic() + 120
+        while True:
+            status, text = self.post_once(person, data_type, body, content_type)
+            if status == 201:
+                return
+            if status != 429 or time.monotonic() > deadline:
+                raise SystemExit(f"almanac answers {status} to a body of {data_type}: {text[:500]!r}")
+            self.refused += 1
+            time.sleep(0.1)
+
+    def post_once(self, person, data_type, body, content_type):
         connection, headers = self.connection(person)
         headers = headers | {"Content-Type": content_type}
         try:
@@ -120,9 +133,7 @@ class Almanac:
             connection.close()
             connection.request("POST", f"/ingest/v1/record/{data_type}", body, headers)
             answer = connection.getresponse()
-        text = answer.read()
-        if answer.status != 201:
-            raise SystemExit(f"almanac answers {answer.status} to a body of {data_type}: {text[:500]!r}")
+        return answer.status, answer.read()
 
     def delete(self, person, data_type, ids):
         body = b"".join(json_line({"deleted_id": one, "deleted_type": data_type}) for one in ids)

@@ -18,7 +18,7 @@ class Import:
     """Measures what Almanac takes while the bodies are made and sent."""
 
     def __init__(self, bench):
-        self.bench, self.rows, self.sent = bench, 0, 0
+        self.bench, self.rows, self.sent, self.refused = bench, 0, 0, bench.almanac.refused
         reset_peak(bench.almanac.pid)
         self.meter = Meter(bench.almanac.pid)
 
@@ -36,6 +36,9 @@ class Import:
         wait_until_idle(pid, quiet=6, longest=20 if self.bench.quick else 180)
         each = lambda seconds: seconds / self.rows * 1e6
         note = f"{self.rows:,} rows, upkeep afterwards {each(self.meter.cpu() - cpu):.2f}"
+        note += (
+            f", {refused} bodies sent again" if (refused := self.bench.almanac.refused - self.refused) else ""
+        )
         written = self.meter.written() / self.sent
         return [
             Line("import", f"almanac, {how}", each(cpu), "CPU us a row", note),

@@ -46,12 +46,17 @@ class Storing:
     sent: int = 0
     rows: int = 0
     peak: float = 0.0
+    refused: int = 0
 
 
 def post_batch(bench):
+    with InfluxDB(bench.directory, bench.programs) as influx, Postgres(bench.directory) as postgres:
+        return situations(bench, influx, postgres)
+
+
+def situations(bench, influx, postgres):
     count = (6 if bench.quick else 30) * ROWS
     random = np.random.default_rng()
-    influx, postgres = InfluxDB(bench.directory, bench.programs).start(), Postgres(bench.directory).start()
     lines, times = [], itertools.count()
     for number, (timed, at_once) in enumerate(itertools.product((True, False), (1, 4))):
         kind = f"{'UUIDv7' if timed else 'UUIDv4'}{', four at once' if at_once > 1 else ''}"
@@ -68,8 +73,6 @@ def post_batch(bench):
         series = dataset.beats_from(random, count, 0, dataset.DAYS, timed, dataset.PHONE)
         run = [ours(bench, kind, MAIN, series), *others(series, "overlapping")]
         lines += measured(bench, "overlapping", run, at_once)
-    influx.stop()
-    postgres.stop()
     return lines
 
 
@@ -134,12 +137,14 @@ def measured(bench, situation, systems, at_once):
     """They take turns, so that a busy moment of the machine hits all of them."""
     seen = {system.label: Storing() for system in systems}
     turn = max(6, at_once)
+    refused = bench.almanac.refused
     for system in systems:
         reset_peak(system.pid)
     with ThreadPoolExecutor(at_once) as threads:
         for begin in range(0, len(systems[0].bodies), turn):
             for system in systems:
                 store(system, system.bodies[begin : begin + turn], threads, seen[system.label])
+    seen[systems[0].label].refused = bench.almanac.refused - refused
     for system in systems:
         settle(system, seen[system.label])
     return [line for system in systems for line in lines_of(situation, system, seen[system.label])]
@@ -173,6 +178,7 @@ def lines_of(situation, system, storing):
     note = f"{storing.rows / storing.wall / 1000:.0f} k rows/s wall, peak {storing.peak:.0f} MB"
     if is_ours:
         note += f", upkeep afterwards {each(storing.upkeep):.2f}"
+        note += f", {storing.refused} bodies sent again" if storing.refused else ""
     mark = Limit(MARKS[situation]) if is_ours and situation in MARKS else None
     job = f"post-batch, {situation}"
     lines = [Line(job, system.label, each(storing.cpu), "CPU us a row", note, None, mark)]

@@ -20,10 +20,14 @@ TIMES_OF_LOAD = 50_000
 
 
 def post_1(bench):
-    influx, postgres = InfluxDB(bench.directory, bench.programs).start(), Postgres(bench.directory).start()
+    with InfluxDB(bench.directory, bench.programs) as influx, Postgres(bench.directory) as postgres:
+        return loads(bench, influx, postgres)
+
+
+def loads(bench, influx, postgres):
     columns = "id uuid PRIMARY KEY, person uuid, start_date timestamptz, value double precision, unit text"
     postgres.sql(f"CREATE TABLE IF NOT EXISTS single ({columns})")
-    seconds = 3 if bench.quick else 5
+    seconds = 2 if bench.quick else 4
     lines = []
     for at, connections in enumerate(CONNECTIONS):
         fresh = dataset.person_id(900_001 + at)
@@ -37,8 +41,6 @@ def post_1(bench):
             "postgres": (postgres.pid, lambda: to_postgres(bench, postgres, seconds, connections)),
         }
         lines += under_load(bench, systems, seconds, connections)
-    influx.stop()
-    postgres.stop()
     return lines
 
 

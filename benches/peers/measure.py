@@ -119,7 +119,7 @@ def alternate(systems, rounds, budget):
         begin = time.monotonic()
         ask()
         once = time.monotonic() - begin
-        repeats[label] = max(1, min(400, round(0.8 / max(once, 1e-4))))
+        repeats[label] = max(1, min(400, round(0.5 / max(once, 1e-4))))
     for _ in range(rounds):
         for label, (pid, ask) in systems.items():
             seen = measured[label]

@@ -30,7 +30,17 @@ def wait_for(condition, what, seconds=60):
         time.sleep(0.002)
 
 
-class HttpServer:
+class Server:
+    """Runs as long as a `with` lasts, or from start() to stop()."""
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class HttpServer(Server):
     """A process that is ready when it answers `ready` with 2xx."""
 
     ready = "/"
@@ -219,7 +229,7 @@ class VictoriaMetrics(HttpServer):
         }
 
 
-class Postgres:
+class Postgres(Server):
     """Durable: fsync and synchronous_commit are on, as they are by default."""
 
     def __init__(self, directory):
