@@ -21,10 +21,10 @@ known AS (
     SELECT
         moment,
         is_slot,
-        last_value(time) IGNORE NULLS OVER until_now AS time,
-        last_value(latitude) IGNORE NULLS OVER until_now AS latitude,
-        last_value(longitude) IGNORE NULLS OVER until_now AS longitude,
-        last_value(source) IGNORE NULLS OVER until_now AS source
+        last_value(time IGNORE NULLS) OVER until_now AS time,
+        last_value(latitude IGNORE NULLS) OVER until_now AS latitude,
+        last_value(longitude IGNORE NULLS) OVER until_now AS longitude,
+        last_value(source IGNORE NULLS) OVER until_now AS source
     FROM line
     WINDOW until_now AS (
         ORDER BY moment, is_slot, accuracy DESC NULLS FIRST, source DESC, id DESC

@@ -20,12 +20,12 @@ interval_of_island AS (
     FROM reaching
 ),
 edge AS (
-    SELECT island, start_time AS at FROM interval_of_island
+    SELECT island, start_time AS moment FROM interval_of_island
     UNION
-    SELECT island, end_time AS at FROM interval_of_island
+    SELECT island, end_time AS moment FROM interval_of_island
 ),
 part AS (
-    SELECT island, at AS part_start, lead(at) OVER (PARTITION BY island ORDER BY at) AS part_end
+    SELECT island, moment AS part_start, lead(moment) OVER (PARTITION BY island ORDER BY moment) AS part_end
     FROM edge
 ),
 candidate AS (

@@ -8,7 +8,7 @@
 WITH asleep AS (
     SELECT resolved.*
     FROM resolved
-    LEFT ANTI JOIN gap_stages ON resolved.stage = gap_stages.stage
+    WHERE NOT EXISTS (SELECT 1 FROM gap_stages WHERE gap_stages.stage = resolved.stage)
 ),
 reach AS (
     SELECT *, max(end_time) OVER (ORDER BY start_time, end_time ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached

@@ -1,4 +1,5 @@
-"""Whether two answers are the same: read from whatever form they came in, compared column by column. Knows nothing of who answered."""
+"""Whether two answers are the same: read from whatever form they came in, compared column by column. Knows
+nothing of who answered."""
 
 import json
 from datetime import datetime
@@ -27,7 +28,8 @@ def json_line(value):
 
 
 def read(body, form):
-    """A table from the body of an answer: an Arrow file, or the objects of a JSON array, all of whose numbers may have fractions."""
+    """A table from the body of an answer: an Arrow file, or the objects of a JSON array, all of whose numbers
+    may have fractions."""
     if form == "arrow":
         return pa.ipc.open_file(body).read_all()
     rows = json.loads(body)
@@ -56,7 +58,12 @@ def comparable(name, column):
     if pa.types.is_timestamp(column.type):
         # Never as floats, whose tolerance would be seconds.
         return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+    if (
+        pa.types.is_integer(column.type)
+        or pa.types.is_floating(column.type)
+        or pa.types.is_decimal(column.type)
+        or pa.types.is_null(column.type)
+    ):
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.array([str(value) for value in column.to_pylist()])
 
@@ -74,5 +81,6 @@ def difference(ours, theirs):
             unequal = mine.astype(str) != other.astype(str)
         if unequal.any():
             at = int(np.argmax(unequal))
-            return f"{name}: {unequal.sum()} of {len(mine)} rows differ, the first is row {at}: {mine[at]!r} against {other[at]!r}"
+            first = f"the first is row {at}: {mine[at]!r} against {other[at]!r}"
+            return f"{name}: {unequal.sum()} of {len(mine)} rows differ, {first}"
     return None

@@ -1,10 +1,8 @@
-"""Sixty-four clients at once, played by wrk. It takes its share of the two cores from everybody alike."""
+"""Many clients at once, played by wrk. It takes its share of the two cores from everybody alike."""
 
 import re
 import subprocess
 from dataclasses import dataclass
-
-CONNECTIONS = 64
 
 POSTING = """
 local thread_number = 0
@@ -46,22 +44,43 @@ def table_of(headers):
 
 
 def posting(path, headers, body):
-    """A script that posts; `body` is what string.format takes, and may name `id` of the thread and `count` of the request."""
+    """A script that posts; `body` is what string.format takes, and may name `id` of the thread and `count` of
+    the request."""
     return POSTING % {"path": path, "headers": table_of(headers), "body": body}
 
 
 def visiting(requests):
     """A script that gets each of (path, headers) in turn."""
-    return VISITING % {"requests": "{\n" + "".join(f'{{"{path}", {table_of(headers)}}},\n' for path, headers in requests) + "}"}
+    return VISITING % {
+        "requests": "{\n"
+        + "".join(f'{{"{path}", {table_of(headers)}}},\n' for path, headers in requests)
+        + "}"
+    }
 
 
-def wrk(directory, port, script, seconds):
+def wrk(directory, port, script, seconds, connections=64):
     file = directory / "wrk.lua"
     file.write_text(script)
-    command = ["wrk", "-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "30s", "--latency", "-s", file, f"http://127.0.0.1:{port}"]
+    command = [
+        "wrk",
+        f"-t{min(2, connections)}",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        "--timeout",
+        "30s",
+        "--latency",
+        "-s",
+        file,
+        f"http://127.0.0.1:{port}",
+    ]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
     number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out).groups()
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
     failed = re.search(r"Socket errors: .*", out)
-    return Load(rate, float(number) * {"us": 1e-3, "ms": 1, "s": 1000}[unit], int(bad[1]) if bad else 0, failed[0] if failed else "")
+    return Load(
+        rate,
+        float(number) * {"us": 1e-3, "ms": 1, "s": 1000}[unit],
+        int(bad[1]) if bad else 0,
+        failed[0] if failed else "",
+    )

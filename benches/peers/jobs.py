@@ -1,15 +1,18 @@
-"""The jobs by their names, in the order in which they run: those that store come last, because what they store is asked for by the others."""
+"""The jobs by their names, in the order in which they run. Those that store come last, because what they
+store is asked for by the others."""
 
 from jobs_dashboards import dashboards
 from jobs_days import days_2y, steps_2y
+from jobs_import import import_four
 from jobs_places import place_30d, place_at
+from jobs_post_batch import post_batch
+from jobs_post_one import post_1
 from jobs_raw import people, raw_1d, raw_1y
 from jobs_series import group_1y, series_1d, series_1y, series_30d
 from jobs_sleep import sleep_2y
 from jobs_start import cold
-from jobs_writing import post_1, post_batch
 
-JOBS = {
+READING = {
     "raw-1d": raw_1d,
     "raw-1y": raw_1y,
     "series-1d": series_1d,
@@ -24,6 +27,10 @@ JOBS = {
     "dashboards": dashboards,
     "people": people,
     "cold": cold,
+}
+STORING = {
     "post-1": post_1,
     "post-batch": post_batch,
+    "import-four": import_four,
 }
+JOBS = READING | STORING

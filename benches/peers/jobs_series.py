@@ -2,11 +2,13 @@
 
 import pyarrow.compute as pc
 
-from lines import Mark
+from lines import Limit, Mark
 from question import Peer, Question, ask, columns_of
-from spans import DAY, MAIN, MONTH, YEAR
+from spans import DAY, MAIN, MONTH, QUARTER, YEAR, between
 
 MINUTE = 60
+PATH = f"/data/v0/{MAIN}/metric_time_series"
+BEAT = {"value": 61, "unit": "bpm"}
 METRICS = ["HeartRate", "StepCount", "ActiveCaloriesBurned", "BasalCaloriesBurned", "BloodOxygenSaturation"]
 
 
@@ -18,57 +20,64 @@ def rows_with_values(table):
     return columns_of(table.filter(something))
 
 
-def series(bench, job, span, gate, stretch):
+def series(bench, job, span, gate, mark):
     victoria, others = bench.victoria(), {}
     # It keeps answers: with them it has nothing left to do but to write them out, without them it computes.
     for label, cache in (("victoriametrics", True), ("victoriametrics, without its cache", False)):
         path = victoria.rollups(["avg"], "heart_rate", MAIN, span, MINUTE, cache)
-        others[label] = Peer(victoria.pid, lambda path=path: victoria.get(path), lambda path=path: victoria.windows(path, ["avg"], MINUTE))
-    return ask(bench, Question(
-        job=job,
-        path=f"/data/v0/{MAIN}/metric_time_series?metric=HeartRate&start_time={span[0]}&end_time={span[1]}&samprate={MINUTE}&output=arrow",
-        form="arrow",
-        columns=rows_with_values,
-        statement="series",
-        parameters={"start": span[0], "end": span[1], "width": MINUTE * 1_000_000},
-        peers=["duckdb native", "duckdb file", "polars", "clickhouse", "datafusion", "fastapi"],
-        data_type="HeartRate",
-        record={"start_date": "2024-03-05T12:00:01Z", "end_date": "2024-03-05T12:00:01Z", "value": 61, "unit": "bpm"},
-        gate=gate,
-        stretch=stretch,
-        others=others,
-    ))
+        others[label] = Peer(
+            victoria.pid,
+            lambda path=path: victoria.get(path),
+            lambda path=path: victoria.windows(path, ["avg"], MINUTE),
+        )
+    rest = f"&samprate={MINUTE}&output=arrow"
+    return ask(
+        bench,
+        Question(
+            job=job,
+            path=lambda step: f"{PATH}?metric=HeartRate&{between(span, MINUTE * step)}{rest}",
+            form="arrow",
+            columns=rows_with_values,
+            statement="series",
+            parameters={"start": span[0], "end": span[1], "width": MINUTE * 1_000_000},
+            peers=["duckdb native", "duckdb file", "polars", "clickhouse", "datafusion", "fastapi"],
+            data_type="HeartRate",
+            record=BEAT | {"start_date": "2024-03-05T12:00:01Z", "end_date": "2024-03-05T12:00:01Z"},
+            gate=gate,
+            mark=mark,
+            others=others,
+        ),
+    )
 
 
 def series_1d(bench):
-    lines = series(bench, "series-1d", DAY, Mark("fastapi", 0.4), None)
-    for line in lines:
-        if line.system.startswith("almanac"):
-            line.note += "; stretch: 1 ms"
-    return lines
+    return series(bench, "series-1d", DAY, Mark("fastapi", 0.4), Limit(0.5))
 
 
 def series_30d(bench):
-    return series(bench, "series-30d", MONTH, Mark("best", 0.5), Mark("best", 0.15))
+    return series(bench, "series-30d", MONTH, Mark("best", 0.15), Limit(1))
 
 
 def series_1y(bench):
-    return series(bench, "series-1y", YEAR, Mark("duckdb file", 0.5), Mark("duckdb file", 0.1))
+    return series(bench, "series-1y", YEAR, Mark("duckdb file", 0.1), Limit(20))
 
 
 def group_1y(bench):
     """VictoriaMetrics is not asked: amounts that last, and two sources of the same, are beyond it."""
-    metrics = "".join(f"&metrics={metric}" for metric in METRICS)
-    return ask(bench, Question(
-        job="group-1y",
-        path=f"/data/v0/time_series_grouped?start_time={YEAR[0]}&end_time={YEAR[1]}&samprate=3600&output=arrow{metrics}",
-        form="arrow",
-        columns=rows_with_values,
-        statement="group",
-        parameters={"start": YEAR[0], "end": YEAR[1]},
-        peers=["duckdb native", "fastapi"],
-        data_type="HeartRate",
-        record={"start_date": "2024-06-05T12:00:01Z", "end_date": "2024-06-05T12:00:01Z", "value": 61, "unit": "bpm"},
-        gate=Mark("best", 0.5),
-        stretch=Mark("best", 0.05),
-    ))
+    rest = "&samprate=3600&output=arrow" + "".join(f"&metrics={metric}" for metric in METRICS)
+    return ask(
+        bench,
+        Question(
+            job="group-1y",
+            path=lambda step: f"/data/v0/time_series_grouped?{between(YEAR, step * QUARTER)}{rest}",
+            form="arrow",
+            columns=rows_with_values,
+            statement="group",
+            parameters={"start": YEAR[0], "end": YEAR[1]},
+            peers=["duckdb native", "fastapi"],
+            data_type="HeartRate",
+            record=BEAT | {"start_date": "2024-06-05T12:00:01Z", "end_date": "2024-06-05T12:00:01Z"},
+            gate=Mark("best", 0.5),
+            mark=Limit(5),
+        ),
+    )

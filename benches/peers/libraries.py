@@ -1,8 +1,10 @@
-"""DuckDB, Polars, ClickHouse (chDB), DataFusion and SQLite as libraries: each in a process of its own that answers questions from its standard input.
+"""DuckDB, Polars, ClickHouse (chDB), DataFusion and SQLite as libraries: each in a process of its own that
+answers questions from its standard input.
 
-They answer in whatever form costs them least: DuckDB's Arrow table stays a table in memory, its csv goes to /dev/null, and so on; no HTTP, no tokens.
-`wide` asks for the columns that Almanac answers, otherwise for five: id, start, end, value, unit. `answer` puts a statement of sql/, or the same question in
-the library's own words.
+They answer in whatever form costs them least: DuckDB's Arrow table stays a table in memory, its csv goes to
+/dev/null, and so on; no HTTP, no tokens. `wide` asks for the columns that Almanac answers, otherwise for
+five: id, start, end, value, unit. `answer` puts a statement of sql/, or the same question in the library's
+own words.
 """
 
 import io
@@ -14,13 +16,24 @@ import warnings
 from statements import statement as statement_text
 
 NARROW = "uuid, start_date, end_date, value, unit"
-WIDE = f"{NARROW}, NULL::BIGINT AS count, false AS has_undetermined_duration, NULL::VARCHAR AS extras, source_properties, device_properties"
+WIDE = (
+    f"{NARROW}, NULL::BIGINT AS count, false AS has_undetermined_duration, NULL::VARCHAR AS extras, "
+    "source_properties, device_properties"
+)
+# Days of hours: what is computed of each hour, and what of those.
+PARTS = "sum(value) AS total, count(*) AS many, min(value) AS least, max(value) AS most"
+WHOLES = "sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max"
+TYPES = (
+    "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) "
+    "FROM people WHERE person = ? GROUP BY data_type"
+)
 
 
 def duckdb_select(columns, start, end):
     """Ids are stored as UUID and answered as text."""
     columns = columns.replace("uuid", "uuid::VARCHAR AS uuid", 1)
-    return f"SELECT {columns} FROM heart WHERE start_date >= '{start}' AND start_date < '{end}' ORDER BY start_date"
+    within = f"start_date >= '{start}' AND start_date < '{end}'"
+    return f"SELECT {columns} FROM heart WHERE {within} ORDER BY start_date"
 
 
 def handed_over(table, keep):
@@ -34,8 +47,10 @@ def handed_over(table, keep):
 
 
 def set_up(connection):
-    """What the statements of sql/ expect of DuckDB. For all sessions, because each cursor is one of its own."""
+    """What the statements of sql/ and queries/ expect of DuckDB. For all sessions, because each cursor is one
+    of its own."""
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection.execute("SET GLOBAL integer_division = true")
     # Otherwise it compares each slot with every place, because it expects few slots of generate_series.
     connection.execute("SET GLOBAL asof_loop_join_threshold = 0")
     # That an answer is copied once more costs less than what sql() does instead.
@@ -46,9 +61,15 @@ class DuckDB:
     def __init__(self, directory, source):
         import duckdb
 
-        self.connection = duckdb.connect(f"{directory}/peers.duckdb", read_only=True) if source == "native" else duckdb.connect()
+        self.connection = (
+            duckdb.connect(f"{directory}/peers.duckdb", read_only=True)
+            if source == "native"
+            else duckdb.connect()
+        )
         if source == "file":
-            self.connection.execute(f"CREATE VIEW heart AS SELECT * FROM read_parquet('{directory}/heart.parquet')")
+            self.connection.execute(
+                f"CREATE VIEW heart AS SELECT * FROM read_parquet('{directory}/heart.parquet')"
+            )
         set_up(self.connection)
 
     def raw(self, form, start, end, wide):
@@ -60,7 +81,9 @@ class DuckDB:
         return 0
 
     def answer(self, statement, parameters, keep=None):
-        return handed_over(self.connection.execute(statement_text(statement), parameters).to_arrow_table(), keep)
+        return handed_over(
+            self.connection.execute(statement_text(statement), parameters).to_arrow_table(), keep
+        )
 
     def digest(self, start, end):
         from dataset import answer_of
@@ -68,8 +91,10 @@ class DuckDB:
         return answer_of(self.connection.sql(duckdb_select(NARROW, start, end)).to_arrow_table())
 
     def types(self, person):
-        query = "SELECT data_type, min(start_date)::VARCHAR, max(start_date)::VARCHAR, count(*) FROM people WHERE person = ? GROUP BY data_type"
-        return [[data_type, count] for data_type, _, _, count in sorted(self.connection.execute(query, [person]).fetchall())]
+        return [
+            [data_type, count]
+            for data_type, _, _, count in sorted(self.connection.execute(TYPES, [person]).fetchall())
+        ]
 
 
 class Polars:
@@ -81,7 +106,9 @@ class Polars:
     def heart(self, start, end):
         polars = self.polars
         time = lambda text: polars.lit(text).str.to_datetime(time_unit="us", time_zone="UTC")
-        return polars.scan_parquet(self.path).filter((polars.col("start_date") >= time(start)) & (polars.col("start_date") < time(end)))
+        return polars.scan_parquet(self.path).filter(
+            (polars.col("start_date") >= time(start)) & (polars.col("start_date") < time(end))
+        )
 
     def raw(self, form, start, end, wide):
         frame = self.heart(start, end).select(NARROW.split(", ")).collect()
@@ -90,7 +117,6 @@ class Polars:
         out = io.BytesIO()
         frame.write_csv(out) if form == "csv" else frame.write_ndjson(out)
         return out.tell()
-
 
     def answer(self, statement, parameters, keep=None):
         return handed_over(getattr(self, statement)(**parameters).collect().to_arrow(), keep)
@@ -102,12 +128,35 @@ class Polars:
     def days(self, start, end):
         """Hours first, as in sql/days.sql."""
         polars = self.polars
-        value, day = polars.col("value"), polars.col("hour").dt.convert_time_zone("America/New_York").dt.date().cast(polars.String).alias("day")
-        hours = self.heart(start, end).group_by(polars.col("start_date").dt.truncate("1h").alias("hour")).agg(
-            value.sum().alias("sum"), value.len().alias("count"), value.min().alias("min"), value.max().alias("max")
+        value, day = (
+            polars.col("value"),
+            polars.col("hour")
+            .dt.convert_time_zone("America/New_York")
+            .dt.date()
+            .cast(polars.String)
+            .alias("day"),
+        )
+        hours = (
+            self.heart(start, end)
+            .group_by(polars.col("start_date").dt.truncate("1h").alias("hour"))
+            .agg(
+                value.sum().alias("sum"),
+                value.len().alias("count"),
+                value.min().alias("min"),
+                value.max().alias("max"),
+            )
         )
         total = polars.col("sum").sum()
-        return hours.group_by(day).agg(total, (total / polars.col("count").sum()).alias("avg"), polars.col("min").min(), polars.col("max").max()).sort("day")
+        return (
+            hours.group_by(day)
+            .agg(
+                total,
+                (total / polars.col("count").sum()).alias("avg"),
+                polars.col("min").min(),
+                polars.col("max").max(),
+            )
+            .sort("day")
+        )
 
 
 class ClickHouse:
@@ -118,7 +167,7 @@ class ClickHouse:
 
     def raw(self, form, start, end, wide):
         columns = NARROW + (", source_properties, device_properties" if wide else "")
-        query = f"SELECT {columns} FROM heart WHERE start_date >= '{start[:19]}' AND start_date < '{end[:19]}' ORDER BY start_date"
+        query = f"SELECT {columns} FROM heart {self.within(start, end)} ORDER BY start_date"
         name = {"arrow": "Arrow", "csv": "CSVWithNames", "ndjson": "JSONEachRow"}[form]
         return len(self.session.query(query, name).bytes())
 
@@ -129,14 +178,18 @@ class ClickHouse:
         return handed_over(pa.ipc.open_file(body).read_all(), keep) if keep else len(body)
 
     def series(self, start, end, width):
-        time = f"fromUnixTimestamp64Micro(intDiv(toUnixTimestamp64Micro(start_date), {width}) * {width}, 'UTC')"
-        return f"SELECT {time} AS time, avg(value) AS heart_rate FROM heart {self.within(start, end)} GROUP BY time ORDER BY time"
+        time = (
+            f"fromUnixTimestamp64Micro(intDiv(toUnixTimestamp64Micro(start_date), {width}) * {width}, 'UTC')"
+        )
+        columns = f"{time} AS time, avg(value) AS heart_rate"
+        return f"SELECT {columns} FROM heart {self.within(start, end)} GROUP BY time ORDER BY time"
 
     def days(self, start, end):
         """Hours first, as in sql/days.sql."""
-        hours = f"SELECT toStartOfHour(start_date) AS hour, sum(value) AS total, count() AS many, min(value) AS least, max(value) AS most FROM heart {self.within(start, end)} GROUP BY hour"
+        hour = "toStartOfHour(start_date) AS hour"
+        hours = f"SELECT {hour}, {PARTS} FROM heart {self.within(start, end)} GROUP BY hour"
         day = "toString(toDate(hour, 'America/New_York'))"
-        return f"SELECT {day} AS day, sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max FROM ({hours}) GROUP BY day ORDER BY day"
+        return f"SELECT {day} AS day, {WHOLES} FROM ({hours}) GROUP BY day ORDER BY day"
 
     @staticmethod
     def within(start, end):
@@ -149,7 +202,9 @@ class DataFusion:
     def __init__(self, directory, _):
         from datafusion import SessionConfig, SessionContext
 
-        self.context = SessionContext(SessionConfig({"datafusion.execution.parquet.pushdown_filters": "true"}))
+        self.context = SessionContext(
+            SessionConfig({"datafusion.execution.parquet.pushdown_filters": "true"})
+        )
         self.context.register_parquet("heart", f"{directory}/heart.parquet")
 
     def answer(self, statement, parameters, keep=None):
@@ -160,16 +215,19 @@ class DataFusion:
 
     def series(self, start, end, width):
         time = f"date_bin(INTERVAL '{width // 1_000_000} seconds', start_date)"
-        return f"SELECT {time} AS time, avg(value) AS heart_rate FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
+        columns = f"{time} AS time, avg(value) AS heart_rate"
+        return f"SELECT {columns} FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
 
     def days(self, start, end):
-        hours = f"SELECT date_trunc('hour', start_date) AS hour, sum(value) AS total, count(*) AS many, min(value) AS least, max(value) AS most FROM heart {self.within(start, end)} GROUP BY 1"
+        hour = "date_trunc('hour', start_date) AS hour"
+        hours = f"SELECT {hour}, {PARTS} FROM heart {self.within(start, end)} GROUP BY 1"
         day = "CAST(CAST(hour AT TIME ZONE 'America/New_York' AS DATE) AS VARCHAR)"
-        return f"SELECT {day} AS day, sum(total) AS sum, sum(total) / sum(many) AS avg, min(least) AS min, max(most) AS max FROM ({hours}) GROUP BY 1 ORDER BY 1"
+        return f"SELECT {day} AS day, {WHOLES} FROM ({hours}) GROUP BY 1 ORDER BY 1"
 
     def days_straight(self, start, end):
         day = "CAST(CAST(start_date AT TIME ZONE 'America/New_York' AS DATE) AS VARCHAR)"
-        return f"SELECT {day} AS day, sum(value) AS sum, avg(value) AS avg, min(value) AS min, max(value) AS max FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
+        values = "sum(value) AS sum, avg(value) AS avg, min(value) AS min, max(value) AS max"
+        return f"SELECT {day} AS day, {values} FROM heart {self.within(start, end)} GROUP BY 1 ORDER BY 1"
 
     @staticmethod
     def within(start, end):
@@ -198,7 +256,9 @@ class SQLite:
         from datetime import datetime
 
         moment = round(datetime.fromisoformat(time).timestamp() * 1e6)
-        query = "SELECT uuid, time, latitude, longitude, accuracy FROM places WHERE time <= ? AND time >= ? AND accuracy >= 0 ORDER BY time DESC, accuracy, uuid LIMIT 1"
+        within = "time <= ? AND time >= ? AND accuracy >= 0"
+        order = "ORDER BY time DESC, accuracy, uuid LIMIT 1"
+        query = f"SELECT uuid, time, latitude, longitude, accuracy FROM places WHERE {within} {order}"
         return self.connection.execute(query, (moment, moment - 4 * 3_600_000_000)).fetchall()
 
 
@@ -216,7 +276,12 @@ class Library:
     """The process, seen from the one that measures."""
 
     def __init__(self, kind, directory):
-        self.process = subprocess.Popen([sys.executable, __file__, kind, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, kind, str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.ask("ready")
 
     @property

@@ -27,7 +27,8 @@ def children(pid):
 
 
 def cpu_seconds(pid):
-    """User and system time of all threads of the process, of its living children, and of the children it has waited for."""
+    """User and system time of all threads of the process, of its living children, and of the children it has
+    waited for."""
     fields = stat(pid)
     ticks = sum(int(fields[at]) for at in (11, 12, 13, 14))
     total = ticks * TICK
@@ -44,6 +45,12 @@ def precise_cpu_seconds(pid):
     return time.clock_gettime(~pid << 3 | 2)  # what clock_getcpuclockid() gives for another process
 
 
+def written_bytes(pid):
+    """What the process has handed to the disk, whether it is still there or not."""
+    with open(f"/proc/{pid}/io") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("write_bytes:"))
+
+
 def peak_megabytes(pid):
     with open(f"/proc/{pid}/status") as file:
         for line in file:
@@ -58,7 +65,8 @@ def reset_peak(pid):
 
 
 def wait_until_idle(pid, quiet=2.0, longest=240.0):
-    """Until the process has used less than a twentieth of a core for a while, so that upkeep of one job is not counted in the next."""
+    """Until the process has used less than a twentieth of a core for a while, so that upkeep of one job is
+    not counted in the next."""
     deadline = time.monotonic() + longest
     since, before = time.monotonic(), cpu_seconds(pid)
     while time.monotonic() < deadline:
@@ -97,10 +105,12 @@ class Rounds:
 
 
 def alternate(systems, rounds, budget):
-    """Costs by label. `systems`: label -> (pid, ask), where `ask()` gets one answer and returns (its size, seconds to its first byte or None).
+    """Costs by label. `systems`: label -> (pid, ask), where `ask()` gets one answer and returns (its size,
+    seconds to its first byte or None).
 
-    The systems take turns, so that a busy moment of the machine hits all of them. A round of a quick answer asks often enough for the clock of
-    /proc to see it. A system that has used up its budget of seconds takes no further turn.
+    The systems take turns, so that a busy moment of the machine hits all of them. A round of a quick answer
+    asks often enough for the clock of /proc to see it. A system that has used up its budget of seconds takes
+    no further turn.
     """
     measured = {label: Rounds() for label in systems}
     repeats = {}
@@ -109,7 +119,7 @@ def alternate(systems, rounds, budget):
         begin = time.monotonic()
         ask()
         once = time.monotonic() - begin
-        repeats[label] = max(1, min(400, round(0.8 / max(once, 1e-4))))
+        repeats[label] = max(1, min(400, round(0.5 / max(once, 1e-4))))
     for _ in range(rounds):
         for label, (pid, ask) in systems.items():
             seen = measured[label]
@@ -127,3 +137,20 @@ def alternate(systems, rounds, budget):
             seen.peak = max(seen.peak, peak_megabytes(pid))
             seen.spent += wall
     return {label: seen.cost() for label, seen in measured.items()}
+
+
+class Meter:
+    """What a process takes from here on: processor seconds, wall seconds, bytes written."""
+
+    def __init__(self, pid):
+        self.pid, self.begin = pid, time.monotonic()
+        self.cpu_before, self.written_before = cpu_seconds(pid), written_bytes(pid)
+
+    def cpu(self):
+        return cpu_seconds(self.pid) - self.cpu_before
+
+    def wall(self):
+        return time.monotonic() - self.begin
+
+    def written(self):
+        return written_bytes(self.pid) - self.written_before

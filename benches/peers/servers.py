@@ -1,4 +1,5 @@
-"""The peers that are servers of their own: FastAPI, PostgreSQL, InfluxDB, VictoriaMetrics. On free loopback ports, durable as they come."""
+"""The peers that are servers of their own: FastAPI, PostgreSQL, InfluxDB, VictoriaMetrics. On free loopback
+ports, durable as they come."""
 
 import http.client
 import json
@@ -7,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -28,13 +30,25 @@ def wait_for(condition, what, seconds=60):
         time.sleep(0.002)
 
 
-class HttpServer:
+class Server:
+    """Runs as long as a `with` lasts, or from start() to stop()."""
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class HttpServer(Server):
     """A process that is ready when it answers `ready` with 2xx."""
 
     ready = "/"
 
     def __init__(self, directory):
-        self.directory, self.port, self.kept = Path(directory), free_port(), None
+        self.directory, self.port = Path(directory), free_port()
+        # A connection of each thread.
+        self.local = threading.local()
 
     def run(self, command, environment=None):
         self.log = open(self.directory / f"{type(self).__name__.lower()}.log", "ab")
@@ -54,23 +68,24 @@ class HttpServer:
         try:
             return self.request("GET", self.ready)[0] // 100 == 2
         except OSError:
-            self.kept = None
+            self.local = threading.local()
             return False
 
     def request(self, method, path, body=None, headers=None):
         """(status, size, seconds to the first byte, body)."""
-        if self.kept is None:
-            self.kept = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        if not hasattr(self.local, "kept"):
+            self.local.kept = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        kept = self.local.kept
         begin = time.monotonic()
         try:
-            self.kept.request(method, path, body, headers or {})
-            answer = self.kept.getresponse()
+            kept.request(method, path, body, headers or {})
+            answer = kept.getresponse()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
             # Idle while the others had their turn, and closed for it.
-            self.kept.close()
+            kept.close()
             begin = time.monotonic()
-            self.kept.request(method, path, body, headers or {})
-            answer = self.kept.getresponse()
+            kept.request(method, path, body, headers or {})
+            answer = kept.getresponse()
         first = time.monotonic() - begin
         content = answer.read()
         return answer.status, len(content), first, content
@@ -89,7 +104,7 @@ class HttpServer:
         return status, size, first, content
 
     def stop(self):
-        self.kept = None
+        self.local = threading.local()
         self.process.terminate()
         try:
             self.process.wait(timeout=60)
@@ -102,7 +117,20 @@ class FastApi(HttpServer):
     ready = "/openapi.json"
 
     def launch(self):
-        command = [sys.executable, "-m", "uvicorn", "fastapi_peer:app", "--app-dir", HERE, "--port", str(self.port), "--log-level", "warning", "--timeout-keep-alive", "3600"]
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "fastapi_peer:app",
+            "--app-dir",
+            HERE,
+            "--port",
+            str(self.port),
+            "--log-level",
+            "warning",
+            "--timeout-keep-alive",
+            "3600",
+        ]
         self.run(command, os.environ | {"PEER_DIRECTORY": str(self.directory)})
 
 
@@ -117,8 +145,10 @@ class InfluxDB(HttpServer):
         self.config = home / "influxdb.conf"
         # Defaults otherwise: each write is in a synced log before it is answered.
         self.config.write_text(
-            f'reporting-disabled = true\nbind-address = "127.0.0.1:{free_port()}"\n[meta]\ndir = "{home}/meta"\n[data]\ndir = "{home}/data"\nwal-dir = "{home}/wal"\n'
-            f'[http]\nbind-address = "127.0.0.1:{self.port}"\nlog-enabled = false\n[monitor]\nstore-enabled = false\n'
+            f'reporting-disabled = true\nbind-address = "127.0.0.1:{free_port()}"\n'
+            f'[meta]\ndir = "{home}/meta"\n[data]\ndir = "{home}/data"\nwal-dir = "{home}/wal"\n'
+            f'[http]\nbind-address = "127.0.0.1:{self.port}"\nlog-enabled = false\n'
+            "[monitor]\nstore-enabled = false\n"
         )
 
     def launch(self):
@@ -147,12 +177,25 @@ class VictoriaMetrics(HttpServer):
     def launch(self):
         # A month of minutes is more points than it answers by default.
         options = ["-retentionPeriod=100y", "-search.maxPointsPerTimeseries=1000000"]
-        self.run([self.program, f"-storageDataPath={self.directory}/victoria", f"-httpListenAddr=127.0.0.1:{self.port}", *options])
+        self.run(
+            [
+                self.program,
+                f"-storageDataPath={self.directory}/victoria",
+                f"-httpListenAddr=127.0.0.1:{self.port}",
+                *options,
+            ]
+        )
 
     def load(self, name, person, milliseconds, values):
         for begin in range(0, len(values), 50_000):
             part = slice(begin, begin + 50_000)
-            line = json.dumps({"metric": {"__name__": name, "person": person}, "values": values[part], "timestamps": milliseconds[part]})
+            line = json.dumps(
+                {
+                    "metric": {"__name__": name, "person": person},
+                    "values": values[part],
+                    "timestamps": milliseconds[part],
+                }
+            )
             status, _, _, content = self.request("POST", "/api/v1/import", line.encode())
             if status != 204:
                 raise SystemExit(f"VictoriaMetrics answers {status}: {content[:300]!r}")
@@ -162,27 +205,38 @@ class VictoriaMetrics(HttpServer):
 
     @staticmethod
     def rollups(functions, name, person, span, seconds, cache=True):
-        """The path of a question: `functions` of each window. It labels windows by their ends and takes points after the start and until the end, so that
-        it is asked for ends, and for the millisecond before."""
+        """The path of a question: `functions` of each window. It labels windows by their ends and takes
+        points after the start and until the end, so that it is asked for ends, and for the millisecond
+        before."""
         start, end = (int(datetime.fromisoformat(moment).timestamp()) for moment in span)
         names = ", ".join(f'"{function}_over_time"' for function in functions)
         query = quote(f'aggr_over_time(({names}), {name}{{person="{person}"}}[{seconds}s] offset 1ms)')
-        return f"/api/v1/query_range?query={query}&start={start + seconds}&end={end}&step={seconds}" + ("" if cache else "&nocache=1")
+        return f"/api/v1/query_range?query={query}&start={start + seconds}&end={end}&step={seconds}" + (
+            "" if cache else "&nocache=1"
+        )
 
     def windows(self, path, functions, seconds):
         """That answer as columns: the starts of windows, and each function."""
-        found = {series["metric"].get("rollup"): series["values"] for series in json.loads(self.body(path))["data"]["result"]}
+        found = {
+            series["metric"].get("rollup"): series["values"]
+            for series in json.loads(self.body(path))["data"]["result"]
+        }
         columns = [found[f"{function}_over_time"] for function in functions]
         starts = pa.array([round((at - seconds) * 1e6) for at, _ in columns[0]], pa.timestamp("us", "UTC"))
-        return {"time": starts} | {function: pa.array([float(value) for _, value in column]) for function, column in zip(functions, columns)}
+        return {"time": starts} | {
+            function: pa.array([float(value) for _, value in column])
+            for function, column in zip(functions, columns)
+        }
 
 
-class Postgres:
+class Postgres(Server):
     """Durable: fsync and synchronous_commit are on, as they are by default."""
 
     def __init__(self, directory):
         self.directory, self.port = Path(directory) / "postgres", free_port()
-        self.programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))[-1]
+        self.programs = sorted(
+            Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name)
+        )[-1]
         self.directory.mkdir(exist_ok=True)
         if os.getuid() == 0:
             # It refuses root. Its directory is below ours, which its user must be allowed to pass.
@@ -200,10 +254,13 @@ class Postgres:
 
     def run(self, program, *arguments):
         command = [self.programs / program, "-D", self.directory / "data", *arguments]
-        subprocess.run(command, check=True, cwd=self.directory, stdout=subprocess.DEVNULL, **self.as_postgres())
+        subprocess.run(
+            command, check=True, cwd=self.directory, stdout=subprocess.DEVNULL, **self.as_postgres()
+        )
 
     def start(self):
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.directory} -c max_connections=200 -c shared_buffers=512MB -c max_wal_size=8GB"
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.directory}"
+        options += " -c max_connections=200 -c shared_buffers=512MB -c max_wal_size=8GB"
         self.run("pg_ctl", "-w", "-s", "-l", self.directory / "log", "-o", options, "start")
         self.pid = int((self.directory / "data/postmaster.pid").read_text().split()[0])
         return self
@@ -215,9 +272,21 @@ class Postgres:
         return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
 
     def sql(self, text, **options):
-        command = [self.programs / "psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-c", text, self.url()]
+        command = [
+            self.programs / "psql",
+            "-X",
+            "-q",
+            "-t",
+            "-A",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-c",
+            text,
+            self.url(),
+        ]
         return subprocess.run(command, check=True, capture_output=True, **options).stdout.decode().strip()
 
     def backends_gone(self):
-        """Until only the permanent processes are left, so that the postmaster has counted the others' time."""
+        """Until only the permanent processes are left, so that the postmaster has counted the others'
+        time."""
         wait_for(lambda: len(children(self.pid)) <= 6, "the end of PostgreSQL's connections", 20)

@@ -1,4 +1,5 @@
--- Five metrics by hour: the means of two, the amounts of three. Hours in which nothing was measured are left out.
+-- Five metrics by hour: the means of two, the amounts of three. Hours in which nothing was measured are left
+-- out.
 WITH heart_hours AS (
     SELECT epoch_us(start_date) // 3600000000 AS hour, avg(value) AS heart_rate
     FROM heart
@@ -27,8 +28,10 @@ burned AS (
 burned_hours AS (
     SELECT
         hour,
-        sum(rate * (least(ends, (hour + 1) * 3600000000) - greatest(begins, hour * 3600000000))) FILTER (data_type = 'ActiveCaloriesBurned') AS active,
-        sum(rate * (least(ends, (hour + 1) * 3600000000) - greatest(begins, hour * 3600000000))) FILTER (data_type = 'BasalCaloriesBurned') AS basal
+        sum(rate * (least(ends, (hour + 1) * 3600000000) - greatest(begins, hour * 3600000000)))
+            FILTER (data_type = 'ActiveCaloriesBurned') AS active,
+        sum(rate * (least(ends, (hour + 1) * 3600000000) - greatest(begins, hour * 3600000000)))
+            FILTER (data_type = 'BasalCaloriesBurned') AS basal
     FROM (SELECT *, unnest(range(begins // 3600000000, (ends - 1) // 3600000000 + 1)) AS hour FROM burned)
     GROUP BY hour
 )

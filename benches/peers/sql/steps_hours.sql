@@ -1,8 +1,10 @@
 -- Steps of two sources by hour since 1970.
 --
--- Where the watch and the phone counted at the same time, the watch counts. An amount is spread evenly over its interval, so what counts of the phone's is
--- its rate times the time that the watch does not cover. How much time the watch covers until a moment is a running sum, looked up at both ends of each
--- piece by an ASOF join. That is enough for two sources, and for steps, which always last; Almanac decides among any number, instants included.
+-- Where the watch and the phone counted at the same time, the watch counts. An amount is spread evenly over
+-- its interval, so what counts of the phone's is its rate times the time that the watch does not cover. How
+-- much time the watch covers until a moment is a running sum, looked up at both ends of each piece by an ASOF
+-- join. That is enough for two sources, and for steps, which always last; Almanac decides among any number,
+-- instants included, as queries/series.sql does, which takes DuckDB more than four times as long.
 WITH sample AS (
     SELECT
         rank,
@@ -14,7 +16,10 @@ WITH sample AS (
 ),
 worn AS (
     -- What each interval of the watch adds to what those before it cover.
-    SELECT begins, ends, max(ends) OVER (ORDER BY begins, ends ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
+    SELECT
+        begins,
+        ends,
+        max(ends) OVER (ORDER BY begins, ends ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
     FROM sample
     WHERE rank = 0
 ),
@@ -28,7 +33,12 @@ covered AS (
     FROM added
 ),
 piece AS (
-    SELECT rank, rate, hour, greatest(begins, hour * 3600000000) AS begins, least(ends, (hour + 1) * 3600000000) AS ends
+    SELECT
+        rank,
+        rate,
+        hour,
+        greatest(begins, hour * 3600000000) AS begins,
+        least(ends, (hour + 1) * 3600000000) AS ends
     FROM (SELECT *, unnest(range(begins // 3600000000, (ends - 1) // 3600000000 + 1)) AS hour FROM sample)
 ),
 counting AS (
