@@ -65,10 +65,10 @@ def one_person(bench):
 
 
 def import_four(bench):
-    """A quarter as many, for somebody else."""
+    """A tenth as many, for somebody else."""
     bench.almanac.stop()
     bench.almanac.start()
-    series = dataset.heart_rate(np.random.default_rng(), max(4 * ROWS, round(2_500_000 * bench.scale)))
+    series = dataset.heart_rate(np.random.default_rng(), max(4 * ROWS, round(1_000_000 * bench.scale)))
     measured = Import(bench)
     with ThreadPoolExecutor(4) as threads:
         measured.send(dataset.person_id(900_200), series, threads)
