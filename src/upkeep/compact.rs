@@ -210,13 +210,15 @@ fn next_group<'p>(pieces: &'p [Piece], limits: &Limits) -> Option<Vec<Object<'p>
         objects.sort_by_key(|object| (object.piece.bounds.min_start, object.piece.id));
     }
     let sizes: BTreeSet<u32> = years.values().flatten().map(Object::size).collect();
-    let mut groups = sizes
-        .into_iter()
-        .flat_map(|size| years.values().map(move |objects| (size, objects)));
-    groups
-        .find_map(|(size, objects)| {
-            neighbours(objects, size, limits).or_else(|| scattered(objects, size, limits))
-        })
+    let groups = || {
+        let sizes = sizes.iter();
+        sizes.flat_map(|size| years.values().map(move |objects| (*size, objects)))
+    };
+    // Neighbours of any size come first: the small ones among them go with them. Bodies that leave two large
+    // objects and a small one each would otherwise have all their small ones merged, across all time.
+    groups()
+        .find_map(|(size, objects)| neighbours(objects, size, limits))
+        .or_else(|| groups().find_map(|(size, objects)| scattered(objects, size, limits)))
         .or_else(|| wasteful.map(|object| vec![object]))
 }
 
@@ -385,21 +387,38 @@ mod tests {
     }
 
     #[test]
+    fn what_an_orderly_import_leaves_is_merged_in_order() {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for number in 0..2 * MOST_SCATTERED as i64 {
+            let sizes = [280 << 10, 280 << 10, 59 << 10];
+            for (part, bytes) in (0..).zip(sizes) {
+                let day = number * 3 + part;
+                pieces.push(object(day as u128, day, 1, bytes));
+            }
+        }
+        let group = next_group(&pieces, &Limits::default()).unwrap();
+        let first: Vec<i64> = (0..group.len() as i64).collect();
+        assert_eq!(days_of(&group), first);
+    }
+
+    #[test]
     fn very_many_are_merged_wherever_they_lie() {
         let mut pieces: Vec<Piece> = Vec::new();
         for number in 0..MOST_SCATTERED as i64 {
             pieces.push(object(number as u128, number * 10, 1, 1 << 20));
-            pieces.push(object(1000 + number as u128, number * 10 + 2, 5, 64 << 20));
+            // Too large to be merged with anything.
+            pieces.push(object(1000 + number as u128, number * 10 + 2, 5, 512 << 20));
         }
         let group = next_group(&pieces, &Limits::default()).unwrap();
-        assert!(group.len() >= FEWEST_OBJECTS);
+        assert_eq!(group.len(), MOST_SCATTERED);
+        assert!(group.iter().all(|object| object.piece.bytes == 1 << 20));
     }
 
     proptest! {
         /// Merging goes on until nothing is left to do; objects that did not overlap before never come to
         /// overlap.
         #[test]
-        fn objects_that_follow_each_other_still_do(lengths in prop::collection::vec((1_i64..4, 10_u32..26), 1..15)) {
+        fn objects_that_follow_each_other_still_do(lengths in prop::collection::vec((1_i64..4, 10_u32..26), 1..50)) {
             let mut pieces = Vec::new();
             let mut day = 0;
             for (number, (days, bits)) in lengths.into_iter().enumerate() {
