@@ -418,7 +418,7 @@ mod tests {
         /// Merging goes on until nothing is left to do; objects that did not overlap before never come to
         /// overlap.
         #[test]
-        fn objects_that_follow_each_other_still_do(lengths in prop::collection::vec((1_i64..4, 10_u32..26), 1..50)) {
+        fn objects_that_follow_each_other_still_do(lengths in prop::collection::vec((1_i64..4, 10_u32..26), 1..15)) {
             let mut pieces = Vec::new();
             let mut day = 0;
             for (number, (days, bits)) in lengths.into_iter().enumerate() {
