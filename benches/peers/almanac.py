@@ -110,7 +110,7 @@ class Almanac:
         return connections[person]
 
     def post(self, person, data_type, body, content_type=JSONL):
-        """Until it is stored: where there is no room for the body just now it is sent again, as clients do."""
+        """Until it is stored: where there is no room for the body now it is sent again, as clients do."""
         deadline = time.monotonic() + 120
         while True:
             status, text = self.post_once(person, data_type, body, content_type)

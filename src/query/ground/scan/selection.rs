@@ -188,8 +188,12 @@ mod tests {
             let reaching = met(&selection.reaching(rows.schema_ref()).unwrap(), &rows);
             prop_assert_eq!(&reaching, &selected);
             let any = selected.contains(&true);
-            let least = |of: fn(&(i64, i64)) -> i64| Instant::from_micros(times.iter().map(of).min().unwrap());
-            let most = |of: fn(&(i64, i64)) -> i64| Instant::from_micros(times.iter().map(of).max().unwrap());
+            let least = |of: fn(&(i64, i64)) -> i64| {
+                Instant::from_micros(times.iter().map(of).min().unwrap())
+            };
+            let most = |of: fn(&(i64, i64)) -> i64| {
+                Instant::from_micros(times.iter().map(of).max().unwrap())
+            };
             let bounds = Bounds {
                 min_start: least(|(start, _)| *start),
                 max_start: most(|(start, _)| *start),
