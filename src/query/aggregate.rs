@@ -15,19 +15,18 @@ use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, col, lit};
-use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF, cast, col, ident, lit,
+};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -44,8 +43,11 @@ use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
 use super::filter::Condition;
+use super::ground::computed::projected;
+use super::ground::logical::made_by;
 use super::ground::prepared;
 use super::ground::stored_type::{bind_all, refuse_private};
+use super::ground::table::PartitionTable;
 use super::shared::Lengths;
 use super::together::{align, common_schema};
 use super::{Archive, Order, Prepared, QueryError, ReadState, Scope, Source};
@@ -185,7 +187,7 @@ impl<Authority> Archive<Authority> {
             return Err(AggregateError::NoValue(source.data_type.id.clone()).into());
         }
         let bound = bind_all(sources, &spec.conditions)?;
-        let groups = self.groups_of(sources, spec)?;
+        let groups = groups_of(sources, spec)?;
         let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
         let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
         let known = if bound.iter().any(|(source, _)| amounts::competing(source, spec)) {
@@ -207,9 +209,7 @@ impl<Authority> Archive<Authority> {
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
         if let (AggregateMeasure::Values(functions), [(source, _)], [snapshot]) =
             (&spec.measure, bound.as_slice(), snapshots.as_slice())
-            && let Some(plan) = self
-                .periods_from_cells(permit, source, snapshot, spec, functions, &grid)
-                .await?
+            && let Some(plan) = self.periods_from_cells(permit, source, snapshot, spec, functions, &grid)?
         {
             let plan = finished(plan, spec)?;
             let schema = plan.schema();
@@ -220,7 +220,7 @@ impl<Authority> Archive<Authority> {
                 scope: Scope::of([permit]),
             });
         }
-        let mut plans = Vec::with_capacity(bound.len());
+        let mut each = Vec::with_capacity(bound.len());
         for ((source, condition), snapshot) in bound.into_iter().zip(&snapshots) {
             let asked = Asked {
                 permit,
@@ -229,12 +229,14 @@ impl<Authority> Archive<Authority> {
                 snapshot,
                 spec,
             };
-            plans.extend(self.records_by_period(&asked, &grid)?);
+            each.extend(self.records_by_period(&asked, &grid)?);
             if amounts::are_summed(source, spec) {
-                plans.push(self.amounts_by_period(&asked, &known).await?);
+                each.push(made_by(self.amounts_by_period(&asked, &known)?)?);
             }
         }
-        let plan = finished(aggregated(by_time(plans, groups)?, spec)?, spec)?;
+        let rows = self.in_one(each, groups).await?;
+        let summed_up = self.engine.planned(aggregated(rows, spec)?).await?;
+        let plan = finished(summed_up, spec)?;
         let schema = plan.schema();
         Ok(Prepared {
             plan,
@@ -250,13 +252,12 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: &Asked<'_, Authority>,
         grid: &Grid,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
+    ) -> Result<Option<LogicalPlanBuilder>, QueryError> {
         let Asked { spec, source, .. } = asked;
         let amounts = amounts::are_summed(source, spec);
         if amounts && !spec.measures() {
             return Ok(None);
         }
-        let rows = self.rows_of(asked, &[VALUE], Lengths::Forgotten)?;
         let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone));
         let mut columns = vec![(TIME.to_owned(), period.call(vec![col("start_time")]))];
         columns.extend(groups::values_of(&spec.group, source));
@@ -274,31 +275,19 @@ impl<Authority> Archive<Authority> {
                 columns.push((MEASURED.to_owned(), value));
             }
         }
-        Ok(Some(self.projected(rows, columns)?))
+        let (table, places) = self.table_of(asked, &[VALUE], Lengths::Forgotten)?;
+        let rows = table.scanned(places, asked.condition.as_ref())?;
+        let columns = columns.into_iter().map(|(name, value)| value.alias(name));
+        Ok(Some(rows.project(columns)?))
     }
 
-    /// What the group fields hold in each type. It does not depend on the conditions, which some types may
-    /// not meet.
-    fn groups_of(&self, sources: &[Source], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
-        if spec.group.is_empty() || sources.len() == 1 {
-            return Ok(Vec::new());
-        }
-        let groups = sources.iter().map(|source| {
-            let nothing = Arc::new(EmptyExec::new(Arc::clone(&source.data_type.layout.storage)));
-            Ok(self
-                .projected(nothing, groups::values_of(&spec.group, source))?
-                .schema())
-        });
-        groups.collect()
-    }
-
-    /// The rows of a source that are asked for: their times, group fields, and `columns`.
-    fn rows_of(
+    /// The table of a source, and the places of the group fields and of `columns` in it.
+    fn table_of(
         &self,
         asked: &Asked<'_, Authority>,
         columns: &[&str],
         lengths: Lengths,
-    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    ) -> Result<(PartitionTable, Vec<usize>), QueryError> {
         let Asked {
             permit,
             source,
@@ -307,39 +296,47 @@ impl<Authority> Archive<Authority> {
             spec,
         } = asked;
         let mut names: BTreeSet<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        let values = groups::values_of(&spec.group, source)
-            .into_iter()
-            .map(|(_, value)| value);
-        for expression in values {
-            names.extend(
-                expression
-                    .column_refs()
-                    .into_iter()
-                    .map(|column| column.name.clone()),
-            );
+        for (_, value) in groups::values_of(&spec.group, source) {
+            names.extend(value.column_refs().into_iter().map(|column| column.name.clone()));
         }
         let of_condition = condition.as_ref().map(Expr::column_refs).unwrap_or_default();
         let by_id = names.contains("id") || of_condition.iter().any(|column| column.name == "id");
-        let table = self.table(permit, source, snapshot, lengths)?;
-        let rows = table.without_ids(!by_id).meeting(condition.clone());
-        Ok(rows.rows(names.iter().map(String::as_str))?)
+        let table = self.table(permit, source, snapshot, lengths)?.without_ids(!by_id);
+        let storage = &source.data_type.layout.storage;
+        let places = names.iter().filter_map(|name| storage.index_of(name).ok());
+        Ok((table, places.collect()))
     }
 
-    fn projected(
+    /// Records of several types, and parts of amounts, one after the other in the order of time.
+    async fn in_one(
         &self,
-        rows: Arc<dyn ExecutionPlan>,
-        columns: Vec<(String, Expr)>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = DFSchema::try_from(rows.schema().as_ref().clone())?;
-        let projection = columns
-            .into_iter()
-            .map(|(alias, expression)| {
-                let expr = self.engine.state().create_physical_expr(expression, &schema)?;
-                Ok(ProjectionExpr { expr, alias })
-            })
-            .collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(ProjectionExec::try_new(projection, rows)?))
+        mut each: Vec<LogicalPlanBuilder>,
+        groups: Vec<SchemaRef>,
+    ) -> Result<LogicalPlanBuilder, QueryError> {
+        if let ([_], []) = (each.as_slice(), groups.as_slice())
+            && let Some(only) = each.pop()
+        {
+            return Ok(only);
+        }
+        let mut plans = Vec::with_capacity(each.len());
+        for one in each {
+            plans.push(self.engine.planned(one.build()?).await?);
+        }
+        Ok(made_by(by_time(plans, groups)?)?)
     }
+}
+
+/// What the group fields hold in each type. It does not depend on the conditions, which some types may not
+/// meet.
+fn groups_of(sources: &[Source], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
+    if spec.group.is_empty() || sources.len() == 1 {
+        return Ok(Vec::new());
+    }
+    let groups = sources.iter().map(|source| {
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&source.data_type.layout.storage)));
+        Ok(projected(nothing, groups::shown(&spec.group, source))?.schema())
+    });
+    groups.collect()
 }
 
 /// One source with what is asked of it.
@@ -374,10 +371,7 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
 }
 
 /// One plan out of several, with at least the columns of `groups`.
-fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result<Arc<dyn ExecutionPlan>> {
-    if plans.len() == 1 && groups.is_empty() {
-        return Ok(plans.remove(0));
-    }
+fn by_time(plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = common_schema(plans.iter().map(|plan| plan.schema()).chain(groups));
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
@@ -399,56 +393,23 @@ fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Re
     })
 }
 
-fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = rows.schema();
+/// What the rows of each period and group come to.
+fn aggregated(rows: LogicalPlanBuilder, spec: &AggregateSpec) -> Result<LogicalPlan> {
     let keys = [TIME].into_iter().chain(spec.group.iter().map(String::as_str));
-    let keys = keys
-        .map(|name| Ok((column(name, &schema)?, name.to_owned())))
-        .collect::<Result<Vec<_>>>()?;
     let measures = match &spec.measure {
-        AggregateMeasure::Count => {
-            let each: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(1))));
-            vec![measure(count_udaf(), each, &schema, "count")?]
-        }
-        AggregateMeasure::Values(functions) => functions
-            .iter()
-            .map(|function| {
-                let of = if *function == Function::Sum {
-                    SUMMED
-                } else {
-                    MEASURED
+        AggregateMeasure::Count => vec![count_udaf().call(vec![lit(1_i64)]).alias("count")],
+        AggregateMeasure::Values(functions) => {
+            let measure = |function: &Function| {
+                let of = match function {
+                    Function::Sum => SUMMED,
+                    Function::Avg | Function::Min | Function::Max => MEASURED,
                 };
-                measure(
-                    function.definition(),
-                    column(of, &schema)?,
-                    &schema,
-                    function.name(),
-                )
-            })
-            .collect::<Result<Vec<_>>>()?,
+                function.definition().call(vec![ident(of)]).alias(function.name())
+            };
+            functions.iter().map(measure).collect()
+        }
     };
-    let unfiltered = vec![None; measures.len()];
-    Ok(Arc::new(AggregateExec::try_new(
-        AggregateMode::Single,
-        PhysicalGroupBy::new_single(keys),
-        measures,
-        unfiltered,
-        rows,
-        schema,
-    )?))
-}
-
-fn measure(
-    function: Arc<AggregateUDF>,
-    of: Arc<dyn PhysicalExpr>,
-    schema: &SchemaRef,
-    name: &str,
-) -> Result<Arc<AggregateFunctionExpr>> {
-    let built = AggregateExprBuilder::new(function, vec![of])
-        .schema(Arc::clone(schema))
-        .alias(name)
-        .build()?;
-    Ok(Arc::new(built))
+    rows.aggregate(keys.map(ident), measures)?.build()
 }
 
 /// In the order that was asked for, and with not too many groups.

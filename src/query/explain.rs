@@ -30,6 +30,7 @@ use super::Prepared;
 use super::engine::{Engine, late};
 use super::ground::table::PartitionExec;
 use super::operator::{KnownOrderExec, is_sound};
+use super::series::partials::PartialsExec;
 use super::sql::{AnswerExec, GuardExec, OuterSideExec};
 
 /// What is told of a plan beside its operators when one of them is not given what it relies on, which is a
@@ -164,6 +165,9 @@ fn below(plan: &dyn ExecutionPlan) -> Option<Arc<dyn ExecutionPlan>> {
         return Some(Arc::clone(answer.inner()));
     }
     // A plan that cannot be made says so when it is run.
+    if let Some(partials) = plan.downcast_ref::<PartialsExec>() {
+        return partials.below().ok();
+    }
     plan.downcast_ref::<PartitionExec>()?.below().ok()
 }
 

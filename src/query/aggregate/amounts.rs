@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, col, ident, lit};
 use datafusion::physical_plan::ExecutionPlan;
@@ -11,12 +10,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::catalog::records::KnownSource;
 use crate::people::preferences::SourceOrder;
 use crate::query::ground::cells::CELL_LONG;
+use crate::query::ground::computed::projected;
 use crate::query::ground::measure::{are_spread, counting_of_amounts};
 use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, Counting, Gaps, Measure, Ranking, SeriesSource, SeriesSpec,
 };
 use crate::query::shared::Lengths;
-use crate::query::{Archive, QueryError, Source};
+use crate::query::{Archive, Order, QueryError, Source};
 
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
@@ -33,7 +33,7 @@ pub(super) fn competing(source: &Source, spec: &AggregateSpec) -> bool {
 
 impl<Authority> Archive<Authority> {
     /// Parts of amounts as (time, group fields, what is measured: nothing, what is summed up).
-    pub(super) async fn amounts_by_period(
+    pub(super) fn amounts_by_period(
         &self,
         asked: &Asked<'_, Authority>,
         known: &[KnownSource],
@@ -70,7 +70,7 @@ impl<Authority> Archive<Authority> {
                 spec: series,
                 stages: None,
             };
-            self.series_plan(one, asked.snapshot, &Arc::new(ranking)).await?
+            self.series_plan(one, asked.snapshot, &Arc::new(ranking))?
         } else {
             let amounts = AmountsSpec {
                 grid,
@@ -92,19 +92,15 @@ impl<Authority> Archive<Authority> {
             )?)
         };
         let schema = parts.schema();
-        let mut columns: Vec<(String, Expr)> = vec![(TIME.to_owned(), col(TIME))];
-        let named = |name: &str| Expr::Column(datafusion::common::Column::new_unqualified(name));
+        let mut columns: Vec<(Expr, String)> = vec![(col(TIME), TIME.to_owned())];
         for name in spec.group.iter().filter(|name| schema.index_of(name).is_ok()) {
-            columns.push((name.clone(), named(name)));
+            columns.push((ident(name), name.clone()));
         }
-        columns.push((SUMMED.to_owned(), named(SUMMED)));
+        columns.push((ident(SUMMED), SUMMED.to_owned()));
         if spec.measures() {
-            columns.push((
-                MEASURED.to_owned(),
-                lit(ScalarValue::try_from(&ArrowType::Float64)?),
-            ));
+            columns.push((lit(ScalarValue::Float64(None)), MEASURED.to_owned()));
         }
-        Ok(self.projected(parts, columns)?)
+        Ok(projected(parts, columns)?)
     }
 
     /// Samples as a series reads them, with the values of the group fields beside.
@@ -113,18 +109,21 @@ impl<Authority> Archive<Authority> {
         asked: &Asked<'_, Authority>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
-        let rows = self.rows_of(asked, &SAMPLE, Lengths::Told)?;
-        let mut columns: Vec<(String, Expr)> = SAMPLE.map(|name| (name.to_owned(), col(name))).into();
+        let (table, places) = self.table_of(asked, &SAMPLE, Lengths::Told)?;
+        let rows = table
+            .meeting(asked.condition.clone())
+            .rows_at(places, Order::Ascending)?;
+        let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (col(name), name.to_owned())).into();
         if rows.schema().index_of(CELL_LONG).is_ok() {
-            columns.push((CELL_LONG.to_owned(), ident(CELL_LONG)));
+            columns.push((ident(CELL_LONG), CELL_LONG.to_owned()));
         }
         // A field that the samples have anyway is not told twice.
-        let others = groups::values_of(&asked.spec.group, asked.source);
+        let others = groups::shown(&asked.spec.group, asked.source);
         columns.extend(
             others
                 .into_iter()
-                .filter(|(name, _)| !SAMPLE.contains(&name.as_str())),
+                .filter(|(_, name)| !SAMPLE.contains(&name.as_str())),
         );
-        Ok(self.projected(rows, columns)?)
+        Ok(projected(rows, columns)?)
     }
 }

@@ -14,7 +14,7 @@ use crate::model::permit::{ReadPermit, Windows};
 use crate::model::registry::MetricKind;
 use crate::model::time::TimeRange;
 use crate::query::ground::cells::{Kind, Step};
-use crate::query::series::partials::Patchwork;
+use crate::query::series::partials::CellsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
 use crate::query::{Archive, QueryError, Source};
 use crate::store::snapshot::Snapshot;
@@ -24,7 +24,7 @@ use super::{AggregateSpec, Function, TIME, VALUE};
 impl<Authority> Archive<Authority> {
     /// The periods of `grid` with what the values of samples come to that start in them. `None` where rows
     /// have to be looked at one by one: in groups, by conditions, or where no piece is alone long enough.
-    pub(super) async fn periods_from_cells(
+    pub(super) fn periods_from_cells(
         &self,
         permit: &ReadPermit<Authority>,
         source: &Source,
@@ -58,15 +58,12 @@ impl<Authority> Archive<Authority> {
         let Some(step) = Step::COARSE_FIRST.into_iter().find(fits) else {
             return Ok(None);
         };
-        let patchwork = Patchwork {
-            source,
-            snapshot,
-            permit,
+        let cells = CellsAsked {
             step,
             kind: Kind::Starts,
-            ranking: &Arc::new(Ranking::default()),
+            ranking: Arc::default(),
         };
-        let Some(rows) = self.patchwork(&patchwork).await? else {
+        let Some(rows) = self.with_cells(permit, source, snapshot, cells)? else {
             return Ok(None);
         };
         let series = SeriesSpec {

@@ -71,6 +71,14 @@ pub(super) fn values_of(fields: &[String], source: &Source) -> Vec<(String, Expr
     fields.iter().filter_map(value).collect()
 }
 
+/// The same, each value before the name under which it is shown.
+pub(super) fn shown(fields: &[String], source: &Source) -> Vec<(Expr, String)> {
+    values_of(fields, source)
+        .into_iter()
+        .map(|(name, value)| (value, name))
+        .collect()
+}
+
 /// The failure of a question that has too many groups.
 pub(super) fn too_many() -> DataFusionError {
     DataFusionError::External(Box::new(Excess::Groups))

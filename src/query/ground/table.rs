@@ -20,7 +20,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use crate::model::permit::ReadPermit;
 use crate::model::registry::DataType;
 use crate::model::time::TimeRange;
-use crate::store::snapshot::Snapshot;
+use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
 use super::archive::Archive;
 use super::definitions::{self, Definitions};
@@ -34,7 +34,7 @@ use super::scan::{Scan, Selection};
 use super::shared::{Lengths, Shared, few, permitted};
 use super::stored_type::Source;
 
-pub(in crate::query) use leaf::PartitionExec;
+pub(in crate::query) use leaf::{PartitionExec, within};
 
 /// The rows of a partition that may be seen, with stored columns, sorted by (start, end, id).
 #[derive(Clone, Debug)]
@@ -112,6 +112,29 @@ impl PartitionTable {
             ..self.selection
         };
         Self { selection, ..self }
+    }
+
+    /// All that touches `time` of one of its pieces, as it was recorded and whatever windows there are: for what
+    /// is worked out once and kept for all readers, of which each then sees what lies in their windows.
+    pub(in crate::query) fn piece_in(&self, piece: &SnapshotPiece, time: TimeRange) -> Self {
+        let alone = Snapshot {
+            person: self.snapshot.person,
+            data_type: self.snapshot.data_type.clone(),
+            version: self.snapshot.version,
+            digest: self.snapshot.digest,
+            records: piece.rows,
+            pieces: vec![piece.clone()],
+        };
+        let selection = Selection {
+            windows: [time].into(),
+            begins: None,
+        };
+        Self {
+            snapshot: Arc::new(alone),
+            selection,
+            shared: None,
+            ..self.clone()
+        }
     }
 
     /// What of it begins in a stretch of time.

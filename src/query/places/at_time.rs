@@ -12,21 +12,23 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Int32Type, SchemaRef};
-use datafusion::common::{DataFusionError, Result};
-use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
-use futures::StreamExt as _;
+use datafusion::physical_plan::PlanProperties;
+use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 
 use crate::model::registry::timestamp;
 use crate::model::time::{Instant, TimeRange};
-use crate::query::engine::late;
+use crate::query::ground::table::within;
+use crate::query::operator::{Input, Operator, Plan, Step, Task, one_partition};
 use crate::query::shape::IdForm;
 use crate::query::{Archive, Prepared, QueryError};
 
 use super::fixes::{ACCURACY, LATITUDE, LONGITUDE, Places, times, uncertainty};
 use super::updates::{LOCATION_SOURCE, Updates, scope_of};
 use super::visits::{Standing, Visit, collected};
-use super::{Granted, LocationSource, Pinned, widened};
+use super::{Granted, LocationSource, widened};
 
 /// What a row says that is a visit.
 const VISIT: &str = "platform_location_visit";
@@ -105,41 +107,71 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Prepared, QueryError> {
         let scope = scope_of(updates, visits);
         let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;
-        let mut found = None;
-        let mut schema = None;
-        for width in spec.searches() {
-            let plan = self.update_rows(&pinned, spec.ids, Some(spec.around(width)))?;
-            schema = Some(plan.schema());
-            let rows = self.engine.start(plan)?;
-            found = self.driven(async move { nearest(rows, &spec).await }).await?;
-            if found.is_some() {
-                break;
-            }
-        }
-        let schema =
-            schema.ok_or_else(|| DataFusionError::Internal("no source of locations was asked".to_owned()))?;
-        if let (None, Some(visits)) = (&found, visits)
-            && let Some((moment, visit)) = self.nearest_visit(&visits, spec).await?
-        {
-            found = Some(as_update(&visit, moment, &schema)?);
-        }
-        let plan =
-            MemorySourceConfig::try_new_exec(&[found.into_iter().collect()], Arc::clone(&schema), None)?;
+        let rows = self.update_rows(&pinned, spec.ids, Some(spec.reads())).await?;
+        let searches = spec.searches().map(|width| within(&rows, spec.around(width)));
+        let mut inputs = searches.collect::<Result<Vec<_>>>()?;
+        let visits = visits
+            .map(|visits| self.visits(&visits, spec.reads()))
+            .transpose()?;
+        let step = Nearest {
+            spec,
+            schema: rows.schema(),
+            searches: inputs.len(),
+        };
+        inputs.extend(visits);
         Ok(Prepared {
-            plan,
-            schema,
+            schema: rows.schema(),
+            plan: Arc::new(NearestExec::over(step, inputs)),
             states,
             scope,
         })
     }
+}
 
-    async fn nearest_visit(
-        &self,
-        pinned: &Pinned<'_, Authority>,
-        spec: AtTimeSpec,
-    ) -> Result<Option<(i64, Visit)>, QueryError> {
-        let rows = self.engine.start(self.visits(pinned, spec.reads())?)?;
-        let visits = self.driven(async move { collected(rows).await }).await?;
+/// Searches one input after the other until a row is found; then the visits, if there is an input of them.
+#[derive(Clone, Debug)]
+struct Nearest {
+    spec: AtTimeSpec,
+    schema: SchemaRef,
+    /// How many of the inputs are updates, each over more time than the one before.
+    searches: usize,
+}
+
+/// The operator.
+type NearestExec = Operator<Nearest>;
+
+impl Step for Nearest {
+    const NAME: &'static str = "NearestExec";
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        one_partition(Arc::clone(&self.schema), None)
+    }
+
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let found = async move { self.found(&inputs).await }.into_stream();
+        Ok(found.filter_map(|row| async { row.transpose() }).boxed())
+    }
+}
+
+impl Nearest {
+    async fn found(&self, inputs: &[Input]) -> Result<Option<RecordBatch>> {
+        let (updates, visits) = inputs.split_at(self.searches.min(inputs.len()));
+        for search in updates {
+            if let Some(row) = nearest(search.open()?, &self.spec).await? {
+                return Ok(Some(row));
+            }
+        }
+        for visits in visits {
+            if let Some((moment, visit)) = self.nearest_visit(visits).await? {
+                return Ok(Some(as_update(&visit, moment, &self.schema)?));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn nearest_visit(&self, visits: &Input) -> Result<Option<(i64, Visit)>> {
+        let spec = &self.spec;
+        let visits = collected(visits.open()?).await?;
         Ok(visits
             .into_iter()
             .map(|visit| (visit.nearest(spec.time()), visit))
@@ -147,15 +179,6 @@ impl<Authority> Archive<Authority> {
             .min_by_key(|(moment, visit)| -> ((i64, bool), Standing) {
                 (spec.distance(*moment), visit.standing())
             }))
-    }
-
-    /// Lets the engine work until there is a result.
-    async fn driven<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        let mut results = Box::pin(self.engine.drive(futures::stream::once(work), late));
-        results.next().await.unwrap_or_else(late)
     }
 }
 

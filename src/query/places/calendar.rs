@@ -10,12 +10,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::common::Result;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use crate::model::time::TimeRange;
 use crate::query::ground::events::Events;
+use crate::query::ground::logical::made_by;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
 use crate::query::shared;
@@ -120,7 +121,8 @@ impl<Authority> Archive<Authority> {
         range: TimeRange,
     ) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
-        let stored = self.chosen(&pinned, spec, None)?;
+        let stored = self.chosen(&pinned, spec, None)?.build()?;
+        let stored = self.engine.planned(stored).await?;
         let stored = match granted.permit.shared_with() {
             None => stored,
             Some(shared) => shared::cut_again(
@@ -138,8 +140,9 @@ impl<Authority> Archive<Authority> {
         let step = TakingPlace {
             windows: windows.into(),
         };
-        let chosen: Arc<dyn ExecutionPlan> = Arc::new(Operator::over(step, vec![stored]));
-        let plan = shown(chosen, &granted.permit, &granted.source, spec)?;
+        let chosen = made_by(Arc::new(Operator::over(step, vec![stored])))?;
+        let shown = shown(chosen, &granted.permit, &granted.source, spec)?;
+        let plan = self.engine.planned(shown).await?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,

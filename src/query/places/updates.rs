@@ -112,7 +112,7 @@ impl<Authority> Archive<Authority> {
         ids: IdForm,
     ) -> Result<Prepared, QueryError> {
         let (pinned, _, states) = self.pinned_with_visits(sources, None).await?;
-        let plan = self.update_rows(&pinned, ids, None)?;
+        let plan = self.update_rows(&pinned, ids, None).await?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,
@@ -142,27 +142,26 @@ impl<Authority> Archive<Authority> {
         ))
     }
 
-    pub(super) fn update_rows(
+    pub(super) async fn update_rows(
         &self,
         sources: &[(LocationSource, Pinned<'_, Authority>)],
         ids: IdForm,
         wanted: Option<TimeRange>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let mut plans = sources
-            .iter()
-            .map(|(source, pinned)| {
-                let columns = match source {
-                    LocationSource::MobileOs => UPDATE_COLUMNS,
-                    LocationSource::Maps => MAPS_COLUMNS,
-                };
-                let spec = RawSpec {
-                    columns,
-                    only: None,
-                    ids,
-                };
-                Ok(in_one_shape(self.shown(pinned, &spec, wanted)?, source.kind())?)
-            })
-            .collect::<Result<Vec<_>, QueryError>>()?;
+        let mut plans = Vec::with_capacity(sources.len());
+        for (source, pinned) in sources {
+            let columns = match source {
+                LocationSource::MobileOs => UPDATE_COLUMNS,
+                LocationSource::Maps => MAPS_COLUMNS,
+            };
+            let spec = RawSpec {
+                columns,
+                only: None,
+                ids,
+            };
+            let rows = self.shown(pinned, &spec, wanted).await?;
+            plans.push(in_one_shape(rows, source.kind())?);
+        }
         if plans.len() == 1 {
             return Ok(plans.remove(0));
         }

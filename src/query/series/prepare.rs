@@ -13,7 +13,7 @@ use crate::model::registry::TypeId;
 use crate::people::preferences::SourceOrder;
 use crate::query::filter::{self, Condition};
 use crate::query::ground::measure::{Counting, Measure};
-use crate::query::series::partials::Patchwork;
+use crate::query::series::partials::CellsAsked;
 use crate::query::shared::Lengths;
 use crate::query::sleep::StageTable;
 use crate::query::{Archive, Prepared, QueryError, ReadState, Scope, Source};
@@ -59,13 +59,13 @@ impl<Authority> Archive<Authority> {
     }
 
     /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
-    pub(in crate::query) async fn series_plan(
+    pub(in crate::query) fn series_plan(
         &self,
         asked: SeriesSource<'_, Authority>,
         snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let rows = match self.cells_of(&asked, snapshot, ranking).await? {
+        let rows = match self.cells_of(&asked, snapshot, ranking)? {
             Some(cells) => cells,
             None => self.series_rows(&asked, snapshot)?,
         };
@@ -163,7 +163,7 @@ impl<Authority> Archive<Authority> {
         let mut states = Vec::with_capacity(asked.len());
         for ((one, snapshot), ranking) in asked.into_iter().zip(snapshots).zip(rankings) {
             states.push(ReadState::of(one.permit, one.source, &snapshot));
-            plans.push(self.series_plan(one, &snapshot, &ranking).await?);
+            plans.push(self.series_plan(one, &snapshot, &ranking)?);
         }
         Ok((plans, states))
     }
@@ -171,7 +171,7 @@ impl<Authority> Archive<Authority> {
 
 impl<Authority> Archive<Authority> {
     /// Cells in the place of rows, where they give the same series.
-    async fn cells_of(
+    fn cells_of(
         &self,
         asked: &SeriesSource<'_, Authority>,
         snapshot: &Arc<Snapshot>,
@@ -183,15 +183,9 @@ impl<Authority> Archive<Authority> {
         let Some((step, kind)) = asked.spec.cells_that_serve(|| ranking.order()) else {
             return Ok(None);
         };
-        let patchwork = Patchwork {
-            source: asked.source,
-            snapshot,
-            permit: asked.permit,
-            step,
-            kind,
-            ranking,
-        };
-        self.patchwork(&patchwork).await
+        let ranking = Arc::clone(ranking);
+        let cells = CellsAsked { step, kind, ranking };
+        Ok(self.with_cells(asked.permit, asked.source, snapshot, cells)?)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, Statistics};
 use datafusion::physical_expr::utils::reassign_expr_columns;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
@@ -83,6 +84,25 @@ impl PartitionExec {
             (None, Order::Descending) => rows.descending(),
         }
     }
+}
+
+/// A plan over less time: of each table in it what lies in `range`.
+pub(in crate::query) fn within(plan: &Plan, range: TimeRange) -> Result<Plan> {
+    let narrowed = Arc::clone(plan).transform_up(|part| {
+        let Some(table) = part.downcast_ref::<PartitionExec>() else {
+            return Ok(Transformed::no(part));
+        };
+        let rows = table.step().clone();
+        let rows = Rows {
+            table: rows.table.within(&[range]),
+            taken: Arc::default(),
+            ..rows
+        };
+        Ok(Transformed::yes(
+            Arc::new(PartitionExec::over(rows, Vec::new())) as Plan
+        ))
+    });
+    Ok(narrowed?.data)
 }
 
 impl Rows {

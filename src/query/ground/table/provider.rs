@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
-use datafusion::common::{Result, ScalarValue, Statistics};
-use datafusion::datasource::{TableProvider, TableType};
+use datafusion::common::{Result, ScalarValue, Statistics, TableReference};
+use datafusion::datasource::{TableProvider, TableType, provider_as_source};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableProviderFilterPushDown};
 
 use crate::catalog::records::Bounds;
 use crate::model::time::{Instant, TimeRange};
@@ -56,6 +56,26 @@ impl PartitionTable {
             }
         }
         Some(statistics)
+    }
+}
+
+impl PartitionTable {
+    /// The beginning of a logical plan: of the rows that meet `condition`, the stored columns of the key and
+    /// `columns`, by their places.
+    pub(in crate::query) fn scanned(
+        self,
+        columns: impl IntoIterator<Item = usize>,
+        condition: Option<&Expr>,
+    ) -> Result<LogicalPlanBuilder> {
+        let columns = self.read_for(columns, condition);
+        let name = TableReference::bare(self.snapshot.data_type.as_str());
+        let table = provider_as_source(Arc::new(self));
+        LogicalPlanBuilder::scan_with_filters(
+            name,
+            table,
+            Some(columns),
+            condition.cloned().into_iter().collect(),
+        )
     }
 }
 

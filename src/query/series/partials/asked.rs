@@ -1,0 +1,253 @@
+//! What is asked of the rows that a series is made from, and where cells may stand for them.
+//!
+//! Which stretches of time a piece answers for alone is known from the snapshot, so nothing is read here. Knows
+//! snapshots, permits and tables.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+
+use crate::model::permit::{ReadPermit, Windows};
+use crate::model::time::{Instant, TimeRange};
+use crate::query::ground::cells::{Key, Kind, Partials, Step};
+use crate::query::ground::engine::Engine;
+use crate::query::ground::measure::Counting;
+use crate::query::ground::operator::Plan;
+use crate::query::ground::table::PartitionTable;
+use crate::query::series::ranking::Ranking;
+use crate::query::shared::{Lengths, MOST_SCANNED};
+use crate::query::{Archive, Source};
+use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
+
+use super::cells;
+use super::cut::Cut;
+use super::leaf::PartialsExec;
+use super::patchwork::Patch;
+use super::spans::{Extent, Span, by_month, down, month_of, spans, up};
+
+/// Cells are made for rows at least so many times as many.
+const ROWS_A_CELL: i64 = 3;
+/// And for a question that asks for at least this part of what a piece has in a month; smaller ones read
+/// rows, which is less.
+const WORTH_A_QUARTER: i64 = 4;
+
+/// What cells are to say, and how long they are.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct CellsAsked {
+    pub(in crate::query) step: Step,
+    pub(in crate::query) kind: Kind,
+    pub(in crate::query) ranking: Arc<Ranking>,
+}
+
+/// Rows that a series is made from, and cells that may stand for them.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) engine: Arc<Engine>,
+    pub(super) partials: Partials,
+    snapshot: Arc<Snapshot>,
+    /// The rows as the reader sees them.
+    seen: PartitionTable,
+    /// And as they were recorded.
+    recorded: PartitionTable,
+    windows: Windows,
+    is_own: bool,
+    pub(super) cells: CellsAsked,
+}
+
+/// A stretch of time in the order in which it is answered for.
+#[derive(Debug)]
+pub(super) enum Stretch {
+    /// What reaches into a window from before it.
+    ReachingInto(Range<i64>),
+    /// Where rows are read.
+    Rows(Range<i64>),
+    /// Where the cells of a piece may stand for its rows.
+    Cells(Wanted),
+}
+
+/// Cells of one piece and month.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) key: Key,
+    pub(super) piece: SnapshotPiece,
+    /// What the piece has in that month, and what of it is asked for.
+    pub(super) whole: Range<i64>,
+    pub(super) time: Range<i64>,
+}
+
+impl Wanted {
+    /// Whether making them is worth it for what is asked.
+    pub(super) const fn is_worth_making(&self) -> bool {
+        (self.time.end - self.time.start) * WORTH_A_QUARTER >= self.whole.end - self.whole.start
+    }
+}
+
+impl<Authority> Archive<Authority> {
+    /// The rows as far as they have to be read, and cells for the rest; which is decided when they are asked
+    /// for. `None` when there is nothing that cells could stand for.
+    pub(in crate::query) fn with_cells(
+        &self,
+        permit: &ReadPermit<Authority>,
+        source: &Source,
+        snapshot: &Arc<Snapshot>,
+        cells: CellsAsked,
+    ) -> Result<Option<Plan>> {
+        if permit.windows().as_slice().len() > MOST_SCANNED {
+            return Ok(None);
+        }
+        let asked = Asked {
+            engine: Arc::clone(&self.engine),
+            partials: self.partials.clone(),
+            snapshot: Arc::clone(snapshot),
+            seen: self.table(permit, source, snapshot, Lengths::Forgotten)?,
+            recorded: self.table_uncut(permit, source, snapshot)?,
+            windows: permit.windows().clone(),
+            is_own: permit.is_own(),
+            cells,
+        };
+        let stretches = asked.stretches();
+        let may_serve = |stretch: &Stretch| match stretch {
+            Stretch::Cells(wanted) => {
+                wanted.is_worth_making() || asked.partials.held.contains_key(&wanted.key)
+            }
+            Stretch::ReachingInto(_) | Stretch::Rows(_) => false,
+        };
+        if !stretches.iter().any(may_serve) {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(PartialsExec::of(asked, stretches))))
+    }
+}
+
+impl Asked {
+    /// The columns of rows, and of cells in their place.
+    pub(super) fn schema(&self) -> SchemaRef {
+        let Self { cells, .. } = self;
+        cells::schema(cells.kind.counting(), matches!(cells.kind, Kind::Amounts(..)))
+    }
+
+    /// What answers for which time, in the order of time. Nothing where no piece has cells.
+    fn stretches(&self) -> Vec<Stretch> {
+        let step = self.cells.step.micros();
+        let pieces = &self.snapshot.pieces;
+        let extents: Vec<Extent> = pieces.iter().map(|piece| extent(piece, step)).collect();
+        let mut stretches = Vec::new();
+        if !extents.iter().any(|extent| extent.fit) {
+            return stretches;
+        }
+        for window in self.windows.as_slice() {
+            let time = micros(*window);
+            let mut cells_from = time.start;
+            if self.cells.kind == Kind::Starts {
+                if !self.is_own {
+                    // What reaches into the window starts with it once it is cut, and cells do not know.
+                    cells_from += 1;
+                } else if pieces.iter().any(|piece| reaches_into(piece, window.start())) {
+                    stretches.push(Stretch::ReachingInto(time.clone()));
+                }
+            }
+            let spans = spans(&extents, time, cells_from, step);
+            let stretch = |span: Span| match self.wanted(&extents, &span) {
+                Some(wanted) => Stretch::Cells(wanted),
+                None => Stretch::Rows(span.time),
+            };
+            stretches.extend(spans.into_iter().flat_map(by_month).map(stretch));
+        }
+        stretches
+    }
+
+    /// The cells that may stand for a span that lies in one month.
+    fn wanted(&self, extents: &[Extent], span: &Span) -> Option<Wanted> {
+        let alone = span.alone?;
+        let (piece, extent) = (self.snapshot.pieces.get(alone)?, extents.get(alone)?);
+        let (number, month) = month_of(span.time.start)?;
+        let key = Key {
+            piece: piece.id,
+            month: number,
+            step: self.cells.step,
+            kind: self.cells.kind.clone(),
+        };
+        Some(Wanted {
+            key,
+            piece: piece.clone(),
+            whole: month.start.max(extent.time.start)..month.end.min(extent.time.end),
+            time: span.time.clone(),
+        })
+    }
+
+    /// Rows where nothing stands for them.
+    pub(super) fn rows(&self, time: Range<i64>) -> Result<Patch> {
+        let (table, cut) = match self.cells.kind {
+            Kind::Points(_) => (&self.seen, Cut::Whole),
+            Kind::Starts => (&self.seen, Cut::StartInside),
+            // Cut to the time of their patch anyway, and ranked by how long they were before.
+            Kind::Amounts(..) => (&self.recorded, Cut::Inside),
+        };
+        Ok(Patch::Rows {
+            plan: self.read(table.clone().within(&range(&time)))?,
+            time,
+            cut,
+        })
+    }
+
+    /// Samples that start before a window and last into it.
+    pub(super) fn reaching_into(&self, window: &Range<i64>) -> Result<Patch> {
+        let first = window.start..window.start + 1;
+        Ok(Patch::Rows {
+            plan: self.read(self.recorded.clone().within(&range(&first)))?,
+            time: i64::MIN..window.start,
+            cut: Cut::StartInside,
+        })
+    }
+
+    /// All that a piece has in a time.
+    pub(super) fn piece(&self, piece: &SnapshotPiece, time: TimeRange) -> Result<Plan> {
+        self.read(self.recorded.piece_in(piece, time))
+    }
+
+    /// The columns that a series needs.
+    fn read(&self, table: PartitionTable) -> Result<Plan> {
+        let columns: &[&str] = match self.cells.kind.counting() {
+            Counting::BestSource => &["value", "source", "source_class"],
+            Counting::Everything => &["value"],
+        };
+        table.without_ids(true).rows(columns.iter().copied())
+    }
+}
+
+impl Kind {
+    pub(super) const fn counting(&self) -> Counting {
+        match self {
+            Self::Points(counting) | Self::Amounts(counting, _) => *counting,
+            Self::Starts => Counting::Everything,
+        }
+    }
+}
+
+fn extent(piece: &SnapshotPiece, step: i64) -> Extent {
+    let (first, last) = (piece.bounds.min_start.micros(), piece.bounds.max_start.micros());
+    let end = piece.bounds.max_end.micros().max(last.saturating_add(1));
+    let cells = (last - first) / step + 1;
+    let is_settled = matches!(piece.content, Content::Object(_)) && piece.dead.is_empty();
+    Extent {
+        time: down(first, step)..up(end, step),
+        fit: is_settled && piece.rows >= cells.saturating_mul(ROWS_A_CELL),
+    }
+}
+
+fn reaches_into(piece: &SnapshotPiece, start: Instant) -> bool {
+    piece.bounds.min_start < start && piece.bounds.max_end > start
+}
+
+fn micros(range: TimeRange) -> Range<i64> {
+    range.start().micros()..range.end().micros()
+}
+
+/// None where it is empty.
+fn range(time: &Range<i64>) -> Vec<TimeRange> {
+    TimeRange::new(Instant::from_micros(time.start), Instant::from_micros(time.end))
+        .into_iter()
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! Cells from memory, and making those that are not there yet.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray as _, RecordBatch};
+use datafusion::arrow::datatypes::TimestampMicrosecondType;
+use datafusion::common::{DataFusionError, Result};
+use futures::StreamExt as _;
+
+use crate::model::grid::Grid;
+use crate::model::permit::Windows;
+use crate::model::time::{Instant, TimeRange};
+use crate::model::zone::Zone;
+use crate::query::ground::cells::{Held, Kind};
+use crate::query::ground::engine::late;
+use crate::query::ground::measure::{Counting, Measure};
+use crate::query::ground::operator::Plan;
+use crate::query::series::exec::SeriesExec;
+use crate::query::series::spec::{Gaps, SeriesSpec};
+
+use super::asked::{Asked, Wanted};
+use super::cells::{Gatherer, of_amounts};
+
+impl Asked {
+    /// The cells that stand for the rows of a piece; `None` when there are none to be had, or when reading the
+    /// rows is less work.
+    pub(super) async fn cells(&self, wanted: &Wanted) -> Result<Option<RecordBatch>> {
+        let held = match self.partials.held.get(&wanted.key).await {
+            Some(held) => held,
+            None if !wanted.is_worth_making() => return Ok(None),
+            None => {
+                let made = self.made(wanted);
+                let held = self.partials.held.try_get_with(wanted.key.clone(), made);
+                held.await.map_err(DataFusionError::Shared)?
+            }
+        };
+        Ok(match held {
+            Held::Cells(cells) => Some(between(&cells, &wanted.time)),
+            Held::Unfit => None,
+        })
+    }
+
+    /// Brings the rows of one piece down to cells.
+    async fn made(&self, wanted: &Wanted) -> Result<Held> {
+        let time = &wanted.whole;
+        let bounds = (Instant::from_micros(time.start), Instant::from_micros(time.end));
+        let Some(range) = TimeRange::new(bounds.0, bounds.1) else {
+            return Ok(Held::Unfit);
+        };
+        let rows = self.piece(&wanted.piece, range)?;
+        let step = self.cells.step.micros();
+        if let Kind::Amounts(counting, _) = &self.cells.kind {
+            return self.amounts(rows, range, step, *counting).await;
+        }
+        let kind = &self.cells.kind;
+        let mut gatherer = Gatherer::new(step, kind.counting(), *kind == Kind::Starts, time.start);
+        let fit = self.each_batch(rows, |batch| gatherer.take(&batch)).await?;
+        Ok(if fit {
+            Held::Cells(Arc::new(gatherer.finish()?))
+        } else {
+            Held::Unfit
+        })
+    }
+
+    async fn amounts(&self, rows: Plan, range: TimeRange, step: i64, counting: Counting) -> Result<Held> {
+        let spec = SeriesSpec {
+            column: "value".to_owned(),
+            grid: Grid::uniform(range, step),
+            zone: Zone::UTC,
+            measure: Measure::Amounts(counting),
+            calculations: Vec::new(),
+            gaps: Gaps {
+                drop: true,
+                replace: false,
+            },
+            chosen_sources: Vec::new(),
+        };
+        let ranking = Arc::clone(&self.cells.ranking);
+        let plan = SeriesExec::new(rows, Arc::new(spec), Windows::new([range]), ranking);
+        let mut sums = Vec::new();
+        self.each_batch(Arc::new(plan), |batch| {
+            sums.push(batch);
+            Ok(true)
+        })
+        .await?;
+        Ok(Held::Cells(Arc::new(of_amounts(&sums, step, counting)?)))
+    }
+
+    /// Runs a plan until `take` has had enough; whether it took everything.
+    async fn each_batch(
+        &self,
+        plan: Plan,
+        mut take: impl FnMut(RecordBatch) -> Result<bool>,
+    ) -> Result<bool> {
+        let rows = self.engine.start(plan)?;
+        let mut rows = Box::pin(self.engine.drive(rows, late));
+        while let Some(batch) = rows.next().await.transpose()? {
+            if !take(batch)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The cells that start in `wanted`.
+fn between(cells: &RecordBatch, wanted: &Range<i64>) -> RecordBatch {
+    let Some(starts) = cells.column(0).as_primitive_opt::<TimestampMicrosecondType>() else {
+        return cells.slice(0, 0);
+    };
+    let first = starts.values().partition_point(|start| *start < wanted.start);
+    let last = starts.values().partition_point(|start| *start < wanted.end);
+    cells.slice(first, last - first)
+}
