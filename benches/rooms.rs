@@ -35,10 +35,10 @@ use almanac::output::{Chunks, OutputMethod, Progress, encoder};
 use almanac::people::sharing::terms::Terms;
 use almanac::query::engine::{Engine, EngineSettings};
 use almanac::query::records::RecordsSpec;
-use almanac::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
+use almanac::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use almanac::query::shape::IdForm;
 use almanac::query::spill_files::SpillFiles;
-use almanac::query::{Archive, Order, Source};
+use almanac::query::{Archive, Order, Partition};
 use almanac::store::files::PieceFiles;
 use almanac::store::find::Finder;
 use almanac::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -215,7 +215,7 @@ impl Installation {
         data_type: &Arc<DataType>,
         ids: IdForm,
     ) -> Vec<RecordBatch> {
-        let source = Source {
+        let partition = Partition {
             data_type: Arc::clone(data_type),
             partition: data_type.id.clone(),
             definitions: None,
@@ -228,7 +228,7 @@ impl Installation {
             after: None,
             columns: None,
         };
-        let prepared = self.archive.records(permit, &[source], &spec).await.unwrap();
+        let prepared = self.archive.records(permit, &[partition], &spec).await.unwrap();
         let rows = self.engine.start(prepared.plan).unwrap();
         rows.map(Result::unwrap).collect().await
     }
@@ -237,7 +237,7 @@ impl Installation {
 impl Installation {
     /// How many minutes `range` has, after all of them were computed.
     async fn series(&self, permit: &ReadPermit<()>, data_type: &Arc<DataType>, range: TimeRange) -> usize {
-        let source = Source {
+        let partition = Partition {
             data_type: Arc::clone(data_type),
             partition: data_type.id.clone(),
             definitions: None,
@@ -252,9 +252,9 @@ impl Installation {
             gaps: Gaps::default(),
             chosen_sources: Vec::new(),
         };
-        let asked = SeriesSource {
+        let asked = AskedSeries {
             permit,
-            source: &source,
+            partition: &partition,
             conditions: &[],
             spec,
             stages: None,

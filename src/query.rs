@@ -26,7 +26,7 @@ pub mod units;
 pub use ground::archive::Archive;
 pub use ground::errors::QueryError;
 pub use ground::order::{Order, UnknownOrder};
+pub use ground::partition::Partition;
 pub use ground::prepared::{Prepared, ReadState, Scope};
-pub use ground::stored_type::Source;
 pub use ground::{columns, definitions, engine, filter, paging, shape, spill_files, sweep};
 use ground::{operator, shared, together};

@@ -45,12 +45,12 @@ use crate::store::snapshot::Snapshot;
 use super::filter::Condition;
 use super::ground::computed::projected;
 use super::ground::logical::made_by;
+use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
-use super::ground::stored_type::{bind_all, refuse_private};
 use super::ground::table::PartitionTable;
 use super::shared::Lengths;
 use super::together::{align, common_schema};
-use super::{Archive, Order, Prepared, QueryError, ReadState, Scope, Source};
+use super::{Archive, Order, Partition, Prepared, QueryError, ReadState, Scope};
 
 pub use super::ground::errors::{AggregateError, MAX_GROUP_FIELDS};
 use groups::GroupLimitExec;
@@ -170,27 +170,30 @@ impl AggregateSpec {
 }
 
 impl<Authority> Archive<Authority> {
-    /// The records of `sources`, which together are what `permit` names, by period.
+    /// The records of `partitions`, which together are what `permit` names, by period.
     pub async fn aggregate(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         spec: &AggregateSpec,
     ) -> Result<Prepared, QueryError> {
-        groups::check(&spec.group, sources, &spec.computed())?;
-        refuse_private(permit, &spec.conditions, &spec.group, sources)?;
+        groups::check(&spec.group, partitions, &spec.computed())?;
+        refuse_private(permit, &spec.conditions, &spec.group, partitions)?;
         if let AggregateMeasure::Values(_) = &spec.measure
-            && let Some(source) = sources
+            && let Some(partition) = partitions
                 .iter()
-                .find(|source| source.data_type.layout.storage.index_of(VALUE).is_err())
+                .find(|partition| partition.data_type.layout.storage.index_of(VALUE).is_err())
         {
-            return Err(AggregateError::NoValue(source.data_type.id.clone()).into());
+            return Err(AggregateError::NoValue(partition.data_type.id.clone()).into());
         }
-        let bound = bind_all(sources, &spec.conditions)?;
-        let groups = groups_of(sources, spec)?;
-        let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
-        let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        let known = if bound.iter().any(|(source, _)| amounts::competing(source, spec)) {
+        let bound = bind_all(partitions, &spec.conditions)?;
+        let groups = groups_of(partitions, spec)?;
+        let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
+        let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
+        let known = if bound
+            .iter()
+            .any(|(partition, _)| amounts::competing(partition, spec))
+        {
             // After the snapshot: a source is known before its first row is.
             self.catalog
                 .sources_of(permit.owner())
@@ -202,14 +205,15 @@ impl<Authority> Archive<Authority> {
         let states = bound
             .iter()
             .zip(&snapshots)
-            .map(|((source, _), snapshot)| ReadState::of(permit, source, snapshot))
-            .chain(prepared::definitions(sources))
+            .map(|((partition, _), snapshot)| ReadState::of(permit, partition, snapshot))
+            .chain(prepared::definitions(partitions))
             .collect();
 
         let grid = spec.periods.grid(&spec.zone, reach(spec.range, &snapshots));
-        if let (AggregateMeasure::Values(functions), [(source, _)], [snapshot]) =
+        if let (AggregateMeasure::Values(functions), [(partition, _)], [snapshot]) =
             (&spec.measure, bound.as_slice(), snapshots.as_slice())
-            && let Some(plan) = self.periods_from_cells(permit, source, snapshot, spec, functions, &grid)?
+            && let Some(plan) =
+                self.periods_from_cells(permit, partition, snapshot, spec, functions, &grid)?
         {
             let plan = finished(plan, spec)?;
             let schema = plan.schema();
@@ -221,16 +225,16 @@ impl<Authority> Archive<Authority> {
             });
         }
         let mut each = Vec::with_capacity(bound.len());
-        for ((source, condition), snapshot) in bound.into_iter().zip(&snapshots) {
+        for ((partition, condition), snapshot) in bound.into_iter().zip(&snapshots) {
             let asked = Asked {
                 permit,
-                source,
+                partition,
                 condition,
                 snapshot,
                 spec,
             };
             each.extend(self.records_by_period(&asked, &grid)?);
-            if amounts::are_summed(source, spec) {
+            if amounts::are_summed(partition, spec) {
                 each.push(made_by(self.amounts_by_period(&asked, &known)?)?);
             }
         }
@@ -253,16 +257,16 @@ impl<Authority> Archive<Authority> {
         asked: &Asked<'_, Authority>,
         grid: &Grid,
     ) -> Result<Option<LogicalPlanBuilder>, QueryError> {
-        let Asked { spec, source, .. } = asked;
-        let amounts = amounts::are_summed(source, spec);
+        let Asked { spec, partition, .. } = asked;
+        let amounts = amounts::are_summed(partition, spec);
         if amounts && !spec.measures() {
             return Ok(None);
         }
         let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone));
         let mut columns = vec![(TIME.to_owned(), period.call(vec![col("start_time")]))];
-        columns.extend(groups::values_of(&spec.group, source));
+        columns.extend(groups::values_of(&spec.group, partition));
         if spec.measures() || spec.sums() {
-            let value = number_in(VALUE, source)?;
+            let value = number_in(VALUE, partition)?;
             if spec.sums() {
                 let summed = if amounts {
                     lit(ScalarValue::Float64(None))
@@ -281,7 +285,7 @@ impl<Authority> Archive<Authority> {
         Ok(Some(rows.project(columns)?))
     }
 
-    /// The table of a source, and the places of the group fields and of `columns` in it.
+    /// The table of a partition, and the places of the group fields and of `columns` in it.
     fn table_of(
         &self,
         asked: &Asked<'_, Authority>,
@@ -290,19 +294,21 @@ impl<Authority> Archive<Authority> {
     ) -> Result<(PartitionTable, Vec<usize>), QueryError> {
         let Asked {
             permit,
-            source,
+            partition,
             condition,
             snapshot,
             spec,
         } = asked;
         let mut names: BTreeSet<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        for (_, value) in groups::values_of(&spec.group, source) {
+        for (_, value) in groups::values_of(&spec.group, partition) {
             names.extend(value.column_refs().into_iter().map(|column| column.name.clone()));
         }
         let of_condition = condition.as_ref().map(Expr::column_refs).unwrap_or_default();
         let by_id = names.contains("id") || of_condition.iter().any(|column| column.name == "id");
-        let table = self.table(permit, source, snapshot, lengths)?.without_ids(!by_id);
-        let storage = &source.data_type.layout.storage;
+        let table = self
+            .table(permit, partition, snapshot, lengths)?
+            .without_ids(!by_id);
+        let storage = &partition.data_type.layout.storage;
         let places = names.iter().filter_map(|name| storage.index_of(name).ok());
         Ok((table, places.collect()))
     }
@@ -328,29 +334,29 @@ impl<Authority> Archive<Authority> {
 
 /// What the group fields hold in each type. It does not depend on the conditions, which some types may not
 /// meet.
-fn groups_of(sources: &[Source], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
-    if spec.group.is_empty() || sources.len() == 1 {
+fn groups_of(partitions: &[Partition], spec: &AggregateSpec) -> Result<Vec<SchemaRef>> {
+    if spec.group.is_empty() || partitions.len() == 1 {
         return Ok(Vec::new());
     }
-    let groups = sources.iter().map(|source| {
-        let nothing = Arc::new(EmptyExec::new(Arc::clone(&source.data_type.layout.storage)));
-        Ok(projected(nothing, groups::shown(&spec.group, source))?.schema())
+    let groups = partitions.iter().map(|partition| {
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&partition.data_type.layout.storage)));
+        Ok(projected(nothing, groups::shown(&spec.group, partition))?.schema())
     });
     groups.collect()
 }
 
-/// One source with what is asked of it.
+/// One partition with what is asked of it.
 struct Asked<'a, Authority> {
     permit: &'a ReadPermit<Authority>,
-    source: &'a Source,
+    partition: &'a Partition,
     condition: Option<Expr>,
     snapshot: &'a Arc<Snapshot>,
     spec: &'a AggregateSpec,
 }
 
 /// A stored column as a number: true is 1, false is 0.
-fn number_in(name: &str, source: &Source) -> Result<Expr> {
-    let field = source.data_type.layout.storage.field_with_name(name)?;
+fn number_in(name: &str, partition: &Partition) -> Result<Expr> {
+    let field = partition.data_type.layout.storage.field_with_name(name)?;
     Ok(match field.data_type() {
         ArrowType::Float64 => col(name),
         ArrowType::Boolean => cast(cast(col(name), ArrowType::Int8), ArrowType::Float64),

@@ -10,10 +10,10 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::model::permit::ReadPermit;
 
-use super::series::SeriesSource;
+use super::series::AskedSeries;
 use super::sleep::spec::{CyclesSpec, Question};
 use super::sleep::{SleepExec, StageTable};
-use super::{Archive, Prepared, QueryError, ReadState, Scope, Source};
+use super::{Archive, Partition, Prepared, QueryError, ReadState, Scope};
 use exec::{Attached, AttachedExec};
 
 pub use exec::{Reach, TooManyCells};
@@ -24,26 +24,26 @@ impl<Authority> Archive<Authority> {
     pub async fn sleep_with_metrics(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
         stages: &Arc<StageTable>,
         spec: CyclesSpec,
-        metrics: Vec<SeriesSource<'_, Authority>>,
+        metrics: Vec<AskedSeries<'_, Authority>>,
         reach: Reach,
     ) -> Result<Prepared, QueryError> {
-        let mut partitions = vec![source.partition.clone()];
-        partitions.extend(metrics.iter().map(|metric| metric.source.partition.clone()));
-        let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        let sources = std::iter::once((permit, source));
-        let states = sources
-            .chain(metrics.iter().map(|metric| (metric.permit, metric.source)))
+        let mut ids = vec![partition.id.clone()];
+        ids.extend(metrics.iter().map(|metric| metric.partition.id.clone()));
+        let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
+        let read = std::iter::once((permit, partition));
+        let states = read
+            .chain(metrics.iter().map(|metric| (metric.permit, metric.partition)))
             .zip(&snapshots)
-            .map(|((permit, source), snapshot)| ReadState::of(permit, source, snapshot))
+            .map(|((permit, partition), snapshot)| ReadState::of(permit, partition, snapshot))
             .collect();
         let mut snapshots = snapshots.into_iter();
         let missing =
             || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");
         let slept = snapshots.next().ok_or_else(missing)?;
-        let input = self.table_uncut(permit, source, &slept)?.rows(["value"])?;
+        let input = self.table_uncut(permit, partition, &slept)?.rows(["value"])?;
         let spec = CyclesSpec {
             clip: spec.clip || !permit.is_own(),
             ..spec

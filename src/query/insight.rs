@@ -21,7 +21,7 @@ mod unusual;
 use crate::model::registry::MetricKind;
 
 pub use days::Days;
-pub use gather::{InsightSources, MetricSource, SleepSource};
+pub use gather::{AskedMetric, InsightSources, SleepSource};
 pub use nights::reads as nights_read;
 pub use stays::reads as stays_read;
 

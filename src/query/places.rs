@@ -32,7 +32,7 @@ use crate::store::snapshot::Snapshot;
 pub use super::ground::events::{CALENDAR_EVENTS, PLATFORM_VISITS};
 use super::ground::table::PartitionTable;
 use super::shared::Lengths;
-use super::{Archive, QueryError, ReadState, Scope, Source};
+use super::{Archive, Partition, QueryError, ReadState, Scope};
 
 pub const PLATFORM_UPDATES: &str = "PlatformLocationUpdate";
 pub const MAPS_UPDATES: &str = "MapsLocationUpdate";
@@ -78,7 +78,7 @@ impl LocationSource {
 
 /// A name that is no source of locations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no source of locations; expected mobile_os or maps")]
+#[error("{0:?} is no partition of locations; expected mobile_os or maps")]
 pub struct UnknownSource(String);
 
 impl FromStr for LocationSource {
@@ -102,7 +102,7 @@ impl fmt::Display for LocationSource {
 #[derive(Debug)]
 pub struct Granted<Authority> {
     pub permit: ReadPermit<Authority>,
-    pub source: Source,
+    pub partition: Partition,
 }
 
 /// The same with what is stored of it now.
@@ -126,7 +126,7 @@ impl<Authority> Pinned<'_, Authority> {
     }
 
     fn state(&self) -> ReadState {
-        ReadState::of(&self.granted.permit, &self.granted.source, &self.snapshot)
+        ReadState::of(&self.granted.permit, &self.granted.partition, &self.snapshot)
     }
 }
 
@@ -139,11 +139,11 @@ impl<Authority> Archive<Authority> {
         let Some(first) = granted.first() else {
             return Ok(Vec::new());
         };
-        let partitions: Vec<TypeId> = granted
+        let ids: Vec<TypeId> = granted
             .iter()
-            .map(|granted| granted.source.partition.clone())
+            .map(|granted| granted.partition.id.clone())
             .collect();
-        let snapshots = self.snapshots.get(first.permit.owner(), &partitions).await?;
+        let snapshots = self.snapshots.get(first.permit.owner(), &ids).await?;
         Ok(granted
             .iter()
             .zip(snapshots)
@@ -157,7 +157,7 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Pinned<'a, Authority>, QueryError> {
         let mut pinned = self.pinned(&[granted]).await?;
         pinned.pop().ok_or_else(|| {
-            crate::store::StoreError::corrupt(format!("partition {} was not read", granted.source.partition))
+            crate::store::StoreError::corrupt(format!("partition {} was not read", granted.partition.id))
                 .into()
         })
     }
@@ -168,8 +168,8 @@ impl<Authority> Archive<Authority> {
         pinned: &Pinned<'_, Authority>,
         windows: &[TimeRange],
     ) -> Result<PartitionTable, QueryError> {
-        let Granted { permit, source } = pinned.granted;
-        let table = self.table(permit, source, &pinned.snapshot, Lengths::Forgotten)?;
+        let Granted { permit, partition } = pinned.granted;
+        let table = self.table(permit, partition, &pinned.snapshot, Lengths::Forgotten)?;
         Ok(table.within(windows))
     }
 }

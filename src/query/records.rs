@@ -34,13 +34,13 @@ use super::ground::key::KEY_ORDER;
 use super::ground::logical::made_by;
 use super::ground::operator::{known_order, ordered};
 use super::ground::paging::{PageEnd, RowPlace, number_of, places_of};
+use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
 use super::ground::shape::{self, IdForm, Sees};
 use super::ground::shared::Lengths;
-use super::ground::stored_type::{bind_all, refuse_private};
 use super::ground::table::PartitionTable;
 use super::ground::together::{align, common_schema};
-use super::{Archive, Order, Prepared, QueryError, ReadState, Scope, Source};
+use super::{Archive, Order, Partition, Prepared, QueryError, ReadState, Scope};
 
 /// The stored column of members that a type's schema does not declare.
 const EXTRAS: &str = "extras";
@@ -63,15 +63,15 @@ pub struct RecordsSpec {
 }
 
 impl<Authority> Archive<Authority> {
-    /// The records of `sources`, which together are what `permit` names: one partition, or all those of a
+    /// The records of `partitions`, which together are what `permit` names: one partition, or all those of a
     /// base.
     pub async fn records(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         spec: &RecordsSpec,
     ) -> Result<Prepared, QueryError> {
-        self.records_that_may_meet(permit, sources, spec, None).await
+        self.records_that_may_meet(permit, partitions, spec, None).await
     }
 
     /// The same without some that do not meet a condition on the columns of the answer: what pages of them
@@ -79,37 +79,38 @@ impl<Authority> Archive<Authority> {
     pub(in crate::query) async fn records_that_may_meet(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
-        let selected = self.select(permit, sources, &spec.conditions).await?;
-        self.records_of(permit, sources, selected, spec, condition).await
+        let selected = self.select(permit, partitions, &spec.conditions).await?;
+        self.records_of(permit, partitions, selected, spec, condition)
+            .await
     }
 
     /// The same, and the place of the last row, if more follow it than `spec` wants.
     pub async fn page_of_records(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         spec: &RecordsSpec,
     ) -> Result<(Prepared, Option<RowPlace>), QueryError> {
-        let selected = self.select(permit, sources, &spec.conditions).await?;
-        let last = self.end_of_page(permit, sources, &selected, spec).await?;
-        let prepared = self.records_of(permit, sources, selected, spec, None).await?;
+        let selected = self.select(permit, partitions, &spec.conditions).await?;
+        let last = self.end_of_page(permit, partitions, &selected, spec).await?;
+        let prepared = self.records_of(permit, partitions, selected, spec, None).await?;
         Ok((prepared, last))
     }
 
     async fn end_of_page(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         selected: &[Selected<'_>],
         spec: &RecordsSpec,
     ) -> Result<Option<RowPlace>, QueryError> {
         let Some(limit) = spec.limit else { return Ok(None) };
         let one_more = limit.saturating_add(1);
-        let places = self.places(permit, sources, selected, spec, one_more).await?;
+        let places = self.places(permit, partitions, selected, spec, one_more).await?;
         let Some(plan) = places else { return Ok(None) };
         let mut end = PageEnd::new(limit);
         let mut rows = Box::pin(self.engine.drive(self.engine.start(plan)?, late));
@@ -122,38 +123,38 @@ impl<Authority> Archive<Authority> {
     async fn records_of(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         selected: Vec<Selected<'_>>,
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Prepared, QueryError> {
         let sees = Sees::through(permit);
-        let wanted = Wanted::of(sources, spec)?;
+        let wanted = Wanted::of(partitions, spec)?;
         let states = selected
             .iter()
-            .map(|one| ReadState::of(permit, one.source, &one.snapshot))
-            .chain(prepared::definitions(sources))
+            .map(|one| ReadState::of(permit, one.partition, &one.snapshot))
+            .chain(prepared::definitions(partitions))
             .collect();
         let mut selected = selected.into_iter().peekable();
-        let mut plans = Vec::with_capacity(sources.len());
-        for source in sources {
-            let of_source = selected.next_if(|one| std::ptr::eq(one.source, source));
+        let mut plans = Vec::with_capacity(partitions.len());
+        for partition in partitions {
+            let of_source = selected.next_if(|one| std::ptr::eq(one.partition, partition));
             plans.push(if let Some(one) = of_source {
-                let asked = Asked::of(sources, &one, spec);
+                let asked = Asked::of(partitions, &one, spec);
                 self.records_of_one(permit, &one, asked, wanted, spec, condition.clone())
                     .await?
             } else {
                 // Its columns stay: which columns there are, and what they hold, depends on the types and not
                 // on the conditions.
-                let layout = &source.data_type.layout;
+                let layout = &partition.data_type.layout;
                 let nothing = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
                 shape::project(nothing, layout, spec.ids, sees, |name| wanted.includes(name))?
             });
         }
         let plan = together(plans, spec)?;
-        let spread = sources
+        let spread = partitions
             .iter()
-            .all(|source| source.data_type.layout.undeclared == Undeclared::AsGiven);
+            .all(|partition| partition.data_type.layout.undeclared == Undeclared::AsGiven);
         let schema = if spread {
             spreading(&plan.schema())
         } else {
@@ -167,7 +168,7 @@ impl<Authority> Archive<Authority> {
         })
     }
 
-    /// What is asked of one source, in the columns of the answer.
+    /// What is asked of one partition, in the columns of the answer.
     async fn records_of_one(
         &self,
         permit: &ReadPermit<Authority>,
@@ -177,12 +178,14 @@ impl<Authority> Archive<Authority> {
         spec: &RecordsSpec,
         condition: Option<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let Selected { source, snapshot, .. } = selected;
-        let layout = &source.data_type.layout;
+        let Selected {
+            partition, snapshot, ..
+        } = selected;
+        let layout = &partition.data_type.layout;
         let sees = Sees::through(permit);
         let needs = |name: &str| wanted.includes(name);
-        let narrowed = wanted.narrowed(source, selected.condition.as_ref());
-        let table = self.table(permit, source, snapshot, Lengths::Forgotten)?;
+        let narrowed = wanted.narrowed(partition, selected.condition.as_ref());
+        let table = self.table(permit, partition, snapshot, Lengths::Forgotten)?;
         // Rows that do not meet the condition do not count.
         let limit = spec.limit.filter(|_| condition.is_none());
         let columns = shape::stored_columns(layout, sees, needs);
@@ -201,7 +204,7 @@ impl<Authority> Archive<Authority> {
     pub async fn latest_start(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         conditions: &[Condition],
     ) -> Result<Option<Instant>, QueryError> {
         let spec = RecordsSpec {
@@ -212,8 +215,8 @@ impl<Authority> Archive<Authority> {
             after: None,
             columns: None,
         };
-        let selected = self.select(permit, sources, conditions).await?;
-        let places = self.places(permit, sources, &selected, &spec, 1).await?;
+        let selected = self.select(permit, partitions, conditions).await?;
+        let places = self.places(permit, partitions, &selected, &spec, 1).await?;
         let Some(plan) = places else { return Ok(None) };
         Ok(summarise(&self.engine, made_by(plan)?).await?.last_start)
     }
@@ -222,17 +225,17 @@ impl<Authority> Archive<Authority> {
     async fn places(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         selected: &[Selected<'_>],
         spec: &RecordsSpec,
         most: usize,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let mut plans = Vec::with_capacity(selected.len());
         for one in selected {
-            let asked = Asked::of(sources, one, spec);
-            let table = self.table(permit, one.source, &one.snapshot, Lengths::Forgotten)?;
+            let asked = Asked::of(partitions, one, spec);
+            let table = self.table(permit, one.partition, &one.snapshot, Lengths::Forgotten)?;
             let rows = asked.rows(table, Vec::new(), Some(most))?;
-            let places = rows.project(places_of(&one.source.partition))?.build()?;
+            let places = rows.project(places_of(&one.partition.id))?.build()?;
             plans.push(self.engine.planned(places).await?);
         }
         if plans.len() < 2 {
@@ -247,31 +250,31 @@ impl<Authority> Archive<Authority> {
     pub async fn summary(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &[Source],
+        partitions: &[Partition],
         conditions: &[Condition],
     ) -> Result<Summary, QueryError> {
         let mut summary = Summary::default();
-        for one in self.select(permit, sources, conditions).await? {
-            let table = self.table(permit, one.source, &one.snapshot, Lengths::Forgotten)?;
+        for one in self.select(permit, partitions, conditions).await? {
+            let table = self.table(permit, one.partition, &one.snapshot, Lengths::Forgotten)?;
             let rows = table.scanned([], one.condition.as_ref())?;
             summary = summary.and(summarise(&self.engine, rows).await?);
         }
         Ok(summary)
     }
 
-    /// What is asked of each source, as of one moment.
+    /// What is asked of each partition, as of one moment.
     async fn select<'a>(
         &self,
         permit: &ReadPermit<Authority>,
-        sources: &'a [Source],
+        partitions: &'a [Partition],
         conditions: &[Condition],
     ) -> Result<Vec<Selected<'a>>, QueryError> {
-        refuse_private(permit, conditions, &[], sources)?;
-        let bound = bind_all(sources, conditions)?;
-        let partitions: Vec<TypeId> = bound.iter().map(|(source, _)| source.partition.clone()).collect();
-        let snapshots = self.snapshots.get(permit.owner(), &partitions).await?;
-        let selected = |((source, condition), snapshot)| Selected {
-            source,
+        refuse_private(permit, conditions, &[], partitions)?;
+        let bound = bind_all(partitions, conditions)?;
+        let ids: Vec<TypeId> = bound.iter().map(|(partition, _)| partition.id.clone()).collect();
+        let snapshots = self.snapshots.get(permit.owner(), &ids).await?;
+        let selected = |((partition, condition), snapshot)| Selected {
+            partition,
             condition,
             snapshot,
         };
@@ -279,7 +282,7 @@ impl<Authority> Archive<Authority> {
     }
 }
 
-/// What is asked of the rows of one source.
+/// What is asked of the rows of one partition.
 struct Asked<'a> {
     condition: Option<&'a Expr>,
     order: Order,
@@ -290,11 +293,11 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn of(sources: &[Source], selected: &'a Selected<'_>, spec: &RecordsSpec) -> Self {
+    fn of(partitions: &[Partition], selected: &'a Selected<'_>, spec: &RecordsSpec) -> Self {
         let after = spec.after.and_then(|place| {
-            let at = |source: &Source| number_of(&source.partition) == place.partition;
-            let mut after = sources.iter().skip_while(|source| !at(source)).skip(1);
-            let later = after.any(|source| std::ptr::eq(source, selected.source));
+            let at = |partition: &Partition| number_of(&partition.id) == place.partition;
+            let mut after = partitions.iter().skip_while(|partition| !at(partition)).skip(1);
+            let later = after.any(|partition| std::ptr::eq(partition, selected.partition));
             place.before(spec.order, later)
         });
         Self {
@@ -337,25 +340,25 @@ pub(super) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn of(sources: &[Source], spec: &'a RecordsSpec) -> Result<Self, ColumnError> {
+    fn of(partitions: &[Partition], spec: &'a RecordsSpec) -> Result<Self, ColumnError> {
         if let Some(columns) = &spec.columns {
-            let layouts = sources.iter().map(|source| &source.data_type.layout);
+            let layouts = partitions.iter().map(|partition| &partition.data_type.layout);
             let names = layouts.flat_map(|layout| layout.read.iter().map(|column| column.name.as_str()));
             columns.are_among(names)?;
         }
         Ok(Self {
             columns: spec.columns.as_ref(),
-            in_order: sources.len() > 1,
+            in_order: partitions.len() > 1,
         })
     }
 
-    /// The stored columns of a source with only those members of structures that the answer is made from,
+    /// The stored columns of a partition with only those members of structures that the answer is made from,
     /// where that is less than all of them. Members beside those are not read.
-    fn narrowed(self, source: &Source, condition: Option<&Expr>) -> Option<SchemaRef> {
+    fn narrowed(self, partition: &Partition, condition: Option<&Expr>) -> Option<SchemaRef> {
         let shown = self.columns?;
-        let layout = &source.data_type.layout;
+        let layout = &partition.data_type.layout;
         // What was sent before it was declared may be any of the members.
-        if self.in_order || grown::has_grown(&source.data_type) {
+        if self.in_order || grown::has_grown(&partition.data_type) {
             return None;
         }
         let mut fields: Vec<FieldRef> = layout.storage.fields().iter().cloned().collect();
@@ -387,7 +390,7 @@ impl<'a> Wanted<'a> {
 }
 
 struct Selected<'a> {
-    source: &'a Source,
+    partition: &'a Partition,
     condition: Option<Expr>,
     snapshot: Arc<Snapshot>,
 }

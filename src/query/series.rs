@@ -33,6 +33,6 @@ pub use super::ground::measure::{Base, Counting, Measure};
 pub(in crate::query) use by_group::{AmountsByGroupExec, AmountsSpec};
 pub use calculation::{Calculation, UnknownCalculation};
 pub(in crate::query) use exec::SeriesExec;
-pub use prepare::SeriesSource;
+pub use prepare::AskedSeries;
 pub use ranking::Ranking;
 pub use spec::{Gaps, SeriesSpec};

@@ -30,32 +30,32 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::model::permit::ReadPermit;
 use crate::store::snapshot::Snapshot;
 
-use super::{Archive, Prepared, QueryError, ReadState, Scope, Source};
+use super::{Archive, Partition, Prepared, QueryError, ReadState, Scope};
 use spec::{Question, SourceNames};
 
 pub(super) use operator::SleepExec;
 pub use stages::StageTable;
 
 impl<Authority> Archive<Authority> {
-    /// The answer to a question about sleep. `source` is where stages of sleep are stored, `permit` what of
+    /// The answer to a question about sleep. `partition` is where stages of sleep are stored, `permit` what of
     /// it may be seen: the range that is asked for, or, where nothing is clipped, as far beyond it as a cycle
     /// may reach. What another person may see is always clipped, and never names sources.
     pub async fn sleep(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
         stages: &Arc<StageTable>,
         question: Question,
         names: Option<Arc<SourceNames>>,
     ) -> Result<Prepared, QueryError> {
-        let snapshot = self.stages_snapshot(permit, source).await?;
+        let snapshot = self.stages_snapshot(permit, partition).await?;
         let columns: &[&str] = if question.needs_sources() {
             &["value", "source"]
         } else {
             &["value"]
         };
         let input = self
-            .table_uncut(permit, source, &snapshot)?
+            .table_uncut(permit, partition, &snapshot)?
             .rows(columns.iter().copied())?;
         let (question, names) = if permit.is_own() {
             (question, names)
@@ -66,7 +66,7 @@ impl<Authority> Archive<Authority> {
         Ok(Prepared {
             schema: plan.schema(),
             plan: Arc::new(plan),
-            states: vec![ReadState::of(permit, source, &snapshot)],
+            states: vec![ReadState::of(permit, partition, &snapshot)],
             scope: Scope::of([permit]),
         })
     }
@@ -76,11 +76,11 @@ impl<Authority> Archive<Authority> {
     pub fn resolved_stages(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
         snapshot: &Arc<Snapshot>,
         stages: &Arc<StageTable>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let input = self.table_uncut(permit, source, snapshot)?.rows(["value"])?;
+        let input = self.table_uncut(permit, partition, snapshot)?.rows(["value"])?;
         let plan = SleepExec::new(
             input,
             Question::Resolved,
@@ -94,11 +94,11 @@ impl<Authority> Archive<Authority> {
     async fn stages_snapshot(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
     ) -> Result<Arc<Snapshot>, QueryError> {
         let snapshots = self
             .snapshots
-            .get(permit.owner(), std::slice::from_ref(&source.partition))
+            .get(permit.owner(), std::slice::from_ref(&partition.id))
             .await?;
         let missing =
             || datafusion::common::internal_datafusion_err!("a partition that was asked for has a snapshot");

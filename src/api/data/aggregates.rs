@@ -29,10 +29,10 @@ use crate::people::types::Named;
 use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::partial::WholeWindows;
 use crate::query::units::Holds;
-use crate::query::{Prepared, Source};
+use crate::query::{Partition, Prepared};
 
 use super::names::meant;
-use super::records::{Selection, readable, sources_of};
+use super::records::{Selection, partitions_of, readable};
 use super::units::{UNIT, VALUE, Wanted, compares_values};
 
 /// Periods that an answer over all participants of a group does not tell, because too few have records in
@@ -369,19 +369,19 @@ impl Question<'_> {
     async fn of(&self, permit: &Readable) -> Result<(Prepared, Vec<(TypeId, Vec<Uuid>)>), ApiError> {
         let (app, query, owner) = (self.app, self.query, permit.owner());
         let conditions = query.selection.which.conditions.clone();
-        let (sources, conditions) = sources_of(app, self.reader, owner, self.named, conditions).await?;
+        let (partitions, conditions) = partitions_of(app, self.reader, owner, self.named, conditions).await?;
         let mut chosen_sources = Vec::new();
         let sums = |functions: &Vec<Function>| functions.contains(&Function::Sum);
         if matches!(self.measure, AggregateMeasure::Values(functions) if sums(functions)) {
             let preferences = Preferences::of(&app.catalog, owner).await?;
-            let chosen = |source: &Source| {
+            let chosen = |partition: &Partition| {
                 (
-                    source.data_type.id.clone(),
-                    preferences.chosen_sources(&source.data_type.id),
+                    partition.data_type.id.clone(),
+                    preferences.chosen_sources(&partition.data_type.id),
                 )
             };
             chosen_sources.extend(
-                sources
+                partitions
                     .iter()
                     .map(chosen)
                     .filter(|(_, chosen)| !chosen.is_empty()),
@@ -397,7 +397,7 @@ impl Question<'_> {
             order: query.selection.order,
             chosen_sources: chosen_sources.clone(),
         };
-        let prepared = app.archive.aggregate(permit, &sources, &spec).await?;
+        let prepared = app.archive.aggregate(permit, &partitions, &spec).await?;
         Ok((prepared, chosen_sources))
     }
 }

@@ -22,7 +22,7 @@ use crate::model::registry::TypeId;
 use crate::model::time::TimeRange;
 use crate::query::paging::RowPlace;
 use crate::query::places::Granted;
-use crate::query::{Order, Prepared, Source};
+use crate::query::{Order, Partition, Prepared};
 
 /// A request for data of the person in its path.
 #[derive(Debug)]
@@ -82,12 +82,12 @@ impl Asking {
             decision => decision?,
         };
         let named = app.types.find(self.owner, name).await?;
-        let source = Source {
+        let partition = Partition {
             data_type: named.data_type,
-            partition,
+            id: partition,
             definitions: None,
         };
-        Ok(Some(Granted { permit, source }))
+        Ok(Some(Granted { permit, partition }))
     }
 
     /// The pages of the answer.

@@ -27,10 +27,10 @@ use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::output::{Holds, ListedColumn};
 use crate::people::preferences::Preferences;
-use crate::query::Source;
+use crate::query::Partition;
 use crate::query::insight::report::{Comparison, Confidence, Evidence, Insight, Report, Skipped};
 use crate::query::insight::{
-    Days, InsightSources, METRICS, MetricSource, SLEEP, SleepSource, Targets, nights_read, stays_read,
+    AskedMetric, Days, InsightSources, METRICS, SLEEP, SleepSource, Targets, nights_read, stays_read,
 };
 use crate::query::places::{Granted, PLATFORM_UPDATES, PLATFORM_VISITS, stays};
 use crate::query::sleep::StageTable;
@@ -291,14 +291,14 @@ async fn sources(
     let stages = || StageTable::new(app.types.registry().sleep_stages()).into();
     let mut metrics = Vec::new();
     for name in METRICS.into_iter().chain([SLEEP]).filter(|name| is_stored(name)) {
-        let Granted { permit, source } = granted(app, reader, name, all).await?;
-        let Some(traits) = source.data_type.metric.clone() else {
+        let Granted { permit, partition } = granted(app, reader, name, all).await?;
+        let Some(traits) = partition.data_type.metric.clone() else {
             continue;
         };
-        metrics.push(MetricSource {
-            chosen_sources: preferences.chosen_sources(&source.data_type.id),
+        metrics.push(AskedMetric {
+            chosen_sources: preferences.chosen_sources(&partition.data_type.id),
             permit,
-            source,
+            partition,
             traits,
             stages: (name == SLEEP).then(stages),
         });
@@ -364,9 +364,9 @@ async fn granted(
     let named = app.types.find(reader.person(), name).await?;
     Ok(Granted {
         permit,
-        source: Source {
+        partition: Partition {
             data_type: named.data_type,
-            partition,
+            id: partition,
             definitions: None,
         },
     })

@@ -29,7 +29,7 @@ use crate::people::types::Named;
 use crate::query::definitions::{Definitions, Shown};
 use crate::query::filter::{Comparand, Comparison, Condition, parse_all};
 use crate::query::records::RecordsSpec;
-use crate::query::{Order, Source};
+use crate::query::{Order, Partition};
 
 use super::names::meant;
 use super::units::{Wanted, told_as};
@@ -163,7 +163,7 @@ async fn records(
         .await?;
     let named = readable(app, owner, data_type).await?;
     let ticket = app.queries.enter(reader.person()).await?;
-    let (sources, conditions) = sources_of(app, reader, owner, &named, which.conditions).await?;
+    let (partitions, conditions) = partitions_of(app, reader, owner, &named, which.conditions).await?;
     let pages = Pages::of(
         &app.tickets,
         &(owner, &named.data_type.id, &conditions, query.range, order),
@@ -176,7 +176,7 @@ async fn records(
         after: pages.place(query.cursor.as_deref())?,
         columns: form.columns.clone(),
     };
-    let (prepared, last) = app.archive.page_of_records(&permit, &sources, &spec).await?;
+    let (prepared, last) = app.archive.page_of_records(&permit, &partitions, &spec).await?;
     let told = query
         .units
         .of_records(app, reader, &named, (&spec.conditions, "filter"))
@@ -269,7 +269,7 @@ pub async fn latest_event(
         .await?;
     let named = readable(&app, owner, &data_type).await?;
     let ticket = app.queries.enter(reader.person()).await?;
-    let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
+    let (partitions, conditions) = partitions_of(&app, &reader, owner, &named, which.conditions).await?;
     let spec = RecordsSpec {
         conditions,
         order: Order::Descending,
@@ -278,7 +278,7 @@ pub async fn latest_event(
         after: None,
         columns: query.form.columns.clone(),
     };
-    let prepared = app.archive.records(&permit, &sources, &spec).await?;
+    let prepared = app.archive.records(&permit, &partitions, &spec).await?;
     let told = query
         .units
         .of_records(&app, &reader, &named, (&spec.conditions, "filter"))
@@ -343,9 +343,9 @@ pub async fn event_summary(
         .await?;
     let named = readable(&app, owner, &data_type).await?;
     let ticket = app.queries.enter(reader.person()).await?;
-    let (sources, conditions) = sources_of(&app, &reader, owner, &named, which.conditions).await?;
+    let (partitions, conditions) = partitions_of(&app, &reader, owner, &named, which.conditions).await?;
     Ok(computed(query.form.content_type(), async move {
-        let summary = app.archive.summary(&permit, &sources, &conditions).await?;
+        let summary = app.archive.summary(&permit, &partitions, &conditions).await?;
         drop(ticket);
         let time = |moment: Option<Instant>| moment.map(Instant::to_rfc3339);
         let summary = RecordsSummary {
@@ -372,24 +372,24 @@ pub(super) async fn readable(app: &App, owner: PersonId, data_type: &str) -> Res
 }
 
 /// The partitions that hold what `named` names, with the conditions that single it out.
-pub async fn sources_of(
+pub async fn partitions_of(
     app: &App,
     reader: &Reader,
     owner: PersonId,
     named: &Named,
     mut conditions: Vec<Condition>,
-) -> Result<(Vec<Source>, Vec<Condition>), ApiError> {
-    let source = |data_type: &Arc<DataType>| Source::of(Arc::clone(data_type));
-    let mut sources = vec![Source {
+) -> Result<(Vec<Partition>, Vec<Condition>), ApiError> {
+    let partition = |data_type: &Arc<DataType>| Partition::of(Arc::clone(data_type));
+    let mut partitions = vec![Partition {
         definitions: definitions_of(app, reader, owner, &named.data_type).await?,
-        ..source(&named.data_type)
+        ..partition(&named.data_type)
     }];
     if Base::named(named.data_type.id.as_str()).is_some() {
         let own = app.types.all_own(owner).await?;
-        sources.extend(
+        partitions.extend(
             own.iter()
                 .filter(|own| own.data_type.id.base() == named.data_type.id.as_str())
-                .map(|own| source(&own.data_type)),
+                .map(|own| partition(&own.data_type)),
         );
     }
     if let Some(annotation) = named.annotation {
@@ -400,7 +400,7 @@ pub async fn sources_of(
             value: Comparand::Text(id),
         });
     }
-    Ok((sources, conditions))
+    Ok((partitions, conditions))
 }
 
 /// The definitions that records of the type belong to, where it is one whose records belong to some.

@@ -21,7 +21,7 @@ use crate::query::Order;
 use crate::query::records::RecordsSpec;
 
 use super::names::meant;
-use super::records::sources_of;
+use super::records::partitions_of;
 use super::units::{Wanted, told_as};
 
 /// Which samples, and in which form.
@@ -79,7 +79,7 @@ pub async fn metric_samples(
         ));
     }
     let ticket = app.queries.enter(reader.person()).await?;
-    let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
+    let (sources, conditions) = partitions_of(&app, &reader, owner, &named, Vec::new()).await?;
     let pages = Pages::of(
         &app.tickets,
         &(owner, &named.data_type.id, &conditions, query.range),

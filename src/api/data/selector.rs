@@ -26,7 +26,7 @@ use crate::query::selector::{Extent, Selector};
 use crate::query::{Order, QueryError};
 
 use super::names::meant;
-use super::records::{readable, sources_of};
+use super::records::{partitions_of, readable};
 use super::units::{Wanted, told_as};
 
 /// Which records, of whom, in which form.
@@ -133,7 +133,7 @@ pub async fn selected_records(
         .await?;
     let named = readable(&app, owner, &name).await?;
     let ticket = app.queries.enter(reader.person()).await?;
-    let (sources, conditions) = sources_of(&app, &reader, owner, &named, conditions.clone()).await?;
+    let (sources, conditions) = partitions_of(&app, &reader, owner, &named, conditions.clone()).await?;
     let mut spec = RecordsSpec {
         conditions,
         order: Order::Ascending,

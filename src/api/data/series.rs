@@ -30,12 +30,12 @@ use crate::people::preferences::Preferences;
 use crate::people::types::{Named, TypesError};
 use crate::query::paging::RowKey;
 use crate::query::partial::WholeWindows;
-use crate::query::series::{Calculation, Counting, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::series::{AskedSeries, Calculation, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::sleep::StageTable;
 use crate::query::units::Holds;
 
 use super::names::{all_meant, meant};
-use super::records::sources_of;
+use super::records::partitions_of;
 use super::units::{UNIT, Wanted, held_by};
 
 /// The column in which windows begin.
@@ -209,13 +209,13 @@ pub async fn metric_time_series(
         spec.chosen_sources
     );
     let columns = measured(&spec);
-    let (sources, conditions) = sources_of(&app, &reader, owner, &named, Vec::new()).await?;
-    let source = sources
+    let (partitions, conditions) = partitions_of(&app, &reader, owner, &named, Vec::new()).await?;
+    let partition = partitions
         .first()
         .ok_or_else(|| ApiError::internal("a metric without a partition"))?;
-    let asked = SeriesSource {
+    let asked = AskedSeries {
         permit: &permit,
-        source,
+        partition,
         conditions: &conditions,
         spec,
         stages: stages(&app, traits),
@@ -273,9 +273,9 @@ pub async fn time_series_grouped(
     let mut meant = Vec::with_capacity(metrics.len());
     let mut units = Vec::with_capacity(metrics.len());
     for (named, column) in &metrics {
-        let (sources, conditions) = sources_of(&app, &reader, owner, named, Vec::new()).await?;
-        let source = sources.into_iter().next();
-        let source = source.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
+        let (partitions, conditions) = partitions_of(&app, &reader, owner, named, Vec::new()).await?;
+        let partition = partitions.into_iter().next();
+        let partition = partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?;
         let traits =
             series_traits(&named.data_type).map_err(|message| invalid(["query", "metrics"], message))?;
         let spec = SeriesSpec {
@@ -294,7 +294,7 @@ pub async fn time_series_grouped(
             })
             .await?;
         units.extend(told.map(|told| (told, measured(&spec), format!("{column}_unit"))));
-        meant.push((source, conditions, spec, stages(&app, traits)));
+        meant.push((partition, conditions, spec, stages(&app, traits)));
     }
     let orders: Vec<&Vec<Uuid>> = meant.iter().map(|(_, _, spec, _)| &spec.chosen_sources).collect();
     let question = format!(
@@ -304,9 +304,9 @@ pub async fn time_series_grouped(
     let asked = permits
         .iter()
         .zip(&meant)
-        .map(|(permit, (source, conditions, spec, stages))| SeriesSource {
+        .map(|(permit, (partition, conditions, spec, stages))| AskedSeries {
             permit,
-            source,
+            partition,
             conditions,
             spec: spec.clone(),
             stages: stages.clone(),

@@ -24,7 +24,7 @@ use crate::model::registry::TypeId;
 use crate::model::sleep::SleepStage;
 use crate::model::time::{Instant, TimeRange};
 use crate::output::{Holds, ListedColumn};
-use crate::query::Source;
+use crate::query::Partition;
 use crate::query::partial::WholeWindows;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{AggregateSpec, CyclesSpec, Question, SourceNames, StageSet, StagesSpec};
@@ -240,9 +240,9 @@ impl<'a> Asked<'a> {
     }
 
     /// Where stages are stored.
-    async fn source(&self) -> Result<Source, ApiError> {
+    async fn partition(&self) -> Result<Partition, ApiError> {
         let named = self.app.types.find(self.owner, SLEEP_STAGE).await?;
-        Ok(Source::of(named.data_type))
+        Ok(Partition::of(named.data_type))
     }
 
     async fn answer(
@@ -253,7 +253,7 @@ impl<'a> Asked<'a> {
         headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
         let app = self.app;
-        let source = self.source().await?;
+        let partition = self.partition().await?;
         let names = match &question {
             Question::Stages(spec) if self.own && !spec.merge_contiguous => {
                 Some(Arc::new(self.source_names().await?))
@@ -263,7 +263,7 @@ impl<'a> Asked<'a> {
         let ticket = app.queries.enter(self.reader).await?;
         let prepared = app
             .archive
-            .sleep(&self.permit, &source, &self.stages, question, names)
+            .sleep(&self.permit, &partition, &self.stages, question, names)
             .await?
             .marking(whole, PERIOD)?;
         let request = Request {

@@ -13,22 +13,22 @@ use crate::query::ground::cells::CELL_LONG;
 use crate::query::ground::computed::projected;
 use crate::query::ground::measure::{are_spread, counting_of_amounts};
 use crate::query::series::{
-    AmountsByGroupExec, AmountsSpec, Counting, Gaps, Measure, Ranking, SeriesSource, SeriesSpec,
+    AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
 };
 use crate::query::shared::Lengths;
-use crate::query::{Archive, Order, QueryError, Source};
+use crate::query::{Archive, Order, Partition, QueryError};
 
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
 
 /// Whether such amounts are to be added up.
-pub(super) fn are_summed(source: &Source, spec: &AggregateSpec) -> bool {
-    spec.sums() && are_spread(&source.data_type)
+pub(super) fn are_summed(partition: &Partition, spec: &AggregateSpec) -> bool {
+    spec.sums() && are_spread(&partition.data_type)
 }
 
 /// Whether it matters who measured them.
-pub(super) fn competing(source: &Source, spec: &AggregateSpec) -> bool {
-    spec.sums() && counting_of_amounts(&source.data_type) == Some(Counting::BestSource)
+pub(super) fn competing(partition: &Partition, spec: &AggregateSpec) -> bool {
+    spec.sums() && counting_of_amounts(&partition.data_type) == Some(Counting::BestSource)
 }
 
 impl<Authority> Archive<Authority> {
@@ -39,12 +39,15 @@ impl<Authority> Archive<Authority> {
         known: &[KnownSource],
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Asked {
-            spec, source, permit, ..
+            spec,
+            partition,
+            permit,
+            ..
         } = asked;
         let chosen = spec
             .chosen_sources
             .iter()
-            .find(|(metric, _)| *metric == source.data_type.id);
+            .find(|(metric, _)| *metric == partition.data_type.id);
         let chosen = chosen.map(|(_, sources)| sources.as_slice()).unwrap_or_default();
         let ranking = Ranking::new(SourceOrder::new(known.to_vec(), chosen));
         let grid = spec.periods.grid(&spec.zone, spec.range);
@@ -54,7 +57,7 @@ impl<Authority> Archive<Authority> {
                 grid,
                 zone: spec.zone,
                 measure: Measure::Amounts(
-                    counting_of_amounts(&source.data_type).unwrap_or(Counting::Everything),
+                    counting_of_amounts(&partition.data_type).unwrap_or(Counting::Everything),
                 ),
                 calculations: Vec::new(),
                 gaps: Gaps {
@@ -63,9 +66,9 @@ impl<Authority> Archive<Authority> {
                 },
                 chosen_sources: chosen.to_vec(),
             };
-            let one = SeriesSource {
+            let one = AskedSeries {
                 permit,
-                source,
+                partition,
                 conditions: &spec.conditions,
                 spec: series,
                 stages: None,
@@ -75,10 +78,10 @@ impl<Authority> Archive<Authority> {
             let amounts = AmountsSpec {
                 grid,
                 zone: spec.zone,
-                counting: counting_of_amounts(&source.data_type).unwrap_or(Counting::Everything),
+                counting: counting_of_amounts(&partition.data_type).unwrap_or(Counting::Everything),
                 windows: permit.windows().clone(),
                 ranking,
-                group: groups::values_of(&spec.group, source)
+                group: groups::values_of(&spec.group, partition)
                     .into_iter()
                     .map(|(name, _)| name)
                     .collect(),
@@ -118,7 +121,7 @@ impl<Authority> Archive<Authority> {
             columns.push((ident(CELL_LONG), CELL_LONG.to_owned()));
         }
         // A field that the samples have anyway is not told twice.
-        let others = groups::shown(&asked.spec.group, asked.source);
+        let others = groups::shown(&asked.spec.group, asked.partition);
         columns.extend(
             others
                 .into_iter()

@@ -16,7 +16,7 @@ use crate::model::time::TimeRange;
 use crate::query::ground::cells::{Kind, Step};
 use crate::query::series::partials::CellsAsked;
 use crate::query::series::{Base, Calculation, Counting, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
-use crate::query::{Archive, QueryError, Source};
+use crate::query::{Archive, Partition, QueryError};
 use crate::store::snapshot::Snapshot;
 
 use super::{AggregateSpec, Function, TIME, VALUE};
@@ -27,25 +27,25 @@ impl<Authority> Archive<Authority> {
     pub(super) fn periods_from_cells(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
         snapshot: &Arc<Snapshot>,
         spec: &AggregateSpec,
         functions: &[Function],
         grid: &Grid,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let is_number = |field: &Field| field.data_type() == &ArrowType::Float64;
-        let value = source.data_type.layout.storage.field_with_name(VALUE);
+        let value = partition.data_type.layout.storage.field_with_name(VALUE);
         // A person's own metric may lack values, and a period of such records is told too.
         let is_plain =
-            spec.group.is_empty() && spec.conditions.is_empty() && source.data_type.owner.is_none();
+            spec.group.is_empty() && spec.conditions.is_empty() && partition.data_type.owner.is_none();
         if !is_plain
             || !value.is_ok_and(is_number)
-            || source.data_type.id.definition().is_some()
-            || source.data_type.is_base
+            || partition.data_type.id.definition().is_some()
+            || partition.data_type.is_base
         {
             return Ok(None);
         }
-        let is_amount = source
+        let is_amount = partition
             .data_type
             .metric
             .as_ref()
@@ -63,7 +63,7 @@ impl<Authority> Archive<Authority> {
             kind: Kind::Starts,
             ranking: Arc::default(),
         };
-        let Some(rows) = self.with_cells(permit, source, snapshot, cells)? else {
+        let Some(rows) = self.with_cells(permit, partition, snapshot, cells)? else {
             return Ok(None);
         };
         let series = SeriesSpec {

@@ -12,7 +12,7 @@ use datafusion::physical_plan::PlanProperties;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
-use crate::query::Source;
+use crate::query::Partition;
 use crate::query::filter::{field_of, unknown_field};
 use crate::query::ground::uuid_text::UuidText;
 use crate::query::operator::{Input, Needs, Operator, Plan, Step, Task, like, only};
@@ -22,9 +22,13 @@ use super::{AggregateError, Excess, MAX_GROUP_FIELDS};
 /// More groups than this are refused.
 pub const MAX_GROUPS: usize = 10_000;
 
-/// Checks the fields before anything is read: each exists in one of the sources, holds one value, and has a
+/// Checks the fields before anything is read: each exists in one of the partitions, holds one value, and has a
 /// name of its own in the answer.
-pub(super) fn check(fields: &[String], sources: &[Source], taken: &[&str]) -> Result<(), AggregateError> {
+pub(super) fn check(
+    fields: &[String],
+    partitions: &[Partition],
+    taken: &[&str],
+) -> Result<(), AggregateError> {
     if fields.len() > MAX_GROUP_FIELDS {
         return Err(AggregateError::TooManyFields(fields.len()));
     }
@@ -35,15 +39,17 @@ pub(super) fn check(fields: &[String], sources: &[Source], taken: &[&str]) -> Re
         if taken.contains(&name.as_str()) {
             return Err(AggregateError::NameTaken(name.clone()));
         }
-        let mut found = sources
+        let mut found = partitions
             .iter()
-            .filter_map(|source| field_of(name, &source.data_type))
+            .filter_map(|partition| field_of(name, &partition.data_type))
             .peekable();
         if found.peek().is_none() {
-            let Some(source) = sources.first() else { continue };
+            let Some(partition) = partitions.first() else {
+                continue;
+            };
             return Err(AggregateError::UnknownField(unknown_field(
                 name,
-                &source.data_type,
+                &partition.data_type,
             )));
         }
         if found
@@ -56,9 +62,9 @@ pub(super) fn check(fields: &[String], sources: &[Source], taken: &[&str]) -> Re
 }
 
 /// The values of the group fields that a type has, in the form in which they are shown.
-pub(super) fn values_of(fields: &[String], source: &Source) -> Vec<(String, Expr)> {
+pub(super) fn values_of(fields: &[String], partition: &Partition) -> Vec<(String, Expr)> {
     let value = |name: &String| {
-        let field = field_of(name, &source.data_type)?;
+        let field = field_of(name, &partition.data_type)?;
         let value = match field.holds {
             ArrowType::Dictionary(_, _) => cast(field.expression, ArrowType::Utf8),
             ArrowType::FixedSizeBinary(16) => {
@@ -72,8 +78,8 @@ pub(super) fn values_of(fields: &[String], source: &Source) -> Vec<(String, Expr
 }
 
 /// The same, each value before the name under which it is shown.
-pub(super) fn shown(fields: &[String], source: &Source) -> Vec<(Expr, String)> {
-    values_of(fields, source)
+pub(super) fn shown(fields: &[String], partition: &Partition) -> Vec<(Expr, String)> {
+    values_of(fields, partition)
         .into_iter()
         .map(|(name, value)| (value, name))
         .collect()

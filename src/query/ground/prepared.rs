@@ -11,7 +11,7 @@ use crate::model::permit::{ReadPermit, SharedWith, Windows};
 use crate::model::registry::TypeId;
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::stored_type::Source;
+use super::partition::Partition;
 
 /// Under which name the definitions stand among the states of what is read.
 const DEFINITIONS: &str = "definitions";
@@ -107,12 +107,12 @@ impl ReadState {
     }
 
     #[must_use]
-    pub fn of<Authority>(permit: &ReadPermit<Authority>, source: &Source, snapshot: &Snapshot) -> Self {
-        let layout = &source.data_type.layout;
+    pub fn of<Authority>(permit: &ReadPermit<Authority>, partition: &Partition, snapshot: &Snapshot) -> Self {
+        let layout = &partition.data_type.layout;
         let mut columns = DefaultHasher::new();
         (layout.version, layout.storage.fields()).hash(&mut columns);
         Self {
-            partition: source.partition.clone(),
+            partition: partition.id.clone(),
             held: Held::of(permit, snapshot),
             layout: columns.finish(),
         }
@@ -120,9 +120,9 @@ impl ReadState {
 }
 
 /// What of the definitions goes into the states of what is read.
-pub(in crate::query) fn definitions(sources: &[Source]) -> impl Iterator<Item = ReadState> {
-    sources
+pub(in crate::query) fn definitions(partitions: &[Partition]) -> impl Iterator<Item = ReadState> {
+    partitions
         .iter()
-        .filter_map(|source| source.definitions.as_ref())
+        .filter_map(|partition| partition.definitions.as_ref())
         .map(|definitions| ReadState::beside_rows(TypeId::new(DEFINITIONS), definitions.state()))
 }

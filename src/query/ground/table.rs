@@ -30,9 +30,9 @@ use super::grown;
 use super::key::{KEY_COLUMNS, key_schema};
 use super::operator::Plan;
 use super::order::Order;
+use super::partition::Partition;
 use super::scan::{Scan, Selection};
 use super::shared::{Lengths, Shared, few, permitted};
-use super::stored_type::Source;
 
 pub(in crate::query) use leaf::{PartitionExec, within};
 
@@ -60,7 +60,7 @@ impl<Authority> Archive<Authority> {
     pub(in crate::query) fn table(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
         snapshot: &Arc<Snapshot>,
         lengths: Lengths,
     ) -> Result<PartitionTable> {
@@ -69,14 +69,14 @@ impl<Authority> Archive<Authority> {
             engine: Arc::clone(&self.engine),
             objects: Arc::clone(&self.objects),
             snapshot: Arc::clone(snapshot),
-            data_type: Arc::clone(&source.data_type),
-            definitions: source.definitions.clone(),
-            storage: Arc::clone(&source.data_type.layout.storage),
+            data_type: Arc::clone(&partition.data_type),
+            definitions: partition.definitions.clone(),
+            storage: Arc::clone(&partition.data_type.layout.storage),
             selection: Selection {
                 windows: permit.windows().as_slice().into(),
                 begins: None,
             },
-            shared: Shared::of(permit, &source.data_type, lengths),
+            shared: Shared::of(permit, &partition.data_type, lengths),
             condition: None,
             without_ids: false,
         })
@@ -86,10 +86,10 @@ impl<Authority> Archive<Authority> {
     pub(in crate::query) fn table_uncut(
         &self,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
         snapshot: &Arc<Snapshot>,
     ) -> Result<PartitionTable> {
-        let table = self.table(permit, source, snapshot, Lengths::Forgotten)?;
+        let table = self.table(permit, partition, snapshot, Lengths::Forgotten)?;
         let selection = Selection {
             windows: few(&table.selection.windows).into(),
             begins: None,

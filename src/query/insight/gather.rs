@@ -16,11 +16,11 @@ use crate::model::time::Instant;
 use crate::query::engine::late;
 use crate::query::places::Granted;
 use crate::query::places::raw::RawSpec;
-use crate::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{CyclesSpec, Question, StageSet};
-use crate::query::{Archive, Prepared, QueryError, Source};
+use crate::query::{Archive, Partition, Prepared, QueryError};
 
 use super::days::{Daily, Days};
 use super::nights::{CYCLE_GAP, Cycle, Nights};
@@ -44,9 +44,9 @@ const VISIT_COLUMNS: &[&str] = &[
 ];
 
 /// A metric that may be read on all days of the report.
-pub struct MetricSource<Authority> {
+pub struct AskedMetric<Authority> {
     pub permit: ReadPermit<Authority>,
-    pub source: Source,
+    pub partition: Partition,
     pub traits: MetricTraits,
     /// Sources that the person put before all others, best first.
     pub chosen_sources: Vec<Uuid>,
@@ -64,7 +64,7 @@ pub struct SleepSource<Authority> {
 pub struct InsightSources<Authority> {
     pub person: PersonId,
     pub days: Days,
-    pub metrics: Vec<MetricSource<Authority>>,
+    pub metrics: Vec<AskedMetric<Authority>>,
     pub sleep: Option<SleepSource<Authority>>,
     /// Visits, and the updates from which visits are worked out, from [`super::stays_read`] on.
     pub places: Option<(Granted<Authority>, Granted<Authority>)>,
@@ -75,13 +75,13 @@ impl<Authority> Archive<Authority> {
     /// What there is to say as of a moment.
     pub async fn insights(&self, asked: InsightSources<Authority>) -> Result<Report, QueryError> {
         let mut metrics = Vec::with_capacity(asked.metrics.len());
-        for source in &asked.metrics {
+        for asked_metric in &asked.metrics {
             let metric = Metric {
-                id: source.source.data_type.id.to_string(),
-                unit: source.traits.unit.clone().unwrap_or_default(),
-                kind: source.traits.kind,
+                id: asked_metric.partition.data_type.id.to_string(),
+                unit: asked_metric.traits.unit.clone().unwrap_or_default(),
+                kind: asked_metric.traits.kind,
             };
-            metrics.push((metric, self.daily(&asked.days, source).await?));
+            metrics.push((metric, self.daily(&asked.days, asked_metric).await?));
         }
         let nights = match &asked.sleep {
             Some(sleep) => Some(self.nights(&asked.days, sleep).await?),
@@ -101,7 +101,7 @@ impl<Authority> Archive<Authority> {
         Ok(material.report(asked.person))
     }
 
-    async fn daily(&self, days: &Days, source: &MetricSource<Authority>) -> Result<Daily, QueryError> {
+    async fn daily(&self, days: &Days, metric: &AskedMetric<Authority>) -> Result<Daily, QueryError> {
         let grid = days
             .grid()
             .ok_or_else(|| internal_datafusion_err!("a report without days"))?;
@@ -109,17 +109,17 @@ impl<Authority> Archive<Authority> {
             column: "value".to_owned(),
             grid,
             zone: *days.zone(),
-            measure: Measure::of(&source.traits),
+            measure: Measure::of(&metric.traits),
             calculations: Vec::new(),
             gaps: Gaps::default(),
-            chosen_sources: source.chosen_sources.clone(),
+            chosen_sources: metric.chosen_sources.clone(),
         };
-        let asked = SeriesSource {
-            permit: &source.permit,
-            source: &source.source,
+        let asked = AskedSeries {
+            permit: &metric.permit,
+            partition: &metric.partition,
             conditions: &[],
             spec,
-            stages: source.stages.clone(),
+            stages: metric.stages.clone(),
         };
         let mut values = Vec::with_capacity(days.today() + 1);
         self.read_through(self.series(asked).await?, |batch| {
@@ -143,9 +143,9 @@ impl<Authority> Archive<Authority> {
             shown: None,
             nights: None,
         };
-        let Granted { permit, source } = &sleep.granted;
+        let Granted { permit, partition } = &sleep.granted;
         let prepared = self
-            .sleep(permit, source, &sleep.stages, Question::Cycles(spec), None)
+            .sleep(permit, partition, &sleep.stages, Question::Cycles(spec), None)
             .await?;
         let mut cycles = Vec::new();
         self.read_through(prepared, |batch| {

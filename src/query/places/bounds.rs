@@ -25,7 +25,7 @@ impl<Authority> Archive<Authority> {
             let seen = granted.permit.windows();
             return self.inside(&pinned.snapshot, seen, edges).await;
         };
-        let layout = &granted.source.data_type.layout;
+        let layout = &granted.partition.data_type.layout;
         if only.is_refused(&granted.permit, layout) {
             return Ok(Summary::default());
         }

@@ -127,7 +127,7 @@ impl<Authority> Archive<Authority> {
             None => stored,
             Some(shared) => shared::cut_again(
                 stored,
-                &granted.source.data_type,
+                &granted.partition.data_type,
                 shared.edges.within(range),
                 shared.edges.clone(),
             ),
@@ -141,7 +141,7 @@ impl<Authority> Archive<Authority> {
             windows: windows.into(),
         };
         let chosen = made_by(Arc::new(Operator::over(step, vec![stored])))?;
-        let shown = shown(chosen, &granted.permit, &granted.source, spec)?;
+        let shown = shown(chosen, &granted.permit, &granted.partition, spec)?;
         let plan = self.engine.planned(shown).await?;
         Ok(Prepared {
             schema: plan.schema(),

@@ -15,7 +15,7 @@ use crate::model::time::TimeRange;
 use crate::query::ground::logical::made_by;
 use crate::query::ground::operator::Plan;
 use crate::query::shape::{self, IdForm, Sees};
-use crate::query::{Archive, Order, Prepared, QueryError, Source};
+use crate::query::{Archive, Order, Partition, Prepared, QueryError};
 
 use super::{Granted, Pinned};
 
@@ -60,8 +60,8 @@ impl<Authority> Archive<Authority> {
         wanted: Option<TimeRange>,
     ) -> Result<Plan, QueryError> {
         let rows = self.chosen(pinned, spec, wanted)?;
-        let Granted { permit, source } = pinned.granted;
-        Ok(self.engine.planned(shown(rows, permit, source, spec)?).await?)
+        let Granted { permit, partition } = pinned.granted;
+        Ok(self.engine.planned(shown(rows, permit, partition, spec)?).await?)
     }
 
     /// The stored columns that `spec` needs, of the rows that it chooses.
@@ -71,8 +71,8 @@ impl<Authority> Archive<Authority> {
         spec: &RawSpec,
         wanted: Option<TimeRange>,
     ) -> Result<LogicalPlanBuilder, QueryError> {
-        let Granted { permit, source } = pinned.granted;
-        let layout = &source.data_type.layout;
+        let Granted { permit, partition } = pinned.granted;
+        let layout = &partition.data_type.layout;
         let columns =
             shape::stored_columns(layout, Sees::through(permit), |name| spec.columns.contains(&name));
         let seen = self.seen(pinned, &pinned.windows(wanted))?;
@@ -91,12 +91,12 @@ impl<Authority> Archive<Authority> {
 pub(super) fn shown<Authority>(
     rows: LogicalPlanBuilder,
     permit: &ReadPermit<Authority>,
-    source: &Source,
+    partition: &Partition,
     spec: &RawSpec,
 ) -> Result<LogicalPlan, QueryError> {
     let place = |name: &str| spec.columns.iter().position(|column| *column == name);
     let is_shown = |name: &str| place(name).is_some();
-    let (layout, sees) = (&source.data_type.layout, Sees::through(permit));
+    let (layout, sees) = (&partition.data_type.layout, Sees::through(permit));
     let mut columns = shape::columns(layout, rows.schema().as_arrow(), spec.ids, sees, is_shown)?;
     columns.sort_by_key(|(_, name)| place(name));
     let columns = columns.into_iter().map(|(expr, name)| expr.alias(name));

@@ -16,7 +16,7 @@ use crate::query::ground::measure::{Counting, Measure};
 use crate::query::series::partials::CellsAsked;
 use crate::query::shared::Lengths;
 use crate::query::sleep::StageTable;
-use crate::query::{Archive, Prepared, QueryError, ReadState, Scope, Source};
+use crate::query::{Archive, Partition, Prepared, QueryError, ReadState, Scope};
 use crate::store::StoreError;
 use crate::store::snapshot::Snapshot;
 
@@ -26,11 +26,11 @@ use super::ranking::Ranking;
 use super::spec::SeriesSpec;
 
 /// A metric of which a series is asked.
-pub struct SeriesSource<'a, Authority> {
+pub struct AskedSeries<'a, Authority> {
     /// Names the windows that count.
     pub permit: &'a ReadPermit<Authority>,
-    pub source: &'a Source,
-    /// What of the source is meant.
+    pub partition: &'a Partition,
+    /// What of the partition is meant.
     pub conditions: &'a [Condition],
     pub spec: SeriesSpec,
     /// For stages of sleep: what they mean. The series is that of the stages without conflicts.
@@ -39,7 +39,7 @@ pub struct SeriesSource<'a, Authority> {
 
 impl<Authority> Archive<Authority> {
     /// One series.
-    pub async fn series(&self, asked: SeriesSource<'_, Authority>) -> Result<Prepared, QueryError> {
+    pub async fn series(&self, asked: AskedSeries<'_, Authority>) -> Result<Prepared, QueryError> {
         let scope = Scope::of([asked.permit]);
         let (mut plans, states) = self.series_plans(vec![asked]).await?;
         match plans.pop() {
@@ -51,7 +51,7 @@ impl<Authority> Archive<Authority> {
     /// Series of one person on one grid side by side, all as of one moment.
     pub async fn series_grouped(
         &self,
-        asked: Vec<SeriesSource<'_, Authority>>,
+        asked: Vec<AskedSeries<'_, Authority>>,
     ) -> Result<Prepared, QueryError> {
         let scope = Scope::of(asked.iter().map(|one| one.permit));
         let (plans, states) = self.series_plans(asked).await?;
@@ -61,7 +61,7 @@ impl<Authority> Archive<Authority> {
     /// The rows in `snapshot` that the permit lets be seen as a series, for questions that go on from there.
     pub(in crate::query) fn series_plan(
         &self,
-        asked: SeriesSource<'_, Authority>,
+        asked: AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
@@ -81,13 +81,13 @@ impl<Authority> Archive<Authority> {
     /// The rows in `snapshot` that the permit lets be seen, as a series reads them.
     pub(in crate::query) fn series_rows(
         &self,
-        asked: &SeriesSource<'_, Authority>,
+        asked: &AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         match &asked.stages {
             Some(stages) => Ok(levels_of(self.resolved_stages(
                 asked.permit,
-                asked.source,
+                asked.partition,
                 snapshot,
                 stages,
             )?)?),
@@ -98,7 +98,7 @@ impl<Authority> Archive<Authority> {
     /// What each series makes of several sources, in their order.
     pub(in crate::query) async fn series_rankings(
         &self,
-        asked: &[SeriesSource<'_, Authority>],
+        asked: &[AskedSeries<'_, Authority>],
     ) -> Result<Vec<Arc<Ranking>>, QueryError> {
         let ranked = asked
             .iter()
@@ -111,7 +111,7 @@ impl<Authority> Archive<Authority> {
                 .map_err(StoreError::from)?,
             None => Vec::new(),
         };
-        let ranking = |one: &SeriesSource<'_, Authority>| {
+        let ranking = |one: &AskedSeries<'_, Authority>| {
             Arc::new(Ranking::new(SourceOrder::new(
                 known.clone(),
                 &one.spec.chosen_sources,
@@ -123,12 +123,12 @@ impl<Authority> Archive<Authority> {
     /// The stored columns that the series needs.
     fn samples(
         &self,
-        asked: &SeriesSource<'_, Authority>,
+        asked: &AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-        let SeriesSource {
+        let AskedSeries {
             permit,
-            source,
+            partition,
             conditions,
             spec,
             ..
@@ -137,32 +137,32 @@ impl<Authority> Archive<Authority> {
         if spec.measure.counting() == Counting::BestSource {
             columns.extend(["source", "source_class"]);
         }
-        let condition = filter::bind(conditions, &source.data_type).condition();
+        let condition = filter::bind(conditions, &partition.data_type).condition();
         let lengths = match spec.measure {
             Measure::Amounts(Counting::BestSource) => Lengths::Told,
             _ => Lengths::Forgotten,
         };
-        let table = self.table(permit, source, snapshot, lengths)?;
+        let table = self.table(permit, partition, snapshot, lengths)?;
         let rows = table.without_ids(!spec.needs_ids()).meeting(condition);
         Ok(rows.rows(columns)?)
     }
 
     async fn series_plans(
         &self,
-        asked: Vec<SeriesSource<'_, Authority>>,
+        asked: Vec<AskedSeries<'_, Authority>>,
     ) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<ReadState>), QueryError> {
         let Some(first) = asked.first() else {
             return Ok((Vec::new(), Vec::new()));
         };
         let owner = first.permit.owner();
-        let partitions: Vec<TypeId> = asked.iter().map(|one| one.source.partition.clone()).collect();
-        let snapshots = self.snapshots.get(owner, &partitions).await?;
+        let ids: Vec<TypeId> = asked.iter().map(|one| one.partition.id.clone()).collect();
+        let snapshots = self.snapshots.get(owner, &ids).await?;
         // After the snapshot: a source is known before its first row is.
         let rankings = self.series_rankings(&asked).await?;
         let mut plans = Vec::with_capacity(asked.len());
         let mut states = Vec::with_capacity(asked.len());
         for ((one, snapshot), ranking) in asked.into_iter().zip(snapshots).zip(rankings) {
-            states.push(ReadState::of(one.permit, one.source, &snapshot));
+            states.push(ReadState::of(one.permit, one.partition, &snapshot));
             plans.push(self.series_plan(one, &snapshot, &ranking)?);
         }
         Ok((plans, states))
@@ -173,7 +173,7 @@ impl<Authority> Archive<Authority> {
     /// Cells in the place of rows, where they give the same series.
     fn cells_of(
         &self,
-        asked: &SeriesSource<'_, Authority>,
+        asked: &AskedSeries<'_, Authority>,
         snapshot: &Arc<Snapshot>,
         ranking: &Arc<Ranking>,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
@@ -185,7 +185,7 @@ impl<Authority> Archive<Authority> {
         };
         let ranking = Arc::clone(ranking);
         let cells = CellsAsked { step, kind, ranking };
-        Ok(self.with_cells(asked.permit, asked.source, snapshot, cells)?)
+        Ok(self.with_cells(asked.permit, asked.partition, snapshot, cells)?)
     }
 }
 

@@ -80,7 +80,7 @@ fn tables(listed: &[Listed]) -> Rows {
         "data_type",
         listed.iter().map(|table| {
             table
-                .sources
+                .partitions
                 .first()
                 .map(|source| source.data_type.id.to_string())
         }),
@@ -98,7 +98,7 @@ fn columns(listed: &[Listed]) -> Result<Rows> {
         } else {
             Sees::Public
         };
-        let columns = columns_of(&table.sources, sees)?;
+        let columns = columns_of(&table.partitions, sees)?;
         let fields = columns.fields().iter().zip(1..);
         all.extend(fields.map(|(field, place)| (table, place, field.as_ref().clone())));
     }

@@ -15,7 +15,7 @@ use crate::model::permit::ReadPermit;
 use crate::query::filter::Condition;
 use crate::query::shape::{self, IdForm, Sees};
 use crate::query::together::common_schema;
-use crate::query::{Archive, Prepared, Source};
+use crate::query::{Archive, Partition, Prepared};
 
 use super::calls::Call;
 
@@ -52,8 +52,8 @@ pub trait Holdings<Authority>: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Holding<Authority> {
     pub permit: ReadPermit<Authority>,
-    pub sources: Vec<Source>,
-    /// What singles it out among the records of its sources.
+    pub partitions: Vec<Partition>,
+    /// What singles it out among the records of its partitions.
     pub conditions: Vec<Condition>,
 }
 
@@ -64,7 +64,7 @@ pub struct Listed {
     pub of: Option<PersonId>,
     pub name: String,
     /// What its rows are, the type of the table first.
-    pub sources: Vec<Source>,
+    pub partitions: Vec<Partition>,
 }
 
 impl Listed {
@@ -74,30 +74,30 @@ impl Listed {
     }
 
     pub(super) fn description(&self) -> Option<String> {
-        let description = &self.sources.first()?.data_type.description;
+        let description = &self.partitions.first()?.data_type.description;
         (!description.is_empty()).then(|| description.clone())
     }
 
     pub(super) fn unit(&self) -> Option<String> {
-        self.sources.first()?.data_type.metric.as_ref()?.unit.clone()
+        self.partitions.first()?.data_type.metric.as_ref()?.unit.clone()
     }
 
     /// What is said of a column in the schema of the records.
     pub(super) fn comment(&self, column: &str) -> Option<String> {
-        let properties = self.sources.first()?.data_type.schema.get("properties")?;
+        let properties = self.partitions.first()?.data_type.schema.get("properties")?;
         Some(properties.get(column)?.get("description")?.as_str()?.to_owned())
     }
 }
 
-/// The columns of the raw answers of `sources` to somebody who sees that much.
-pub(super) fn columns_of(sources: &[Source], sees: Sees) -> Result<SchemaRef> {
-    let one = |source: &Source| -> Result<SchemaRef> {
-        let layout = &source.data_type.layout;
+/// The columns of the raw answers of `partitions` to somebody who sees that much.
+pub(super) fn columns_of(partitions: &[Partition], sees: Sees) -> Result<SchemaRef> {
+    let one = |partition: &Partition| -> Result<SchemaRef> {
+        let layout = &partition.data_type.layout;
         let rows = Arc::new(EmptyExec::new(Arc::clone(&layout.storage)));
         let plan = shape::project(rows, layout, IdForm::Text, sees, shape::everything)?;
         Ok(plan.schema())
     };
-    let schemas = sources.iter().map(one).collect::<Result<Vec<_>>>()?;
+    let schemas = partitions.iter().map(one).collect::<Result<Vec<_>>>()?;
     let schema = match schemas.as_slice() {
         [schema] => Arc::clone(schema),
         _ => common_schema(schemas.into_iter()),

@@ -134,10 +134,10 @@ struct PermittedTable<Authority> {
 
 impl<Authority> PermittedTable<Authority> {
     fn new(holdings: Arc<dyn Holdings<Authority>>, name: &str, holding: Holding<Authority>) -> Result<Self> {
-        let schema = columns_of(&holding.sources, Sees::through(&holding.permit))?;
+        let schema = columns_of(&holding.partitions, Sees::through(&holding.permit))?;
         let mut times = TimeColumns::default();
-        if let [source] = holding.sources.as_slice() {
-            for column in &source.data_type.layout.read {
+        if let [partition] = holding.partitions.as_slice() {
+            for column in &partition.data_type.layout.read {
                 match column.from {
                     ReadFrom::Start => times.starts.push(column.name.clone()),
                     ReadFrom::End => times.ends.push(column.name.clone()),
@@ -156,7 +156,7 @@ impl<Authority> PermittedTable<Authority> {
 
     /// Whether a condition is held against the pages of the one partition that the table reads.
     fn takes(&self, condition: &Expr) -> bool {
-        self.holding.sources.len() == 1 && self.holding.permit.is_own() && is_comparison(condition)
+        self.holding.partitions.len() == 1 && self.holding.permit.is_own() && is_comparison(condition)
     }
 
     async fn rows(
@@ -187,7 +187,7 @@ impl<Authority> PermittedTable<Authority> {
             .collect();
         let archive = self.holdings.archive();
         let prepared = archive
-            .records_that_may_meet(&permit, &self.holding.sources, &spec, conjunction(taken))
+            .records_that_may_meet(&permit, &self.holding.partitions, &spec, conjunction(taken))
             .await;
         let plan = prepared.map_err(outside)?.plan;
         let narrowed = if range == TimeRange::ALWAYS {

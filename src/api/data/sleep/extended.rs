@@ -7,7 +7,7 @@ use axum::response::Response;
 use crate::api::answer::{Request, answer};
 use crate::api::app::{App, Shared};
 use crate::api::data::names::all_meant;
-use crate::api::data::records::sources_of;
+use crate::api::data::records::partitions_of;
 use crate::api::data::series::{each_once, named_metrics, stages};
 use crate::api::data::units::{VALUE, Wanted, held_by};
 use crate::api::docs::answers::Rows;
@@ -22,10 +22,10 @@ use crate::model::registry::{MetricKind, MetricTraits, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::model::zone::Zone;
 use crate::people::preferences::Preferences;
-use crate::query::Source;
+use crate::query::Partition;
 use crate::query::attached::Reach;
 use crate::query::filter::Condition;
-use crate::query::series::{Calculation, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
 use crate::query::units::{Holds, ToldIn};
 
 use super::query::CyclesQuery;
@@ -126,7 +126,7 @@ pub async fn sleep_cycles_extended(
         );
     }
     let metrics = attached(&app, &reader, owner, (&query, &names), range).await?;
-    let source = asked.source().await?;
+    let partition = asked.partition().await?;
     let ticket = app.queries.enter(reader.person()).await?;
     let series = permits
         .iter()
@@ -140,7 +140,7 @@ pub async fn sleep_cycles_extended(
         .archive
         .sleep_with_metrics(
             &asked.permit,
-            &source,
+            &partition,
             &asked.stages,
             spec,
             series.collect(),
@@ -183,7 +183,7 @@ fn window(query: &ExtendedQuery, clip: bool) -> TimeRange {
 
 /// A metric to attach.
 struct Metric {
-    source: Source,
+    partition: Partition,
     conditions: Vec<Condition>,
     spec: SeriesSpec,
     traits: MetricTraits,
@@ -203,10 +203,10 @@ impl Metric {
             .collect()
     }
 
-    fn within<'a>(&'a self, app: &App, permit: &'a Readable) -> SeriesSource<'a, GrantAuthority> {
-        SeriesSource {
+    fn within<'a>(&'a self, app: &App, permit: &'a Readable) -> AskedSeries<'a, GrantAuthority> {
+        AskedSeries {
             permit,
-            source: &self.source,
+            partition: &self.partition,
             conditions: &self.conditions,
             spec: self.spec.clone(),
             stages: stages(app, &self.traits),
@@ -228,8 +228,8 @@ async fn attached(
         let traits = named.data_type.metric.as_ref();
         let traits = traits.ok_or_else(|| ApiError::internal("a series of what is no metric"))?;
         refuse_calculations(&query.calculations, traits, named.data_type.id.as_str())?;
-        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new()).await?;
-        let source = sources.into_iter().next();
+        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new()).await?;
+        let partition = partitions.into_iter().next();
         let told = query
             .units
             .told(app, reader, &named.data_type, |moves_zero| {
@@ -241,7 +241,7 @@ async fn attached(
             })
             .await?;
         metrics.push(Metric {
-            source: source.ok_or_else(|| ApiError::internal("a metric without a partition"))?,
+            partition: partition.ok_or_else(|| ApiError::internal("a metric without a partition"))?,
             conditions,
             spec: SeriesSpec {
                 column,

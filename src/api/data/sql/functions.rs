@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result, plan_err};
 
-use crate::api::data::records::sources_of;
+use crate::api::data::records::partitions_of;
 use crate::api::data::series::{series_traits, stages};
 use crate::api::data::sleep::SLEEP_STAGE;
 use crate::api::data::whereabouts::LOOK_BACK;
@@ -23,14 +23,14 @@ use crate::query::places::series::SeriesSpec as PlacesSpec;
 use crate::query::places::updates::Updates;
 use crate::query::places::{Granted, LocationSource, PLATFORM_UPDATES, PLATFORM_VISITS};
 use crate::query::records::Summary;
-use crate::query::series::{Counting, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::series::{AskedSeries, Counting, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{
     AggregateSpec, CyclesSpec, Function as Total, Mode, Question, StageSet, StagesSpec,
 };
 use crate::query::sql::{Call, Span, outside};
-use crate::query::{Order, Prepared, Source};
+use crate::query::{Order, Partition, Prepared};
 
 use super::holdings::{Readings, Unanswered};
 use super::names::meant;
@@ -79,13 +79,15 @@ impl Readings {
         let (app, reader, owner) = (&self.app, &self.reader, self.reader.person());
         let named = self.named(metric).await?;
         let traits = series_traits(&named.data_type).map_err(|message| wrong("series", &message))?;
-        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new())
+        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new())
             .await
             .map_err(Unanswered::wrapped)?;
-        let Some(source) = sources.first() else {
+        let Some(partition) = partitions.first() else {
             return plan_err!("'{metric}' has no series");
         };
-        let range = self.closed(span, &named.data_type, &sources, &conditions).await?;
+        let range = self
+            .closed(span, &named.data_type, &partitions, &conditions)
+            .await?;
         let grid = match rate {
             SampleRate::Width(micros) => Grid::uniform(range, micros),
             SampleRate::Calendar(truncation) => truncation.grid(&zone, range),
@@ -106,9 +108,9 @@ impl Readings {
             spec.chosen_sources = preferences.chosen_sources(&named.data_type.id);
         }
         let granted = self.granted(&named.data_type.id, range, &named).await?;
-        let asked = SeriesSource {
+        let asked = AskedSeries {
             permit: &granted.permit,
-            source,
+            partition,
             conditions: &conditions,
             spec,
             stages: stages(app, traits),
@@ -118,8 +120,8 @@ impl Readings {
 
     async fn sleep_totals(&self, span: Span, period: Truncation, zone: Zone) -> Result<Prepared> {
         let stage = self.named(SLEEP_STAGE).await?;
-        let source = Source::of(Arc::clone(&stage.data_type));
-        let range = self.closed(span, &stage.data_type, &[source], &[]).await?;
+        let partition = Partition::of(Arc::clone(&stage.data_type));
+        let range = self.closed(span, &stage.data_type, &[partition], &[]).await?;
         self.refuse_too_many("sleep_agg", period.grid(&zone, range).len())?;
         let question = Question::Aggregate(AggregateSpec {
             cycles: cycles(range)?,
@@ -134,9 +136,12 @@ impl Readings {
     async fn sleep(&self, range: TimeRange, question: Question) -> Result<Prepared> {
         let app = &self.app;
         let named = self.named(SLEEP_STAGE).await?;
-        let Granted { permit, source } = self.granted(&TypeId::new(SLEEP_STAGE), range, &named).await?;
+        let Granted { permit, partition } = self.granted(&TypeId::new(SLEEP_STAGE), range, &named).await?;
         let stages = Arc::new(StageTable::new(app.types.registry().sleep_stages()));
-        let prepared = app.archive.sleep(&permit, &source, &stages, question, None).await;
+        let prepared = app
+            .archive
+            .sleep(&permit, &partition, &stages, question, None)
+            .await;
         prepared.map_err(outside)
     }
 
@@ -151,9 +156,9 @@ impl Readings {
 
     async fn location_series(&self, span: Span, step: i64) -> Result<Prepared> {
         let updates = self.named(PLATFORM_UPDATES).await?;
-        let source = Source::of(Arc::clone(&updates.data_type));
+        let partition = Partition::of(Arc::clone(&updates.data_type));
         let spec = PlacesSpec {
-            range: self.closed(span, &updates.data_type, &[source], &[]).await?,
+            range: self.closed(span, &updates.data_type, &[partition], &[]).await?,
             sample_rate: step,
             look_back: LOOK_BACK * MICROS,
             change_meters: None,
@@ -188,15 +193,17 @@ impl Readings {
         if !computed.is_empty() && class != RecordClass::Metric {
             return plan_err!("'agg': {id} is no metric; leave the function out to count its records");
         }
-        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new())
+        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new())
             .await
             .map_err(Unanswered::wrapped)?;
-        let range = self.closed(span, &named.data_type, &sources, &conditions).await?;
+        let range = self
+            .closed(span, &named.data_type, &partitions, &conditions)
+            .await?;
         let mut chosen_sources = Vec::new();
         if computed.contains(&Computed::Sum) {
             let preferences = Preferences::of(&app.catalog, owner).await;
             let preferences = preferences.map_err(Unanswered::wrapped)?;
-            let ids = sources.iter().map(|source| &source.data_type.id);
+            let ids = partitions.iter().map(|partition| &partition.data_type.id);
             chosen_sources.extend(
                 ids.map(|id| (id.clone(), preferences.chosen_sources(id)))
                     .filter(|(_, chosen)| !chosen.is_empty()),
@@ -217,11 +224,11 @@ impl Readings {
             chosen_sources,
         };
         let granted = self.granted(id, range, &named).await?;
-        let prepared = app.archive.aggregate(&granted.permit, &sources, &spec).await;
+        let prepared = app.archive.aggregate(&granted.permit, &partitions, &spec).await;
         prepared.map_err(outside)
     }
 
-    /// Updates of both sources, and visits.
+    /// Updates of both partitions, and visits.
     async fn places(
         &self,
         range: TimeRange,
@@ -260,7 +267,7 @@ impl Readings {
         let permit = self.app.grants.windows(&self.reader, owner, id, range).await;
         Ok(Granted {
             permit: permit.map_err(Unanswered::wrapped)?,
-            source: Source::of(Arc::clone(&named.data_type)),
+            partition: Partition::of(Arc::clone(&named.data_type)),
         })
     }
 
@@ -269,7 +276,7 @@ impl Readings {
         &self,
         span: Span,
         data_type: &DataType,
-        sources: &[Source],
+        partitions: &[Partition],
         conditions: &[Condition],
     ) -> Result<TimeRange> {
         let range = match span {
@@ -278,7 +285,7 @@ impl Readings {
                 end: Some(end),
             } => (start, end),
             Span { start, end } => {
-                let recorded = self.recorded(data_type, sources, conditions).await?;
+                let recorded = self.recorded(data_type, partitions, conditions).await?;
                 let last = recorded
                     .last_start
                     .map(|start| Instant::from_micros(start.micros() + 1));
@@ -293,7 +300,7 @@ impl Readings {
     async fn recorded(
         &self,
         data_type: &DataType,
-        sources: &[Source],
+        partitions: &[Partition],
         conditions: &[Condition],
     ) -> Result<Summary> {
         let owner = self.reader.person();
@@ -303,7 +310,7 @@ impl Readings {
             .windows(&self.reader, owner, &data_type.id, TimeRange::ALWAYS)
             .await
             .map_err(Unanswered::wrapped)?;
-        let summary = self.app.archive.summary(&permit, sources, conditions).await;
+        let summary = self.app.archive.summary(&permit, partitions, conditions).await;
         summary.map_err(outside)
     }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use datafusion::common::DataFusionError;
 
 use crate::api::app::Shared;
-use crate::api::data::records::sources_of;
+use crate::api::data::records::partitions_of;
 use crate::api::data::shared_types::types_shown;
 use crate::api::problem::ApiError;
 use crate::auth::grants::{Denied, GrantAuthority};
@@ -18,7 +18,7 @@ use crate::model::registry::{DataType, RecordClass};
 use crate::model::time::TimeRange;
 use crate::people::types::{Named, TypesError};
 use crate::query::sql::{Call, Function, Holding, Holdings, Listed};
-use crate::query::{Archive, Prepared, Source};
+use crate::query::{Archive, Partition, Prepared};
 
 use super::names::{meant, snake};
 
@@ -56,10 +56,10 @@ impl Readings {
             Ok(_) | Err(TypesError::Unknown { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let (sources, conditions) = sources_of(app, reader, owner, &named, Vec::new()).await?;
+        let (partitions, conditions) = partitions_of(app, reader, owner, &named, Vec::new()).await?;
         Ok(Some(Holding {
             permit,
-            sources,
+            partitions,
             conditions,
         }))
     }
@@ -81,7 +81,7 @@ impl Readings {
             listed.extend(shown.iter().map(|shown| table(Some(sharer), shown)));
         }
         let can_be_read = |table: &Listed| {
-            let data_type = table.sources.first().map(|source| &source.data_type);
+            let data_type = table.partitions.first().map(|partition| &partition.data_type);
             data_type.is_some_and(|known| {
                 let is_within_reach = self.reader.reach().covers(&known.id);
                 is_within_reach && known.queryable && known.class != RecordClass::Tombstone
@@ -102,7 +102,7 @@ fn table(of: Option<PersonId>, data_type: &Arc<DataType>) -> Listed {
     Listed {
         of,
         name,
-        sources: vec![Source::of(Arc::clone(data_type))],
+        partitions: vec![Partition::of(Arc::clone(data_type))],
     }
 }
 

@@ -18,12 +18,11 @@ use crate::query::ground::operator::Plan;
 use crate::query::ground::table::PartitionTable;
 use crate::query::series::ranking::Ranking;
 use crate::query::shared::{Lengths, MOST_SCANNED};
-use crate::query::{Archive, Source};
+use crate::query::{Archive, Partition};
 use crate::store::snapshot::{Content, Snapshot, SnapshotPiece};
 
 use super::cells;
 use super::cut::Cut;
-use super::leaf::PartialsExec;
 use super::patchwork::Patch;
 use super::spans::{Extent, Span, by_month, down, month_of, spans, up};
 
@@ -84,44 +83,40 @@ impl Wanted {
     }
 }
 
-impl<Authority> Archive<Authority> {
-    /// The rows as far as they have to be read, and cells for the rest; which is decided when they are asked
-    /// for. `None` when there is nothing that cells could stand for.
-    pub(in crate::query) fn with_cells(
-        &self,
+impl Asked {
+    /// What the snapshot and the permit say. `None` where there are more windows than cells are worth.
+    pub(super) fn of<Authority>(
+        archive: &Archive<Authority>,
         permit: &ReadPermit<Authority>,
-        source: &Source,
+        partition: &Partition,
         snapshot: &Arc<Snapshot>,
         cells: CellsAsked,
-    ) -> Result<Option<Plan>> {
+    ) -> Result<Option<Self>> {
         if permit.windows().as_slice().len() > MOST_SCANNED {
             return Ok(None);
         }
-        let asked = Asked {
-            engine: Arc::clone(&self.engine),
-            partials: self.partials.clone(),
+        Ok(Some(Self {
+            engine: Arc::clone(&archive.engine),
+            partials: archive.partials.clone(),
             snapshot: Arc::clone(snapshot),
-            seen: self.table(permit, source, snapshot, Lengths::Forgotten)?,
-            recorded: self.table_uncut(permit, source, snapshot)?,
+            seen: archive.table(permit, partition, snapshot, Lengths::Forgotten)?,
+            recorded: archive.table_uncut(permit, partition, snapshot)?,
             windows: permit.windows().clone(),
             is_own: permit.is_own(),
             cells,
-        };
-        let stretches = asked.stretches();
-        let may_serve = |stretch: &Stretch| match stretch {
+        }))
+    }
+
+    /// Whether cells are there, or worth making.
+    pub(super) fn may_serve(&self, stretch: &Stretch) -> bool {
+        match stretch {
             Stretch::Cells(wanted) => {
-                wanted.is_worth_making() || asked.partials.held.contains_key(&wanted.key)
+                wanted.is_worth_making() || self.partials.held.contains_key(&wanted.key)
             }
             Stretch::ReachingInto(_) | Stretch::Rows(_) => false,
-        };
-        if !stretches.iter().any(may_serve) {
-            return Ok(None);
         }
-        Ok(Some(Arc::new(PartialsExec::of(asked, stretches))))
     }
-}
 
-impl Asked {
     /// The columns of rows, and of cells in their place.
     pub(super) fn schema(&self) -> SchemaRef {
         let Self { cells, .. } = self;
@@ -129,7 +124,7 @@ impl Asked {
     }
 
     /// What answers for which time, in the order of time. Nothing where no piece has cells.
-    fn stretches(&self) -> Vec<Stretch> {
+    pub(super) fn stretches(&self) -> Vec<Stretch> {
         let step = self.cells.step.micros();
         let pieces = &self.snapshot.pieces;
         let extents: Vec<Extent> = pieces.iter().map(|piece| extent(piece, step)).collect();

@@ -11,9 +11,12 @@ use datafusion::physical_plan::PlanProperties;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 
+use crate::model::permit::ReadPermit;
 use crate::query::ground::operator::{Input, Operator, Plan, Step, Task, ascending, one_partition};
+use crate::query::{Archive, Partition};
+use crate::store::snapshot::Snapshot;
 
-use super::asked::{Asked, Stretch};
+use super::asked::{Asked, CellsAsked, Stretch};
 use super::patchwork::{Patch, PatchworkExec};
 
 /// Rows as far as they have to be read, and cells for the rest.
@@ -28,8 +31,29 @@ pub(in crate::query) struct RowsOrCells {
 /// The operator.
 pub(in crate::query) type PartialsExec = Operator<RowsOrCells>;
 
+impl<Authority> Archive<Authority> {
+    /// The rows as far as they have to be read, and cells for the rest; which is decided when they are asked
+    /// for. `None` when there is nothing that cells could stand for.
+    pub(in crate::query) fn with_cells(
+        &self,
+        permit: &ReadPermit<Authority>,
+        partition: &Partition,
+        snapshot: &Arc<Snapshot>,
+        cells: CellsAsked,
+    ) -> Result<Option<Plan>> {
+        let Some(asked) = Asked::of(self, permit, partition, snapshot, cells)? else {
+            return Ok(None);
+        };
+        let stretches = asked.stretches();
+        if !stretches.iter().any(|stretch| asked.may_serve(stretch)) {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(PartialsExec::of(asked, stretches))))
+    }
+}
+
 impl PartialsExec {
-    pub(super) fn of(asked: Asked, stretches: Vec<Stretch>) -> Self {
+    fn of(asked: Asked, stretches: Vec<Stretch>) -> Self {
         let rows = RowsOrCells {
             asked,
             stretches: stretches.into(),

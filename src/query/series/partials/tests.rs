@@ -31,8 +31,8 @@ use crate::query::aggregate::{AggregateMeasure, AggregateSpec, Function};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::filter::{Condition, parse_all};
 use crate::query::series::partials::PartialsExec;
-use crate::query::series::{Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSource, SeriesSpec};
-use crate::query::{Archive, Order, Source};
+use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, Ranking, SeriesExec, SeriesSpec};
+use crate::query::{Archive, Order, Partition};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::find::Finder;
@@ -71,7 +71,7 @@ struct Bench {
     files: PieceFiles,
     finder: Finder,
     person: PersonId,
-    source: Source,
+    partition: Partition,
     _directory: tempfile::TempDir,
 }
 
@@ -99,13 +99,13 @@ impl Bench {
             finder: Finder::new(files.clone(), 1 << 20),
             files,
             person: PersonId(Uuid::now_v7()),
-            source: Source::of(Arc::clone(metric)),
+            partition: Partition::of(Arc::clone(metric)),
             _directory: directory,
         }
     }
 
     async fn snapshot(&self) -> Arc<Snapshot> {
-        let types = std::slice::from_ref(&self.source.partition);
+        let types = std::slice::from_ref(&self.partition.id);
         self.snapshots.get(self.person, types).await.unwrap().remove(0)
     }
 
@@ -116,12 +116,12 @@ impl Bench {
         by_id.extend(put.samples.iter().map(|sample| (sample.id, sample)));
         let samples: Vec<&Sample> = by_id.into_values().collect();
         let batch =
-            sort_rows(&with_columns(&batch(&samples), &self.source.data_type.layout.storage).unwrap())
+            sort_rows(&with_columns(&batch(&samples), &self.partition.data_type.layout.storage).unwrap())
                 .unwrap();
         let add = if put.as_object {
             let target = Target {
                 person: self.person,
-                data_type: self.source.partition.clone(),
+                data_type: self.partition.id.clone(),
                 layout_version: 1,
             };
             write_batch(self.files.objects(), &SystemIds, target, &batch)
@@ -141,7 +141,7 @@ impl Bench {
             .collect();
         let change = PartitionChange {
             person: self.person,
-            data_type: self.source.partition.clone(),
+            data_type: self.partition.id.clone(),
             expected_version: Some(snapshot.version),
             expected_digest: Some(snapshot.digest),
             records_delta: add.iter().map(|piece| piece.rows).sum::<i64>() - dead.len() as i64,
@@ -179,15 +179,10 @@ impl Bench {
 
     /// The series from cells where they serve, and from rows alone; and whether cells served.
     async fn both(&self, spec: &SeriesSpec, windows: &Windows) -> (RecordBatch, RecordBatch, bool) {
-        let permit = ReadPermit::given(
-            &Anybody,
-            self.person,
-            self.source.partition.clone(),
-            windows.clone(),
-        );
-        let asked = || SeriesSource {
+        let permit = ReadPermit::given(&Anybody, self.person, self.partition.id.clone(), windows.clone());
+        let asked = || AskedSeries {
             permit: &permit,
-            source: &self.source,
+            partition: &self.partition,
             conditions: &[],
             spec: spec.clone(),
             stages: None,
@@ -446,15 +441,15 @@ fn compare_periods(name: &str, puts: &[Put], windows: &Windows, zone: &str, func
             chosen_sources: Vec::new(),
         };
         let all_meet = parse_all(&["value>=-1".to_owned()]).unwrap();
-        let sources = std::slice::from_ref(&bench.source);
+        let partitions = std::slice::from_ref(&bench.partition);
         let with = bench
             .archive
-            .aggregate(&permit, sources, &spec(Vec::new()))
+            .aggregate(&permit, partitions, &spec(Vec::new()))
             .await
             .unwrap();
         let without = bench
             .archive
-            .aggregate(&permit, sources, &spec(all_meet))
+            .aggregate(&permit, partitions, &spec(all_meet))
             .await
             .unwrap();
         let from_cells = bench.run(Arc::clone(&with.plan)).await;

@@ -19,7 +19,7 @@ use crate::model::registry::{DataType, Registry, TypeId};
 use crate::model::time::{Instant, TimeRange};
 use crate::query::engine::{Engine, EngineSettings};
 use crate::query::places::Granted;
-use crate::query::{Archive, Prepared, Source};
+use crate::query::{Archive, Partition, Prepared};
 use crate::store::arrange::{sort_rows, with_columns};
 use crate::store::files::PieceFiles;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
@@ -113,10 +113,10 @@ impl Bench {
         Arc::clone(self.registry.get(name).unwrap())
     }
 
-    pub(super) fn source(&self, name: &str) -> Source {
-        Source {
+    pub(super) fn partition(&self, name: &str) -> Partition {
+        Partition {
             data_type: self.data_type(name),
-            partition: TypeId::new(name),
+            id: TypeId::new(name),
             definitions: None,
         }
     }
@@ -124,7 +124,7 @@ impl Bench {
     pub(super) fn granted(&self, view: &View, name: &str, range: TimeRange) -> Granted<Anybody> {
         Granted {
             permit: view.permit(name, range),
-            source: self.source(name),
+            partition: self.partition(name),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::query::places::updates::Updates;
 use crate::query::places::widened;
 use crate::query::places::workouts::{WORKOUT_COLUMNS, WORKOUT_DEFAULTS};
 use crate::query::records::RecordsSpec;
-use crate::query::series::{Calculation, Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::series::{AskedSeries, Calculation, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::sleep::StageTable;
 use crate::query::sleep::spec::{
@@ -83,8 +83,13 @@ impl Compared {
 
     async fn records(&self, view: &View, name: &str, asked: TimeRange, spec: &RecordsSpec) -> Told {
         let permit = view.permit(name, asked);
-        let sources = [self.bench.source(name)];
-        let prepared = self.bench.archive.records(&permit, &sources, spec).await.unwrap();
+        let partitions = [self.bench.partition(name)];
+        let prepared = self
+            .bench
+            .archive
+            .records(&permit, &partitions, spec)
+            .await
+            .unwrap();
         self.bench.told(prepared).await
     }
 
@@ -109,14 +114,14 @@ impl Compared {
 
     async fn series(&self, view: &View, name: &str, asked: TimeRange, spec: &SeriesSpec) -> Told {
         let permit = view.permit(name, asked);
-        let source = self.bench.source(name);
+        let partition = self.bench.partition(name);
         let spec = SeriesSpec {
             chosen_sources: self.bench.sources(view.person()).await,
             ..spec.clone()
         };
-        let asked = SeriesSource {
+        let asked = AskedSeries {
             permit: &permit,
-            source: &source,
+            partition: &partition,
             conditions: &[],
             spec,
             stages: (name == SLEEP).then(|| self.stages()),
@@ -127,11 +132,11 @@ impl Compared {
 
     async fn aggregate(&self, view: &View, name: &str, asked: TimeRange, spec: &AggregateSpec) -> Told {
         let permit = view.permit(name, asked);
-        let sources = [self.bench.source(name)];
+        let partitions = [self.bench.partition(name)];
         let prepared = self
             .bench
             .archive
-            .aggregate(&permit, &sources, spec)
+            .aggregate(&permit, &partitions, spec)
             .await
             .unwrap();
         self.bench.told(prepared).await
@@ -199,21 +204,21 @@ async fn compare_records(name: &'static str, rows: Vec<Vec<Given>>, granted: Win
         let expected = compared.records(&copy, name, asked, spec).await;
         assert_same(&format!("{name} {spec:?}"), &shared, &expected);
     }
-    let sources = [compared.bench.source(name)];
+    let partitions = [compared.bench.partition(name)];
     let archive = &compared.bench.archive;
     let mut summaries = Vec::new();
     let mut latest = Vec::new();
     let mut available = Vec::new();
     for view in [&compared.shared, &copy] {
         let permit = view.permit(name, asked);
-        summaries.push(archive.summary(&permit, &sources, &[]).await.unwrap());
-        let found = archive.latest_start(&permit, &sources, &[]).await.unwrap();
+        summaries.push(archive.summary(&permit, &partitions, &[]).await.unwrap());
+        let found = archive.latest_start(&permit, &partitions, &[]).await.unwrap();
         let last = match found {
             None => Vec::new(),
             Some(start) => {
                 let since = permit.within(TimeRange::between(start, asked.end()));
                 let spec = records_spec(Order::Descending, Some(1), &[]);
-                let prepared = archive.records(&since, &sources, &spec).await.unwrap();
+                let prepared = archive.records(&since, &partitions, &spec).await.unwrap();
                 compared.bench.told(prepared).await
             }
         };
@@ -285,14 +290,14 @@ proptest! {
             for view in [&compared.shared, &copy] {
                 let order = compared.bench.sources(view.person()).await;
                 let permits = [LEVEL, AMOUNT, LOGGED].map(|name| view.permit(name, asked));
-                let sources = [LEVEL, AMOUNT, LOGGED].map(|name| compared.bench.source(name));
-                let series = permits.iter().zip(&sources).map(|(permit, source)| SeriesSource {
+                let partitions = [LEVEL, AMOUNT, LOGGED].map(|name| compared.bench.partition(name));
+                let series = permits.iter().zip(&partitions).map(|(permit, partition)| AskedSeries {
                     permit,
-                    source,
+                    partition,
                     conditions: &[],
                     spec: SeriesSpec {
                         chosen_sources: order.clone(),
-                        ..compared.series_spec(source.partition.as_str(), grid(kind, asked), &[])
+                        ..compared.series_spec(partition.id.as_str(), grid(kind, asked), &[])
                     },
                     stages: None,
                 });
@@ -376,14 +381,14 @@ proptest! {
                 (&copy, totals(clip, Mode::Start), totals(true, Mode::Start)),
                 (&copy, totals(clip, Mode::Split), totals(true, Mode::Split)),
             ];
-            let source = compared.bench.source(SLEEP);
+            let partition = compared.bench.partition(SLEEP);
             let archive = &compared.bench.archive;
             for (copy, asked_of_shared, asked_of_copy) in questions {
                 let name = format!("{asked_of_shared:?}");
                 let mut told = Vec::new();
                 for (view, question) in [(&compared.shared, asked_of_shared), (copy, asked_of_copy)] {
                     let permit = view.permit(SLEEP, asked);
-                    let prepared = archive.sleep(&permit, &source, &compared.stages(), question, None).await.unwrap();
+                    let prepared = archive.sleep(&permit, &partition, &compared.stages(), question, None).await.unwrap();
                     told.push(compared.bench.told(prepared).await);
                 }
                 assert_same(&name, &told[0], &told[1]);
@@ -396,10 +401,10 @@ proptest! {
                 let permit = view.permit(SLEEP, asked);
                 let order = compared.bench.sources(view.person()).await;
                 let metrics = [(LEVEL, view.permit(LEVEL, around)), (AMOUNT, view.permit(AMOUNT, around))];
-                let sources = metrics.each_ref().map(|(name, _)| compared.bench.source(name));
-                let series = metrics.iter().zip(&sources).map(|((name, permit), source)| SeriesSource {
+                let partitions = metrics.each_ref().map(|(name, _)| compared.bench.partition(name));
+                let series = metrics.iter().zip(&partitions).map(|((name, permit), partition)| AskedSeries {
                     permit,
-                    source,
+                    partition,
                     conditions: &[],
                     spec: SeriesSpec {
                         column: (*name).to_owned(),
@@ -412,7 +417,7 @@ proptest! {
                 let reach = Reach { before, after, bin: MINUTE, most_cells: 1_000_000 };
                 let stages = compared.stages();
                 let prepared = archive
-                    .sleep_with_metrics(&permit, &source, &stages, cycles(clip), series.collect(), reach)
+                    .sleep_with_metrics(&permit, &partition, &stages, cycles(clip), series.collect(), reach)
                     .await
                     .unwrap();
                 told.push(compared.bench.told(prepared).await);

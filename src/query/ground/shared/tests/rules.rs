@@ -21,7 +21,7 @@ use crate::query::places::calendar::{DAY_MARGIN, EVENT_COLUMNS};
 use crate::query::places::raw::{OneOf, RawSpec};
 use crate::query::places::widened;
 use crate::query::records::RecordsSpec;
-use crate::query::series::{Gaps, Measure, SeriesSource, SeriesSpec};
+use crate::query::series::{AskedSeries, Gaps, Measure, SeriesSpec};
 use crate::query::shape::IdForm;
 use crate::query::{Order, QueryError};
 
@@ -84,7 +84,7 @@ async fn rule_9_2c_a_reader_sees_one_beat_and_half_of_the_steps() {
         let permit = reader.permit(name, asked);
         let prepared = bench
             .archive
-            .records(&permit, &[bench.source(name)], &all(&[]))
+            .records(&permit, &[bench.partition(name)], &all(&[]))
             .await
             .unwrap();
         raw.push(bench.run(prepared.plan).await);
@@ -101,19 +101,19 @@ async fn rule_9_2c_a_reader_sees_one_beat_and_half_of_the_steps() {
         "how many make the whole is not told"
     );
 
-    let (permit, source) = (reader.permit(AMOUNT, asked), bench.source(AMOUNT));
+    let (permit, partition) = (reader.permit(AMOUNT, asked), bench.partition(AMOUNT));
     let spec = SeriesSpec {
         column: "steps".to_owned(),
         grid: Grid::uniform(asked, HOUR),
         zone: Zone::UTC,
-        measure: Measure::of(source.data_type.metric.as_ref().unwrap()),
+        measure: Measure::of(partition.data_type.metric.as_ref().unwrap()),
         calculations: Vec::new(),
         gaps: Gaps::default(),
         chosen_sources: Vec::new(),
     };
-    let asked = SeriesSource {
+    let asked = AskedSeries {
         permit: &permit,
-        source: &source,
+        partition: &partition,
         conditions: &[],
         spec,
         stages: None,
@@ -136,7 +136,7 @@ async fn rule_9_2c_a_row_across_a_gap_becomes_a_row_on_either_side_with_its_id()
     let permit = View::Shared(owner, granted).permit(AMOUNT, range(BEGIN, BEGIN + DAY));
     let prepared = bench
         .archive
-        .records(&permit, &[bench.source(AMOUNT)], &all(&[]))
+        .records(&permit, &[bench.partition(AMOUNT)], &all(&[]))
         .await
         .unwrap();
     let rows = bench.run(prepared.plan).await;
@@ -165,7 +165,7 @@ async fn rule_9_2c_a_workout_that_is_cut_tells_its_kind_and_nothing_of_the_whole
         let permit = view.permit(WORKOUTS, range(BEGIN, BEGIN + DAY));
         let prepared = bench
             .archive
-            .records(&permit, &[bench.source(WORKOUTS)], &all(&[]))
+            .records(&permit, &[bench.partition(WORKOUTS)], &all(&[]))
             .await
             .unwrap();
         let rows = bench.run(prepared.plan).await;
@@ -271,7 +271,7 @@ async fn rule_9_2d_a_reader_learns_the_names_of_devices_and_nothing_else_of_them
         let permit = view.permit(LEVEL, day);
         let prepared = bench
             .archive
-            .records(&permit, &[bench.source(LEVEL)], &all(&[]))
+            .records(&permit, &[bench.partition(LEVEL)], &all(&[]))
             .await
             .unwrap();
         bench.told(prepared).await[0].clone()
@@ -306,7 +306,7 @@ async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
         .await;
     let day = range(BEGIN, BEGIN + DAY);
     let (shared, own) = (View::Shared(owner, Windows::new([day])), View::Own(owner));
-    let sources = [bench.source(LEVEL)];
+    let partitions = [bench.partition(LEVEL)];
     for (filter, is_private) in [
         ("tags=x", true),
         ("sources=x", true),
@@ -318,10 +318,10 @@ async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
     ] {
         let asked = async |view: &View| {
             let permit = view.permit(LEVEL, day);
-            let rows = bench.archive.records(&permit, &sources, &all(&[filter])).await;
+            let rows = bench.archive.records(&permit, &partitions, &all(&[filter])).await;
             let summary = bench
                 .archive
-                .summary(&permit, &sources, &all(&[filter]).conditions)
+                .summary(&permit, &partitions, &all(&[filter]).conditions)
                 .await;
             [rows.map(|_| ()), summary.map(|_| ())]
         };
@@ -349,7 +349,7 @@ async fn rule_9_2d_nobody_else_asks_by_what_is_for_the_owner_alone() {
             let permit = view.permit(LEVEL, day);
             bench
                 .archive
-                .aggregate(&permit, &sources, &spec(group))
+                .aggregate(&permit, &partitions, &spec(group))
                 .await
                 .is_err()
         };
@@ -401,7 +401,7 @@ async fn rule_9_2c_answers_of_different_readers_and_windows_are_different_answer
         let permit = view.permit(LEVEL, day);
         bench
             .archive
-            .records(&permit, &[bench.source(LEVEL)], &all(&[]))
+            .records(&permit, &[bench.partition(LEVEL)], &all(&[]))
             .await
             .unwrap()
             .scope
