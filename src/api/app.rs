@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::api::admission::Admission;
-use crate::api::health::Readiness;
-use crate::api::layers::rates::Rates;
+use crate::api::readiness::Readiness;
+use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
 use crate::api::recent_answers::RecentAnswers;
 use crate::api::settings::InterfaceSettings;

@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 
 use crate::api::admission::{Admission, Room};
 use crate::api::app::{App, Shared};
-use crate::api::health::Readiness;
-use crate::api::layers::rates::Rates;
+use crate::api::readiness::Readiness;
+use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
 use crate::api::recent_answers::RecentAnswers;
 use crate::api::settings::InterfaceSettings;

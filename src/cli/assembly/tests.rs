@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::{Assembly, Foundations, assemble};
 use crate::api::app::Shared;
 use crate::api::extract::{Checked, Owner};
-use crate::api::health::{NotReady, Readiness};
+use crate::api::readiness::{NotReady, Readiness};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::api::routes;
