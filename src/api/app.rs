@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::api::admission::Admission;
-use crate::api::readiness::Readiness;
 use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
+use crate::api::readiness::Readiness;
 use crate::api::recent_answers::RecentAnswers;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::{GrantAuthority, Grants};

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::{Patience, lock_people};
 use super::database::{Session, Value};
 use super::errors::CatalogError;
+use super::folders::{Folder, read_folder};
+use super::ledgers::{Patience, lock_people};
 use super::registers::REGISTERS;
-use super::rows::{digest, id, optional_text, text};
+use super::rows::{id, optional_text, text};
 use super::strays::refuse_condemned;
 use super::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record, one_of};
 use super::witness::is_repeated;
@@ -179,13 +180,6 @@ impl Change {
     }
 }
 
-/// How many documents of one kind a person has, and the exclusive or of all that must be there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Folder {
-    pub documents: i64,
-    pub digest: u32,
-}
-
 type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
 
 impl Catalog {
@@ -228,7 +222,10 @@ impl Catalog {
                 return Ok(outcome);
             }
         }
-        let rows = folders.into_iter().map(folder_values).collect();
+        let rows = folders
+            .into_iter()
+            .map(|((person, kind), folder)| folder.values(person, kind.as_str()))
+            .collect();
         session.insert(&FOLDERS, rows, Existing::Replace).await?;
         refuse_condemned(&mut session, objects.iter().map(String::as_str).collect()).await?;
         self.conclude(session).await?;
@@ -498,40 +495,6 @@ async fn apply(
     Ok(outcome)
 }
 
-pub(super) async fn read_folder(
-    session: &mut Session,
-    person: PersonId,
-    kind: &str,
-) -> Result<Folder, CatalogError> {
-    let values = vec![id(person.0), text(kind)];
-    let found = session
-        .select(&FOLDERS, "WHERE person = $1 AND kind = $2", values)
-        .await?;
-    let Some(row) = found.first() else {
-        return Ok(Folder::default());
-    };
-    Ok(Folder {
-        documents: row.int(2)?,
-        digest: digest(row.int(3)?)?,
-    })
-}
-
-pub(super) async fn write_folder(
-    session: &mut Session,
-    person: PersonId,
-    kind: &str,
-    folder: Folder,
-) -> Result<(), CatalogError> {
-    let row = vec![
-        id(person.0),
-        text(kind),
-        Value::Int(folder.documents),
-        Value::Int(i64::from(folder.digest)),
-    ];
-    session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
-    Ok(())
-}
-
 /// The documents of a folder, when they are all that was ever put there.
 async fn verified(
     session: &mut Session,
@@ -647,15 +610,6 @@ async fn remove_links(session: &mut Session, document: Uuid) -> Result<u32, Cata
 
 fn all_of(checksums: &[u32]) -> u32 {
     checksums.iter().fold(0, |digest, checksum| digest ^ checksum)
-}
-
-fn folder_values(((person, kind), folder): ((PersonId, DocumentKind), Folder)) -> Vec<Value> {
-    vec![
-        id(person.0),
-        text(kind.as_str()),
-        Value::Int(folder.documents),
-        Value::Int(i64::from(folder.digest)),
-    ]
 }
 
 fn values(document: Document) -> Vec<Value> {

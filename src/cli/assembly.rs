@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use crate::api::admission::{Admission, Room};
 use crate::api::app::{App, Shared};
-use crate::api::readiness::Readiness;
 use crate::api::layers::rates::buckets::Rates;
 use crate::api::metrics::Metrics;
+use crate::api::readiness::Readiness;
 use crate::api::recent_answers::RecentAnswers;
 use crate::api::settings::InterfaceSettings;
 use crate::auth::grants::Grants;
