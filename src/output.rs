@@ -15,6 +15,7 @@ mod columns;
 mod delimited;
 mod dictionaries;
 mod encoder;
+mod forms;
 mod ipc;
 mod listed;
 mod method;
@@ -33,7 +34,8 @@ mod times;
 mod zones;
 
 pub use chunks::Chunks;
-pub use encoder::{EncodeError, Encoder, Progress, encoder};
+pub use encoder::{EncodeError, Encoder, Progress};
+pub use forms::encoder;
 pub use listed::{Holds, ListedColumn, listed};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
 pub use packing::{FrameCompression, Packing};

@@ -34,6 +34,7 @@ const FIRST: [&Table; 8] = [
     &PARTITIONS,
     &LEDGERS,
 ];
+
 /// Somebody is erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Erasure {

@@ -15,7 +15,7 @@ use super::cells::{self, Filled, Misfit};
 use super::coerce::is_coercible;
 use super::columns::Cell;
 use super::compile::CompiledType;
-use super::decode::DecodeContext;
+use super::context::DecodeContext;
 use super::extras::Extras;
 use super::faults::{self, MOST_FAULTS_OF_A_RECORD};
 use super::json;

@@ -17,7 +17,7 @@ use super::sharing::Shown;
 use crate::catalog::records::Stamp;
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, Place};
-use crate::ingest::decode::{DecodeContext, Leave};
+use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
 use crate::ingest::queue::CommitError;
