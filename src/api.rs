@@ -12,6 +12,7 @@ pub mod cursor;
 pub mod data;
 pub mod docs;
 pub mod download;
+pub mod entry_columns;
 pub mod extract;
 pub mod ingest;
 pub mod input;

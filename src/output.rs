@@ -36,7 +36,7 @@ mod zones;
 pub use chunks::Chunks;
 pub use encoder::{EncodeError, Encoder, Progress};
 pub use forms::encoder;
-pub use listed::{Holds, ListedColumn, listed};
+pub use listed::{Holds, ListedColumn, joined, listed};
 pub use method::{OutputMethod, RowFormat, UnknownMethod};
 pub use packing::{FrameCompression, Packing};
 pub use stream::encode;
