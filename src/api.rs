@@ -14,6 +14,7 @@ pub mod docs;
 pub mod download;
 pub mod entry_columns;
 pub mod extract;
+pub mod failures;
 pub mod ingest;
 pub mod input;
 pub mod layers;
