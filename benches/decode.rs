@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use almanac::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use almanac::ingest::compile::{CompiledType, CompiledTypes};
-use almanac::ingest::decode::{DecodeContext, Leave, RecordDecoder};
+use almanac::ingest::context::{DecodeContext, Leave};
+use almanac::ingest::decode::RecordDecoder;
 use almanac::ingest::decompress::ContentEncoding;
 use almanac::model::faults::Fault;
 use almanac::model::ids::IdSource;

@@ -18,9 +18,11 @@ pub mod erasures;
 mod errors;
 pub mod estates;
 mod export;
+mod folders;
 pub mod granting;
 mod identity;
 mod jobs;
+mod ledgers;
 mod lookups;
 mod migrations;
 mod people;
@@ -41,10 +43,12 @@ mod witness;
 mod writing;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use committing::Hold;
-use database::Database;
+use database::{Database, Session};
 pub use deletions::NoticedDeletion;
+use disturbance::Disturbance;
 pub use errors::CatalogError;
 pub use jobs::{ObjectCursor, Sifted};
 pub use strays::StrayTotals;
@@ -101,6 +105,16 @@ impl Catalog {
         Self { time, ..self }
     }
 
+    /// The same catalogue with a disturbed database, which is asked once how a transaction ended.
+    #[must_use]
+    pub fn disturbed_by(mut self, disturbance: Arc<dyn Disturbance>) -> Self {
+        self.witnesses.patience = Duration::ZERO;
+        if let Database::Sqlite { disturbed, .. } = &mut self.database {
+            *disturbed = Some(disturbance);
+        }
+        self
+    }
+
     /// Whether it is written on the thread of whoever changes it, who waits for the disk.
     #[must_use]
     pub const fn is_written_by_the_caller(&self) -> bool {
@@ -121,6 +135,12 @@ impl Catalog {
             .fetch("SELECT 1".to_owned(), Vec::new())
             .await
             .map(drop)
+    }
+
+    /// Commits, and finds out what happened if the database does not say. Every change that must not happen
+    /// twice, or that somebody is told of, ends here.
+    async fn conclude(&self, session: Session) -> Result<(), CatalogError> {
+        self.witnesses.conclude(&self.database, session).await
     }
 
     /// Waits for running statements and closes the connections.

@@ -7,6 +7,7 @@ pub mod erasure;
 pub mod faults;
 pub mod geo;
 pub mod grid;
+pub mod hexadecimal;
 pub mod ids;
 pub mod meters;
 pub mod nearest;

@@ -7,12 +7,14 @@
 //! `ALMANAC_SIMULATION_STEPS` how many steps to take; with `ALMANAC_SIMULATION_TELLS` every step is told at
 //! once.
 
+mod answer;
 mod chance;
 mod disasters;
 mod gates;
 mod history;
 mod mood;
 mod node;
+mod records;
 mod requests;
 mod sharing;
 mod world;

@@ -16,13 +16,14 @@ use uuid::Uuid;
 use crate::api::app::{App, Shared};
 use crate::api::body::Document;
 use crate::api::docs::bodies::{DataTypeChange, NewDataType};
+use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, NoParams, Params};
 use crate::auth::tokens::Reader;
 use crate::model::registry::{Base, CatalogEntry};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{Holds, ListedColumn, joined};
 use crate::people::types::OwnType;
 
 /// Every route that defines.
@@ -54,28 +55,15 @@ impl FromParams for ListQuery {
     }
 }
 
-const COLUMNS: [ListedColumn; 20] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("description", Holds::Text),
-    ListedColumn::new("class", Holds::Text),
-    ListedColumn::new("api_version", Holds::Text),
-    ListedColumn::new("categories", Holds::Texts),
-    ListedColumn::new("column_name", Holds::Text),
-    ListedColumn::new("deprecated", Holds::Flag),
-    ListedColumn::new("svc_userid", Holds::Text),
-    ListedColumn::new("icon", Holds::Text),
-    ListedColumn::new("metric_kind", Holds::Text),
-    ListedColumn::new("queryable", Holds::Flag),
-    ListedColumn::new("recordable", Holds::Flag),
-    ListedColumn::new("record_spec", Holds::Json),
-    ListedColumn::new("unit", Holds::Text),
+/// What is told of an own type beside its entry.
+const OWN: [ListedColumn; 5] = [
     ListedColumn::new("created_at", Holds::Time),
     ListedColumn::new("updated_at", Holds::Time),
     ListedColumn::new("deleted", Holds::Flag),
     ListedColumn::new("svc_data_type", Holds::Text),
     ListedColumn::new("url", Holds::Text),
 ];
+const COLUMNS: [ListedColumn; 20] = joined(&ENTRY, &OWN);
 
 /// The caller's own types.
 #[utoipa::path(get, path = "/input/v1/data_type", operation_id = "list_own_types",

@@ -10,8 +10,9 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::answer::{Broken, header_value, is_known, listing};
+use crate::api::answer::{header_value, is_known, listing};
 use crate::api::app::App;
+use crate::api::failures::Broken;
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
 use crate::model::nearest::nearest;

@@ -5,10 +5,7 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::{Method, StatusCode};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,13 +13,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::api::app::Shared;
 use crate::api::layers::overload::Overload;
-use crate::api::problem::ApiError;
 use crate::model::meters::{Meters, latency_histogram};
-
-const OPEN_METRICS: HeaderValue =
-    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -108,7 +100,8 @@ impl Metrics {
         self.panics.inc();
     }
 
-    fn text(&self) -> Result<String, std::fmt::Error> {
+    /// All of them as text, for whoever gathers them.
+    pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)
@@ -136,23 +129,5 @@ fn known_method(method: &Method) -> &'static str {
         Method::DELETE => "DELETE",
         Method::OPTIONS => "OPTIONS",
         _ => "other",
-    }
-}
-
-/// The service's numbers, for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "operation", security(()),
-    responses((status = 200, description = "Numbers", body = String,
-        content_type = "application/openmetrics-text")))]
-pub async fn metrics(State(app): State<Shared>) -> Response {
-    // These two are known to those who do the work; everything else was counted as it happened.
-    app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);
-    app.metrics
-        .meters
-        .queries
-        .memory_bytes
-        .set(app.engine.memory_reserved() as i64);
-    match app.metrics.text() {
-        Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
-        Err(error) => ApiError::internal(error).into_response(),
     }
 }

@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use futures::Stream;
 use moka::sync::Cache;
 
-use crate::api::layers::disclosure::RowCount;
+use crate::api::row_count::RowCount;
 use crate::output::Packing;
 use crate::query::ReadState;
 

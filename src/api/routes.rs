@@ -14,13 +14,13 @@ use crate::api::data::frames::Reads;
 use crate::api::layers::{arrival, compression, cors, disclosure, frame, heads, participants, rates, wall};
 use crate::api::paths::with_whole_type_ids;
 use crate::api::problem::ApiError;
-use crate::api::{data, docs, health, ingest, input, metrics, user};
+use crate::api::{data, docs, ingest, input, operation, user};
 
 /// The routes that need no token: for the machines that run the service, and for those whose address is one.
 pub(crate) fn open_routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
-        .routes(routes!(health::live))
-        .routes(routes!(health::ready))
+        .routes(routes!(operation::live))
+        .routes(routes!(operation::ready))
         .routes(routes!(input::files::upload::upload))
         .routes(routes!(data::frames::bytes))
         .merge(user::open_routes())
@@ -37,14 +37,14 @@ pub(crate) fn interface_routes() -> OpenApiRouter<Shared> {
 
 /// What only the machines that run the service ask for.
 fn operations_routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(metrics::metrics))
+    OpenApiRouter::new().routes(routes!(operation::metrics))
 }
 
 /// Health and metrics alone, for an address of their own.
 pub fn operations(app: Shared) -> Router {
     let (routes, _) = OpenApiRouter::new()
-        .routes(routes!(health::live))
-        .routes(routes!(health::ready))
+        .routes(routes!(operation::live))
+        .routes(routes!(operation::ready))
         .merge(operations_routes())
         .split_for_parts();
     routes

@@ -1,43 +1,36 @@
-//! One face for SQLite and PostgreSQL: everything in which the two differ is in this file, and nothing else
-//! in the room names either but `lookups` and `writing`, shorter ways to a few rows of SQLite and to its log.
+//! One face for SQLite and PostgreSQL: everything in which the two differ is in this file and those below
+//! it, and nothing else in the room names either but `lookups` and `writing`, shorter ways to a few rows of
+//! SQLite and to its log.
 //!
 //! A `Database` lives as long as the process. SQLite has one connection that writes and a few that read, each
 //! of these on a thread of its own; the pool hands them out. A `Session` is one transaction and rolls back
 //! when it is dropped before `commit`. Knows no tables.
 
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::sync::Arc;
-use std::time::Duration;
+mod failures;
+mod opening;
+mod sqlite;
+mod statements;
 
-use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::postgres::{PgConnectOptions, PgRow};
-use sqlx::query::Query;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection as _, Decode, Encode, PgPool, Postgres, Row as _, Sqlite,
-    SqlitePool, Transaction, Type,
-};
+use std::path::Path;
 
-use super::disturbance::{Disturbance, Ending, Held, broken};
+use sqlx::pool::PoolConnection;
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+
 use super::errors::CatalogError;
-use super::lookups::{Found, Lookups};
-pub(super) use super::value::Value;
-use super::writing::{Limits, Writer, Writing};
+use super::lookups::Lookups;
+use super::writing::Writer;
 use crate::model::clock::Clock;
 use crate::model::time::Instant;
+use failures::classify;
+use opening::{open_postgres, open_sqlite, without_password};
+use sqlite::{Disturbed, SqliteSession, turn, working};
+use statements::{bound, fetch_postgres, fetch_sqlite};
 
-/// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A connection to a server that has not been used for so long is asked whether it still stands.
-const RESTED: Duration = Duration::from_secs(1);
-/// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
-const PREPARED_STATEMENTS: usize = 512;
+pub(super) use super::value::Value;
+pub(super) use statements::Row;
+
 /// Serialises the migrations of nodes that start together; any number that is ours alone.
 const MIGRATION_LOCK: i64 = 0x616c_6d61_6e61_6331;
-
-/// Nobody, but in tests.
-type Disturbed = Option<Arc<dyn Disturbance>>;
 
 /// The catalogue's database.
 #[derive(Clone, Debug)]
@@ -66,13 +59,6 @@ pub(super) enum Marks {
     Numbered,
 }
 
-/// One row of a result.
-pub(super) enum Row {
-    Sqlite(SqliteRow),
-    LookedUp(Vec<Found>),
-    Postgres(PgRow),
-}
-
 impl Database {
     /// Connects, creating an SQLite file that does not exist yet.
     pub(super) async fn open(address: &str) -> Result<Self, CatalogError> {
@@ -80,10 +66,17 @@ impl Database {
             .strip_prefix("sqlite://")
             .or_else(|| address.strip_prefix("sqlite:"))
         {
-            return open_sqlite(Path::new(path)).await;
+            let path = Path::new(path);
+            let (writer, readers) = open_sqlite(path).await?;
+            return Ok(Self::Sqlite {
+                writer,
+                readers,
+                lookups: Lookups::new(path),
+                disturbed: None,
+            });
         }
         if address.starts_with("postgres://") || address.starts_with("postgresql://") {
-            return open_postgres(address).await;
+            return Ok(Self::Postgres(open_postgres(address).await?));
         }
         Err(CatalogError::Address {
             given: without_password(address),
@@ -362,414 +355,10 @@ impl Session {
     }
 }
 
-/// A transaction of SQLite.
-///
-/// SQLite rolls back by itself when its disk is full, which the driver's own transactions do not notice: they
-/// would leave a connection behind that can begin nothing any more. So a connection whose transaction did not
-/// end well is closed.
-pub(super) struct SqliteSession {
-    /// Until the transaction has ended well.
-    link: Option<Link>,
-    disturbed: Disturbed,
-    /// Let go after the connection.
-    _turn: Option<Held>,
-}
-
-/// What a transaction speaks to SQLite by.
-enum Link {
-    Reads(PoolConnection<Sqlite>),
-    Writes(Writing),
-}
-
-impl Link {
-    async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
-        match self {
-            Self::Reads(connection) => fetch_sqlite(connection, sql, values).await,
-            Self::Writes(writing) => {
-                let rows = writing.fetch(&sql, &values)?;
-                Ok(rows.into_iter().map(Row::LookedUp).collect())
-            }
-        }
-    }
-
-    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
-        match self {
-            Self::Reads(connection) => {
-                let executed = bound::<Sqlite>(sql, values).execute(&mut **connection);
-                Ok(executed.await.map_err(classify)?.rows_affected())
-            }
-            Self::Writes(writing) => writing.execute(&sql, &values),
-        }
-    }
-
-    /// Begins or ends a transaction.
-    async fn turn(&mut self, statement: &'static str) -> Result<(), CatalogError> {
-        match self {
-            Self::Reads(_) => self.run(statement).await,
-            // It is kept prepared, unlike a script.
-            Self::Writes(writing) => writing.execute(statement, &[]).map(drop),
-        }
-    }
-
-    async fn run(&mut self, script: &str) -> Result<(), CatalogError> {
-        match self {
-            Self::Reads(connection) => {
-                let script = sqlx::raw_sql(AssertSqlSafe(script.to_owned()));
-                script
-                    .execute(&mut **connection)
-                    .await
-                    .map(drop)
-                    .map_err(classify)
-            }
-            Self::Writes(writing) => writing.run(script),
-        }
-    }
-}
-
-impl SqliteSession {
-    async fn reading(pool: &SqlitePool, disturbed: &Disturbed) -> Result<Self, CatalogError> {
-        let turn = turn(disturbed, false).await?;
-        let _working = working(disturbed);
-        let link = Link::Reads(pool.acquire().await.map_err(classify)?);
-        Self::begin(link, "BEGIN", disturbed, turn).await
-    }
-
-    async fn writing(writer: &Writer, disturbed: &Disturbed) -> Result<Self, CatalogError> {
-        let turn = turn(disturbed, true).await?;
-        let link = Link::Writes(writer.take().await?);
-        Self::begin(link, "BEGIN IMMEDIATE", disturbed, turn).await
-    }
-
-    async fn begin(
-        link: Link,
-        statement: &'static str,
-        disturbed: &Disturbed,
-        turn: Option<Held>,
-    ) -> Result<Self, CatalogError> {
-        let mut session = Self {
-            link: Some(link),
-            disturbed: disturbed.clone(),
-            _turn: turn,
-        };
-        session.link()?.turn(statement).await?;
-        Ok(session)
-    }
-
-    fn link(&mut self) -> Result<&mut Link, CatalogError> {
-        self.link.as_mut().ok_or_else(broken)
-    }
-
-    async fn commit(self) -> Result<(), CatalogError> {
-        let Some(disturbance) = self.disturbed.clone().filter(|_| self.writes()) else {
-            return self.end("COMMIT").await;
-        };
-        match disturbance.ends().await {
-            Ending::Commits => return self.end("COMMIT").await,
-            Ending::Breaks => self.end("ROLLBACK").await?,
-            Ending::Unheard => self.end("COMMIT").await?,
-            Ending::Later(moment) => {
-                tokio::spawn(async move {
-                    let statement = if moment.await { "COMMIT" } else { "ROLLBACK" };
-                    self.end(statement).await
-                });
-            }
-        }
-        Err(broken())
-    }
-
-    const fn writes(&self) -> bool {
-        matches!(self.link, Some(Link::Writes(_)))
-    }
-
-    async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
-        let _working = working(&self.disturbed);
-        self.link()?.turn(statement).await?;
-        if let Some(Link::Writes(writing)) = self.link.take() {
-            writing.give_back();
-        }
-        Ok(())
-    }
-}
-
-async fn turn(disturbed: &Disturbed, writes: bool) -> Result<Option<Held>, CatalogError> {
-    match disturbed {
-        None => Ok(None),
-        Some(disturbance) => disturbance.begins(writes).await.map(Some).ok_or_else(broken),
-    }
-}
-
-fn working(disturbed: &Disturbed) -> Option<Held> {
-    disturbed.as_ref().map(|disturbance| disturbance.works())
-}
-
-impl Drop for SqliteSession {
-    fn drop(&mut self) {
-        if let Some(Link::Reads(connection)) = &mut self.link {
-            connection.close_on_drop();
-        }
-    }
-}
-
-impl Row {
-    pub(super) fn int(&self, column: usize) -> Result<i64, CatalogError> {
-        match self.looked_up(column) {
-            None => self.get(column),
-            Some(Found::Integer(value)) => Ok(*value),
-            Some(_) => Err(of_another_type(column)),
-        }
-    }
-
-    pub(super) fn text(&self, column: usize) -> Result<String, CatalogError> {
-        match self.looked_up(column) {
-            None => self.get(column),
-            Some(Found::Text(value)) => Ok(value.clone()),
-            Some(_) => Err(of_another_type(column)),
-        }
-    }
-
-    pub(super) fn bytes(&self, column: usize) -> Result<Vec<u8>, CatalogError> {
-        match self.looked_up(column) {
-            None => self.get(column),
-            Some(Found::Blob(value)) => Ok(value.clone()),
-            Some(_) => Err(of_another_type(column)),
-        }
-    }
-
-    pub(super) fn optional_int(&self, column: usize) -> Result<Option<i64>, CatalogError> {
-        match self.looked_up(column) {
-            None => self.get(column),
-            Some(Found::Null) => Ok(None),
-            Some(_) => self.int(column).map(Some),
-        }
-    }
-
-    pub(super) fn optional_text(&self, column: usize) -> Result<Option<String>, CatalogError> {
-        match self.looked_up(column) {
-            None => self.get(column),
-            Some(Found::Null) => Ok(None),
-            Some(_) => self.text(column).map(Some),
-        }
-    }
-
-    /// The value there if the row was looked up; one that is not there is as good as of another type.
-    fn looked_up(&self, column: usize) -> Option<&Found> {
-        match self {
-            Self::LookedUp(values) => Some(values.get(column).unwrap_or(&Found::Real(f64::NAN))),
-            Self::Sqlite(_) | Self::Postgres(_) => None,
-        }
-    }
-
-    fn get<T>(&self, column: usize) -> Result<T, CatalogError>
-    where
-        T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>,
-    {
-        match self {
-            Self::Sqlite(row) => row.try_get(column).map_err(classify),
-            Self::Postgres(row) => row.try_get(column).map_err(classify),
-            Self::LookedUp(_) => Err(of_another_type(column)),
-        }
-    }
-}
-
-fn of_another_type(column: usize) -> CatalogError {
-    CatalogError::corrupt(format!("column {column} of a row holds a value of another type"))
-}
-
-async fn fetch_sqlite(
-    connection: &mut sqlx::SqliteConnection,
-    sql: String,
-    values: Vec<Value>,
-) -> Result<Vec<Row>, CatalogError> {
-    let rows = bound::<Sqlite>(sql, values)
-        .fetch_all(connection)
-        .await
-        .map_err(classify)?;
-    Ok(rows.into_iter().map(Row::Sqlite).collect())
-}
-
-async fn fetch_postgres(
-    connection: &mut sqlx::PgConnection,
-    sql: String,
-    values: Vec<Value>,
-) -> Result<Vec<Row>, CatalogError> {
-    let rows = bound::<Postgres>(sql, values)
-        .fetch_all(connection)
-        .await
-        .map_err(classify)?;
-    Ok(rows.into_iter().map(Row::Postgres).collect())
-}
-
-fn bound<DB>(sql: String, values: Vec<Value>) -> Query<'static, DB, DB::Arguments>
-where
-    DB: sqlx::Database,
-    i64: Encode<'static, DB> + Type<DB>,
-    String: Encode<'static, DB> + Type<DB>,
-    Vec<u8>: Encode<'static, DB> + Type<DB>,
-    Option<i64>: Encode<'static, DB> + Type<DB>,
-    Option<String>: Encode<'static, DB> + Type<DB>,
-{
-    let mut query = sqlx::query::<DB>(AssertSqlSafe(sql));
-    for value in values {
-        query = match value {
-            Value::Int(value) => query.bind(value),
-            Value::Text(value) => query.bind(value),
-            Value::Bytes(value) => query.bind(value),
-            Value::NullInt => query.bind(None::<i64>),
-            Value::NullText => query.bind(None::<String>),
-        };
-    }
-    query
-}
-
-async fn open_sqlite(path: &Path) -> Result<Database, CatalogError> {
-    create_private(path)?;
-    let limits = Limits {
-        patience: PATIENCE,
-        prepared_statements: PREPARED_STATEMENTS,
-    };
-    let writer = Writer::open(path, limits)?;
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(PATIENCE)
-        .statement_cache_capacity(PREPARED_STATEMENTS)
-        .pragma("cell_size_check", "on")
-        .pragma("cache_size", "-16384")
-        .disable_statement_logging();
-    let readers = pool(reader_count())
-        .min_connections(1)
-        .connect_with(options.pragma("query_only", "on"))
-        .await
-        .map_err(classify)?;
-    Ok(Database::Sqlite {
-        writer,
-        readers,
-        lookups: Lookups::new(path),
-        disturbed: None,
-    })
-}
-
-async fn open_postgres(address: &str) -> Result<Database, CatalogError> {
-    let options = PgConnectOptions::from_str(address)
-        .map_err(|_| CatalogError::Address {
-            given: without_password(address),
-        })?
-        .application_name("almanac")
-        .statement_cache_capacity(PREPARED_STATEMENTS)
-        // An acknowledgement means that it is on disk, whatever the server's default is.
-        .options([
-            ("synchronous_commit", "on"),
-            ("lock_timeout", "10s"),
-            ("idle_in_transaction_session_timeout", "60s"),
-        ])
-        .disable_statement_logging();
-    let pool = pool::<Postgres>(16).before_acquire(|connection, usage| {
-        Box::pin(async move {
-            if usage.idle_for > RESTED {
-                connection.ping().await?;
-            }
-            Ok(true)
-        })
-    });
-    Ok(Database::Postgres(
-        pool.connect_with(options).await.map_err(classify)?,
-    ))
-}
-
-fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
-    PoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(PATIENCE)
-        // Asking before every use would double the cost of the shortest reads.
-        .test_before_acquire(false)
-        .idle_timeout(None)
-        .max_lifetime(None)
-}
-
-fn reader_count() -> u32 {
-    std::thread::available_parallelism()
-        .map_or(4, |count| count.get() as u32 * 2)
-        .clamp(2, 8)
-}
-
-/// Creates the file, readable by its owner only, before SQLite would create it readable by all.
-fn create_private(path: &Path) -> Result<(), CatalogError> {
-    let unavailable = |error: std::io::Error| {
-        let detail = format!("{}: {error}", path.display());
-        if error.kind() == std::io::ErrorKind::StorageFull {
-            CatalogError::Full { detail }
-        } else {
-            CatalogError::Unavailable { detail }
-        }
-    };
-    if let Some(parent) = path.parent().filter(|parent| *parent != PathBuf::new()) {
-        std::fs::create_dir_all(parent).map_err(unavailable)?;
-    }
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let is_new = !path.exists();
-    options.open(path).map(drop).map_err(unavailable)?;
-    if is_new {
-        // SQLite synchronises what is in the file, not its name.
-        let directory = path.parent().filter(|parent| *parent != PathBuf::new());
-        std::fs::File::open(directory.unwrap_or(Path::new(".")))
-            .and_then(|directory| directory.sync_all())
-            .map_err(unavailable)?;
-    }
-    Ok(())
-}
-
 fn postgres_definitions(script: &str) -> String {
     script
         .replace(") STRICT, WITHOUT ROWID;", ");")
         .replace(") STRICT;", ");")
         .replace(" INTEGER", " BIGINT")
         .replace(" BLOB", " BYTEA")
-}
-
-fn without_password(address: &str) -> String {
-    match (address.find("://"), address.find('@')) {
-        (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &address[..scheme], &address[at..]),
-        _ => address.to_owned(),
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
-fn classify(error: sqlx::Error) -> CatalogError {
-    let detail = error.to_string();
-    match &error {
-        sqlx::Error::Database(database) => match database.code().as_deref() {
-            Some(code) if code.len() == 5 => classify_postgres(code, detail),
-            Some(code) => CatalogError::of_sqlite(code.parse().unwrap_or(0), detail),
-            None => CatalogError::Refused { detail },
-        },
-        sqlx::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => CatalogError::Full { detail },
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed
-        | sqlx::Error::BeginFailed => CatalogError::Unavailable { detail },
-        // A value of another type than the column's.
-        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => CatalogError::Corrupt { what: detail },
-        _ => CatalogError::Refused { detail },
-    }
-}
-
-fn classify_postgres(code: &str, detail: String) -> CatalogError {
-    match code {
-        "53100" => CatalogError::Full { detail },
-        "XX001" | "XX002" => CatalogError::Corrupt { what: detail },
-        "23505" => CatalogError::Exists { what: detail },
-        // Could not be put in an order; deadlock; a lock that somebody else has.
-        "40001" | "40P01" | "55P03" => CatalogError::Contended { detail },
-        "57P01" | "57P02" | "57P03" | "57014" | "25P03" | "58030" => CatalogError::Unavailable { detail },
-        _ if code.starts_with("08") || code.starts_with("53") => CatalogError::Unavailable { detail },
-        _ => CatalogError::Refused { detail },
-    }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::{Patience, lock_people};
 use super::database::Value;
-use super::documents::{Folder, read_folder};
 use super::errors::CatalogError;
+use super::folders::{Folder, read_folder};
+use super::ledgers::{Patience, lock_people};
 use super::records::StoredDefinition;
 use super::registers::{DEFINITIONS_KIND, change_register};
 use super::rows::{id, text};

@@ -5,12 +5,9 @@
 
 use std::any::Any;
 use std::fmt;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::Catalog;
-use super::database::Database;
 use super::errors::CatalogError;
 
 /// Something that is held until a transaction or a statement is over.
@@ -39,18 +36,6 @@ pub trait Disturbance: fmt::Debug + Send + Sync {
 
     /// The database is at work, on a thread of its own, until what is returned is dropped.
     fn works(&self) -> Held;
-}
-
-impl Catalog {
-    /// The same catalogue with a disturbed database, which is asked once how a transaction ended.
-    #[must_use]
-    pub fn disturbed_by(mut self, disturbance: std::sync::Arc<dyn Disturbance>) -> Self {
-        self.witnesses.patience = Duration::ZERO;
-        if let Database::Sqlite { disturbed, .. } = &mut self.database {
-            *disturbed = Some(disturbance);
-        }
-        self
-    }
 }
 
 /// What a caller hears of a connection that broke.

@@ -20,6 +20,7 @@ use super::tables::{
     ACCESS_LOG, DEAD_ROWS, DEFINITIONS, DOCUMENTS, Existing, FOLDERS, Kind, LEDGERS, LINKS, MANIFESTS,
     PARTITIONS, PEOPLE, PIECES, Record, SOURCES, Table, UPDATES,
 };
+use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 
@@ -267,7 +268,10 @@ impl EstateReader {
                 ));
             }
             self.blobs_after.clone_from(&piece);
-            rows.push(vec![Json::String(hex(&piece)), Json::String(hex(&blob))]);
+            rows.push(vec![
+                Json::String(hexadecimal(&piece)),
+                Json::String(hexadecimal(&blob)),
+            ]);
         }
         Ok((!rows.is_empty()).then(|| EstatePage {
             table: BLOBS.to_owned(),
@@ -370,7 +374,7 @@ fn json_of(value: Value) -> Json {
     match value {
         Value::Int(value) => Json::from(value),
         Value::Text(value) => Json::String(value),
-        Value::Bytes(value) => Json::String(hex(&value)),
+        Value::Bytes(value) => Json::String(hexadecimal(&value)),
         Value::NullInt | Value::NullText => Json::Null,
     }
 }
@@ -384,19 +388,6 @@ fn value_of(kind: Kind, value: Json) -> Option<Value> {
         (Kind::OptionalText, Json::Null) => Some(Value::NullText),
         _ => None,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| {
-        DIGITS
-            .get(usize::from(value & 15))
-            .map_or('0', |digit| char::from(*digit))
-    };
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
-        .collect()
 }
 
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {

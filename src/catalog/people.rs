@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::create_people;
 use super::database::Value;
 use super::errors::CatalogError;
+use super::ledgers::create_people;
 use super::reading::verify_partitions;
 use super::records::{Effect, KeptUpload, KnownPerson, KnownSource};
 use super::registers::SOURCES_KIND;

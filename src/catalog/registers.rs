@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::Catalog;
 use super::database::{Session, Value};
-use super::documents::{Folder, read_folder, write_folder};
 use super::errors::CatalogError;
+use super::folders::{Folder, read_folder, write_folder};
 use super::rows::{id, text};
 use super::tables::{DEFINITIONS, Existing, FOLDERS, META, PEOPLE, Record, SOURCES, Table};
 use crate::model::ids::PersonId;
@@ -26,33 +26,6 @@ const ROSTER: &str = "people";
 pub struct RegisteredCounts {
     pub sources: u64,
     pub definitions: u64,
-}
-
-impl Folder {
-    /// With rows of these checksums more.
-    pub(super) fn gain(&mut self, checksums: &[u32]) {
-        self.documents += checksums.len() as i64;
-        self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
-    }
-
-    fn of(records: &[Record]) -> Self {
-        let mut folder = Self::default();
-        let checksums: Vec<u32> = records.iter().map(|record| record.checksum).collect();
-        folder.gain(&checksums);
-        folder
-    }
-
-    fn written(self) -> String {
-        format!("{} {}", self.documents, self.digest)
-    }
-
-    fn parse(written: &str) -> Option<Self> {
-        let (documents, digest) = written.split_once(' ')?;
-        Some(Self {
-            documents: documents.parse().ok()?,
-            digest: digest.parse().ok()?,
-        })
-    }
 }
 
 impl Catalog {
@@ -246,14 +219,7 @@ pub(super) async fn register_all(session: &mut Session) -> Result<(), CatalogErr
         }
         let rows = folders
             .into_iter()
-            .map(|(person, folder)| {
-                vec![
-                    id(person.0),
-                    text(kind),
-                    Value::Int(folder.documents),
-                    Value::Int(i64::from(folder.digest)),
-                ]
-            })
+            .map(|(person, folder)| folder.values(person, kind))
             .collect();
         session.insert(&FOLDERS, rows, Existing::Replace).await?;
     }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Catalog;
-use super::committing::{Patience, lock_people, store_partitions};
+use super::committing::store_partitions;
 use super::database::{Session, Value};
 use super::errors::CatalogError;
+use super::ledgers::{Patience, lock_people};
 use super::reading::{Content, read_contents, read_rows};
 use super::records::{Bounds, CommitOutcome, NewPlace, Place, Replace};
 use super::rows::{DeadRow, Ledger, PartitionRow, id, piece_values, text};

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Catalog;
-use super::committing::{Patience, create_people, lock_people, source_id};
+use super::committing::source_id;
 use super::database::Value;
 use super::errors::CatalogError;
+use super::ledgers::{Patience, create_people, lock_people};
 use super::records::{KnownPerson, KnownSource};
 use super::registers::{SOURCES_KIND, change_register};
 use super::rows::{id, optional_text, text};

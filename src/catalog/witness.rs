@@ -10,8 +10,7 @@ use std::time::{Duration, Instant as Moment};
 
 use uuid::Uuid;
 
-use super::Catalog;
-use super::database::{Session, Value};
+use super::database::{Database, Session, Value};
 use super::errors::CatalogError;
 use super::rows::id;
 use super::tables::one_of;
@@ -64,13 +63,16 @@ impl Witnesses {
     }
 }
 
-impl Catalog {
-    /// Commits, and finds out what happened if the database does not say. Every change that must not happen
-    /// twice, or that somebody is told of, ends here.
-    pub(super) async fn conclude(&self, mut session: Session) -> Result<(), CatalogError> {
-        let witness = self.witnesses.ids.next();
+impl Witnesses {
+    /// Commits to `database`, and finds out what happened if it does not say.
+    pub(super) async fn conclude(
+        &self,
+        database: &Database,
+        mut session: Session,
+    ) -> Result<(), CatalogError> {
+        let witness = self.ids.next();
         testify(&mut session, witness, true).await?;
-        let spent = self.witnesses.take_spent();
+        let spent = self.take_spent();
         if !spent.is_empty() {
             let (list, values) = one_of(1, spent.into_iter().map(id).collect());
             let forgetting = format!("DELETE FROM commits WHERE witness IN {list}");
@@ -78,18 +80,23 @@ impl Catalog {
         }
         match session.commit().await {
             // The database itself says no in every other way.
-            Err(lost @ CatalogError::Unavailable { .. }) => self.find_out(witness, lost).await?,
+            Err(lost @ CatalogError::Unavailable { .. }) => self.find_out(database, witness, lost).await?,
             outcome => outcome?,
         }
-        self.witnesses.spend(witness);
+        self.spend(witness);
         Ok(())
     }
 
     /// `lost` if the transaction with this witness did not happen.
-    async fn find_out(&self, witness: Uuid, lost: CatalogError) -> Result<(), CatalogError> {
-        let asked_until = Moment::now() + self.witnesses.patience;
+    async fn find_out(
+        &self,
+        database: &Database,
+        witness: Uuid,
+        lost: CatalogError,
+    ) -> Result<(), CatalogError> {
+        let asked_until = Moment::now() + self.patience;
         loop {
-            match self.ask(witness).await {
+            match ask(database, witness).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(lost),
                 Err(error) if Moment::now() >= asked_until => {
@@ -101,24 +108,24 @@ impl Catalog {
             }
         }
     }
+}
 
-    /// Whether the transaction with this witness happened. When this says no, it never will.
-    pub(super) async fn ask(&self, witness: Uuid) -> Result<bool, CatalogError> {
-        let mut session = self.database.write().await?;
-        testify(&mut session, witness, false).await?;
-        let found = session
-            .fetch(
-                "SELECT happened FROM commits WHERE witness = $1".to_owned(),
-                vec![id(witness)],
-            )
-            .await?;
-        let happened = match found.first() {
-            Some(row) => row.int(0)? != 0,
-            None => return Err(CatalogError::corrupt("a row that was just written is not there")),
-        };
-        session.commit().await?;
-        Ok(happened)
-    }
+/// Whether the transaction with this witness happened. When this says no, it never will.
+pub(super) async fn ask(database: &Database, witness: Uuid) -> Result<bool, CatalogError> {
+    let mut session = database.write().await?;
+    testify(&mut session, witness, false).await?;
+    let found = session
+        .fetch(
+            "SELECT happened FROM commits WHERE witness = $1".to_owned(),
+            vec![id(witness)],
+        )
+        .await?;
+    let happened = match found.first() {
+        Some(row) => row.int(0)? != 0,
+        None => return Err(CatalogError::corrupt("a row that was just written is not there")),
+    };
+    session.commit().await?;
+    Ok(happened)
 }
 
 pub(super) async fn testify(

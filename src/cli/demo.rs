@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::api::app::App;
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
-use crate::ingest::decode::{DecodeContext, Leave};
+use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::upload::{Upload, Work};
 use crate::model::ids::{PersonId, UploadId};

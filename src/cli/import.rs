@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::ingest::assemble::Stores;
-use crate::ingest::intake::IntakeStores;
+use crate::ingest::stores::{IntakeStores, Stores};
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::ids::{IdSource, SystemIds};
 use crate::model::meters::Meters;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::app::App;
 use crate::api::data::frames;
-use crate::api::health::{NotReady, Readiness, Seldom};
+use crate::api::readiness::{NotReady, Readiness, Seldom};
 use crate::api::serve::Ended;
 use crate::api::serve::tls::{self, Certificate};
 use crate::api::{routes, serve};

@@ -20,6 +20,7 @@ use crate::store::objects::ObjectStoreSettings;
 use crate::store::sealing::KeyServiceSettings;
 use crate::upkeep::settings::UpkeepSettings;
 
+mod error;
 pub mod given;
 mod parse;
 pub mod table;
@@ -27,26 +28,9 @@ pub mod table;
 mod tests;
 
 use super::hosts;
-use given::{GivenSetting, GivenSettings};
+use given::{GivenSetting, GivenSettings, Origin};
 
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    #[error("{name} is {value:?} ({origin}); expected {expected}")]
-    Value {
-        name: &'static str,
-        origin: String,
-        value: String,
-        expected: String,
-    },
-    #[error("{path} cannot be used: {reason}")]
-    File { path: PathBuf, reason: String },
-    #[error("{path} sets {key:?}, which is no setting; `almanac config` lists them all")]
-    UnknownKey { path: PathBuf, key: String },
-    #[error("the variable {0} holds text that is not UTF-8")]
-    Variable(String),
-    #[error("there is no setting {0:?}")]
-    Unlisted(String),
-}
+pub use error::SettingsError;
 
 /// All settings as values.
 #[derive(Clone)]
@@ -126,6 +110,20 @@ pub struct LogSettings {
 pub enum LogFormat {
     Text,
     Json,
+}
+
+impl GivenSettings {
+    /// The same, where settings that nobody mentioned show what follows for them from others.
+    #[must_use]
+    pub fn completed(mut self, settings: &Settings) -> Self {
+        for setting in self.0.iter_mut().filter(|setting| setting.value().is_none()) {
+            if let Some((text, from)) = settings.following(setting.entry.name) {
+                setting.text = text;
+                setting.origin = Origin::Follows(from);
+            }
+        }
+        self
+    }
 }
 
 impl Settings {

@@ -15,14 +15,16 @@ use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::{PersonId, RecordId};
 use crate::model::registry::{Layout, TypeId};
 
-use super::assemble::AssembleError;
 use super::body::{BodyError, BodyReader, Place};
 use super::bounds::VALUE_BYTES;
 use super::compile::CompiledType;
-use super::decode::{DecodeContext, DecodeError, DecodedRows, RecordDecoder};
-use super::intake::{CHUNK_ROWS, Intake, IntakeStores, Rows};
+use super::context::DecodeContext;
+use super::decode::{DecodeError, DecodedRows, RecordDecoder};
+use super::errors::AssembleError;
+use super::intake::{CHUNK_ROWS, Intake, Rows};
 use super::memory::{Allowance, NoRoom};
 use super::merge::Change;
+use super::stores::IntakeStores;
 use super::tombstone::{TOMBSTONE_TYPE, Tombstone, decode_tombstone};
 use super::upload::{PartitionChanges, Work};
 

@@ -11,54 +11,22 @@ use arrow::error::ArrowError;
 use crate::catalog::records::{Effect, Gathered, NewPiece, PartitionChange, SeenPartition};
 use crate::model::ids::{PersonId, PieceId};
 use crate::model::registry::{Layout, TypeId};
-use crate::store::StoreError;
 use crate::store::arrange::{sort_rows, together, without_null_columns};
-use crate::store::find::{Finder, FoundRows};
+use crate::store::find::FoundRows;
 use crate::store::gather::taken_along;
 use crate::store::sealing;
-use crate::store::snapshot::{Snapshot, Snapshots};
+use crate::store::snapshot::Snapshot;
 use crate::store::tail;
 
+use super::errors::AssembleError;
 use super::forward::bring_forward;
-use super::intake::IntakeStores;
 use super::merge::{self, Asked, Change, Outcome};
 use super::stored::{StoredRows, adapt};
+use super::stores::{IntakeStores, Stores};
 use super::upload::WrittenRows;
-
-/// Why changes could not be turned into a commit.
-#[derive(Debug, thiserror::Error)]
-pub enum AssembleError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("rows could not be put together: {0}")]
-    Rows(#[from] ArrowError),
-    /// A thread that put rows together broke.
-    #[error("rows could not be put together: {0}")]
-    Broken(String),
-}
 
 /// Rows of more bytes are put together on a thread that answers nobody meanwhile.
 const HANDED_OVER: usize = 64 << 10;
-
-/// Where stored rows are looked up.
-#[derive(Clone)]
-pub struct Stores {
-    pub snapshots: Snapshots,
-    pub finder: Finder,
-}
-
-impl Stores {
-    /// One partition, as it is now.
-    pub async fn snapshot(&self, person: PersonId, data_type: &TypeId) -> Result<Arc<Snapshot>, StoreError> {
-        let mut snapshots = self
-            .snapshots
-            .get(person, std::slice::from_ref(data_type))
-            .await?;
-        snapshots
-            .pop()
-            .ok_or_else(|| StoreError::corrupt(format!("partition {data_type} was not read")))
-    }
-}
 
 /// A change of a partition, with the rows that it adds to the tail.
 pub struct Assembled {

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType as ColumnType, Field};
 
 use super::columns::Cell;
 use super::compile::CompiledType;
-use super::decode::DecodeContext;
+use super::context::DecodeContext;
 use super::extras::Extras;
 use super::memo::{Memo, NOTHING, SourceKey};
 use super::plan::{KnownField, Role};

@@ -17,10 +17,10 @@ use crate::store::arrange::KeyColumns;
 use crate::store::piece::{Target, write_batch};
 use crate::store::snapshot::Snapshot;
 
-use super::assemble::AssembleError;
-use super::intake::IntakeStores;
+use super::errors::AssembleError;
 use super::merge::Content;
 use super::stored::{StoredRow, StoredRows};
+use super::stores::IntakeStores;
 use super::upload::WrittenRows;
 
 /// Holds `written` against the partition as it is now.

@@ -12,7 +12,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 
 use crate::catalog::records::{NewPiece, NewPlace};
-use crate::model::ids::{IdSource, PersonId, PieceId, RecordId};
+use crate::model::ids::{PersonId, PieceId, RecordId};
 use crate::model::registry::DataType;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
@@ -20,11 +20,12 @@ use crate::store::find::FoundRows;
 use crate::store::objects::ObjectStorage;
 use crate::store::piece::{Target, write_batch};
 
-use super::assemble::{AssembleError, Stores};
 use super::dating::KnownTimes;
+use super::errors::AssembleError;
 use super::forward;
 use super::merge::{Change, Content};
 use super::stored::StoredRows;
+use super::stores::IntakeStores;
 use super::upload::{PartitionChanges, Work, WrittenRows};
 
 /// A body with more rows than this goes straight to the object store.
@@ -33,14 +34,6 @@ pub const TAIL_ROWS: usize = 4096;
 const TAIL_BYTES: usize = 2 << 20;
 /// So many rows are decoded before they are written, which bounds the memory of a body of any length.
 pub const CHUNK_ROWS: usize = 131_072;
-
-/// What intakes share.
-#[derive(Clone)]
-pub struct IntakeStores {
-    pub stores: Stores,
-    pub objects: ObjectStorage,
-    pub ids: Arc<dyn IdSource>,
-}
 
 /// Takes the rows of one body.
 pub struct Intake {

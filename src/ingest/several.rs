@@ -15,7 +15,8 @@ use crate::model::registry::{Layout, TypeId};
 use super::accept::FilesRead;
 use super::body::Place;
 use super::compile::CompiledType;
-use super::decode::{DecodeContext, DecodeError, RecordDecoder};
+use super::context::DecodeContext;
+use super::decode::{DecodeError, RecordDecoder};
 use super::merge::Change;
 use super::upload::PartitionChanges;
 

@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 use super::body::Place;
 use super::compile::CompiledTypes;
-use super::decode::{DecodeContext, DecodedRows, Leave, RecordDecoder};
+use super::context::{DecodeContext, Leave};
+use super::decode::{DecodedRows, RecordDecoder};
 use crate::model::faults::{Fault, LocPart};
 use crate::model::ids::IdSource;
 use crate::model::registry::{DataType, Registry};

@@ -9,6 +9,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+use error::{shown, too_long};
 use read::Amounts;
 
 pub use error::DurationError;
@@ -199,18 +200,4 @@ fn whole_micros(nanos: i128, text: &str) -> Result<i128, DurationError> {
     } else {
         Err(DurationError::TooFine { text: shown(text) })
     }
-}
-
-fn too_long(text: &str) -> DurationError {
-    DurationError::TooLong { text: shown(text) }
-}
-
-/// The text as an error repeats it: not at any length.
-fn shown(text: &str) -> String {
-    const ENOUGH: usize = 40;
-    let mut shown: String = text.chars().take(ENOUGH).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
 }

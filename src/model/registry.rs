@@ -11,6 +11,7 @@ mod column_units;
 mod definition;
 mod entry;
 mod layout;
+pub(super) mod metric;
 mod own;
 pub mod schema;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use column_units::unit_of;
 pub use definition::{Base, Definition, Scale};
 pub use entry::{CatalogEntry, ListEntry, RecordSpec};
 pub use layout::{LayoutError, dictionary_text, is_json_text, json_text, timestamp};
+pub use metric::{DefaultAggregate, MergePolicy, MetricKind, MetricTraits};
 
 /// `HeartRate`, `Event`, `Event/0191…`. The uuid part is lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -119,46 +121,6 @@ pub enum ApiVersion {
     V0,
     V1alpha1,
     V1,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MetricKind {
-    Cumulative,
-    Discrete,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MergePolicy {
-    BestSource,
-    SumAll,
-    All,
-    SleepPriority,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DefaultAggregate {
-    Sum,
-    Mean,
-    Last,
-    Leq,
-}
-
-/// What makes a metric a metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricTraits {
-    /// Catalogue unit: the unit of storage and of every answer. `None`: the type has no unit.
-    pub unit: Option<String>,
-    /// The same unit in UCUM.
-    pub ucum: Option<String>,
-    pub kind: Option<MetricKind>,
-    /// Name of the value column in series.
-    pub value_column: String,
-    pub group: String,
-    pub merge: MergePolicy,
-    pub default_aggregate: DefaultAggregate,
 }
 
 /// One data type, built in or a person's own.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::registry::MetricTraits;
+use super::registry::metric::MetricTraits;
 
 /// No list of codes is longer.
 const MOST_CODES: usize = 8;

@@ -1,20 +1,12 @@
 //! What every form promises.
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use parquet::errors::ParquetError;
 use thiserror::Error;
 
-use super::OutputMethod;
 use super::chunks::Chunks;
-use super::columns::ColumnObject;
-use super::delimited::{Delimited, Quoting};
-use super::ipc::{IpcFile, IpcStream};
-use super::packing::Packing;
-use super::parquet_file::ParquetFile;
-use super::rows::{Framing, RowObjects};
-use crate::query::spill_files::SpillFiles;
 
 /// Why an answer could not be written.
 #[derive(Debug, Error)]
@@ -58,25 +50,4 @@ pub trait Encoder: Send {
 
     /// Writes what stands behind the last row.
     fn finish(&mut self, out: &mut Chunks) -> Result<Progress, EncodeError>;
-}
-
-/// The encoder of a form. One that has to gather what is too much for memory puts it into `spill`.
-pub fn encoder(
-    packing: impl Into<Packing>,
-    schema: &SchemaRef,
-    spill: &SpillFiles,
-) -> Result<Box<dyn Encoder>, EncodeError> {
-    let Packing { method, frame } = packing.into();
-    Ok(match method {
-        OutputMethod::Ndjson => Box::new(RowObjects::new(schema, Framing::Lines)?),
-        OutputMethod::Jstable => Box::new(RowObjects::new(schema, Framing::Array)?),
-        OutputMethod::Jscolumns => Box::new(ColumnObject::new(schema, spill.clone())?),
-        OutputMethod::Arrow => Box::new(IpcFile::new(schema, frame)?),
-        OutputMethod::Arrowraw => Box::new(IpcStream::new(schema, frame)?),
-        OutputMethod::Parquet => Box::new(ParquetFile::new(schema)?),
-        OutputMethod::Csv => Box::new(Delimited::new(schema, Quoting::WhereNeeded)?),
-        OutputMethod::Quotecsv => Box::new(Delimited::new(schema, Quoting::Everywhere)?),
-        OutputMethod::DefusedCsv => Box::new(Delimited::defused(schema, Quoting::WhereNeeded)?),
-        OutputMethod::DefusedQuotecsv => Box::new(Delimited::defused(schema, Quoting::Everywhere)?),
-    })
 }

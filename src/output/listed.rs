@@ -79,6 +79,31 @@ impl ListedColumn {
     }
 }
 
+/// The columns of one list, then those of another: for a listing that tells what another one tells, and more.
+#[must_use]
+pub const fn joined<const FIRST: usize, const SECOND: usize, const ALL: usize>(
+    first: &[ListedColumn; FIRST],
+    second: &[ListedColumn; SECOND],
+) -> [ListedColumn; ALL] {
+    const {
+        assert!(
+            FIRST + SECOND == ALL,
+            "a list of columns has another length than its parts"
+        );
+    };
+    let mut all = [ListedColumn::new("", Holds::Text); ALL];
+    let mut place = 0;
+    while place < ALL {
+        all[place] = if place < FIRST {
+            first[place]
+        } else {
+            second[place - FIRST]
+        };
+        place += 1;
+    }
+    all
+}
+
 fn texts<'a>(values: impl Iterator<Item = Option<&'a Value>>) -> arrow::array::ListArray {
     let mut lists = ListBuilder::new(StringBuilder::new());
     for value in values {
@@ -134,6 +159,13 @@ mod tests {
         for column in batch.columns() {
             assert!(column.is_null(1), "{column:?}");
         }
+    }
+
+    #[test]
+    fn joined_lists_are_one_behind_the_other() {
+        let [first, second, rest @ ..] = COLUMNS;
+        let all: [ListedColumn; 7] = joined(&[first, second], &rest);
+        assert_eq!(all, COLUMNS);
     }
 
     #[test]

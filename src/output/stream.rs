@@ -9,7 +9,8 @@ use bytes::Bytes;
 use futures::stream::{self, Stream};
 
 use super::chunks::Chunks;
-use super::encoder::{EncodeError, Encoder, Progress, encoder};
+use super::encoder::{EncodeError, Encoder, Progress};
+use super::forms::encoder;
 use super::packing::Packing;
 use crate::query::spill_files::SpillFiles;
 

@@ -17,43 +17,20 @@ use futures::TryStreamExt as _;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-pub use frame::Frame;
+pub use frame::{Described, Frame, FrameError};
 
 use super::limits::LimitReached;
+use crate::catalog::Catalog;
 use crate::catalog::documents::{Changed, DocumentKind};
-use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
+use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::time::Instant;
 use crate::store::StoreError;
-use crate::store::contents::{Content, Contents, FRAMES_FOLDER, PART_BYTES, PartWriter, hexadecimal};
+use crate::store::contents::{Content, Contents, FRAMES_FOLDER, PART_BYTES, PartWriter};
 use crate::store::objects::ObjectStorage;
 use crate::upkeep::UpkeepStores;
 use frame::{EVERY, KEPT_LINK};
-
-/// Why something cannot be done with a frame.
-#[derive(Debug, thiserror::Error)]
-pub enum FrameError {
-    #[error("{0} is not one of your frames")]
-    Unknown(Uuid),
-    #[error(transparent)]
-    LimitReached(#[from] LimitReached),
-    #[error(
-        "the answer has more than {0} bytes; ask for less, or for fewer columns (this is the operator's \
-         setting ALMANAC_LIMIT_FRAME_BYTES)"
-    )]
-    TooLarge(u64),
-    #[error("the stored frame {id} cannot be read: {reason}")]
-    Damaged { id: Uuid, reason: String },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<CatalogError> for FrameError {
-    fn from(error: CatalogError) -> Self {
-        Self::Store(error.into())
-    }
-}
 
 /// What an operator can say about frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,19 +41,6 @@ pub struct FrameSettings {
     pub limit: u64,
     /// Bytes of one frame.
     pub most_bytes: u64,
-}
-
-/// What is said of a frame beside its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
-    /// What it is the answer to.
-    pub question: String,
-    /// The name of its output method.
-    pub format: String,
-    /// On what grounds it may be read.
-    pub grounds: String,
-    /// Until when it may be read at most. The operator's lifetime may end earlier.
-    pub until: Instant,
 }
 
 /// The frames of everybody. Cheap to clone.

@@ -26,10 +26,9 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 pub use building::Building;
-pub use export::{Export, ExportState};
+pub use export::{Export, ExportError, ExportState};
 
 use super::limits::LimitReached;
-use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Changed, DocumentKind};
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
@@ -40,33 +39,6 @@ use export::{EVERY, KEPT_LINK, OPEN_LINK};
 
 /// How often a change is tried again that another one overtook.
 const TRIES: usize = 16;
-
-/// Why something cannot be done with an export.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    #[error("{0} is not one of your exports")]
-    Unknown(Uuid),
-    #[error("{0} of your exports are being made; wait until one is done, or delete it")]
-    Busy(usize),
-    #[error(transparent)]
-    LimitReached(#[from] LimitReached),
-    #[error("the archive is not there yet; the export says how far it is")]
-    NotReady,
-    #[error("this archive could not be made; delete the export and ask for another one")]
-    Failed,
-    #[error("other changes came first; look at the export and try again")]
-    Overtaken,
-    #[error("the stored export {id} cannot be read: {reason}")]
-    Damaged { id: Uuid, reason: String },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<CatalogError> for ExportError {
-    fn from(error: CatalogError) -> Self {
-        Self::Store(error.into())
-    }
-}
 
 /// What an operator can say about exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

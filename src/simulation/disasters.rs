@@ -1,87 +1,32 @@
 //! What is worse than a crash: bits flip, the database forgets, a backup is put back, a catalogue is lost.
 
+pub(super) mod harm;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::{ObjectStore as _, ObjectStoreExt as _};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use super::history::Rows;
 use super::node::Node;
-use super::requests::{TYPES, person};
+use super::records::{TYPES, person};
 use super::world::{PEOPLE, World, address_of, catalogue_in};
 use crate::model::ids::{PersonId, SystemIds};
-use crate::model::time::Instant;
 use crate::store::objects::{ObjectStorage, ObjectStoreSettings};
 use crate::store::piece::ObjectName;
 use crate::upkeep::copy::{CATALOGUE_FILE, OBJECTS_FOLDER, copy};
 use crate::upkeep::identity;
 use crate::upkeep::manifest::{numbers, write_manifest};
 use crate::upkeep::rebuild::rebuild;
+use harm::{Backup, Counted, Damage, Damaged, Earlier};
 
 /// A database does not lose more than that.
 const LOST_AT_MOST: Duration = Duration::from_mins(1);
-
-/// Something that is not as it was written.
-pub(super) struct Damage {
-    pub owner: usize,
-    what: Damaged,
-}
-
-enum Damaged {
-    Object {
-        path: String,
-        content: Bytes,
-    },
-    Blob {
-        piece: Vec<u8>,
-        content: Vec<u8>,
-    },
-    Row {
-        piece: Vec<u8>,
-    },
-    /// A number in a row that every commit looks at.
-    Number {
-        table: Counted,
-    },
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Counted {
-    Ledgers,
-    /// The partition of one type.
-    Partitions(usize),
-}
-
-impl Counted {
-    const fn more(self) -> &'static str {
-        match self {
-            Self::Ledgers => {
-                "UPDATE ledgers SET partitions = partitions + $2 WHERE person = $1 AND $3 IS NOT NULL"
-            }
-            Self::Partitions(_) => {
-                "UPDATE partitions SET records = records + $2 WHERE person = $1 AND data_type = $3"
-            }
-        }
-    }
-}
-
-/// The database at an earlier moment.
-pub(super) struct Earlier {
-    file: PathBuf,
-    taken_at: Instant,
-}
-
-/// A backup, and what was in it when it was made.
-pub(super) struct Backup {
-    directory: tempfile::TempDir,
-    people: Vec<(Rows, BTreeMap<u32, u32>)>,
-}
 
 fn owner_of(found: PersonId) -> Option<usize> {
     (0..PEOPLE).find(|owner| person(*owner) == found)

@@ -8,16 +8,15 @@ use arrow::array::{AsArray as _, RecordBatch};
 use arrow::datatypes::Float64Type;
 use futures::TryStreamExt as _;
 use prometheus_client::metrics::counter::Counter;
-use uuid::Uuid;
 
+use super::answer::{Answer, Seen};
 use super::gates::{Gates, Opened, What};
-use super::history::{Did, Effect, Key, Line, Rows, Token};
+use super::history::{Did, Effect, Key, Line, Token};
 use super::node::{Node, Shared};
-use super::sharing::Shown;
-use crate::catalog::records::Stamp;
+use super::records::{TYPES, person, record, start_of, type_ids};
 use crate::ingest::accept::{Acceptance, Accepted};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader, Place};
-use crate::ingest::decode::{DecodeContext, Leave};
+use crate::ingest::context::{DecodeContext, Leave};
 use crate::ingest::decompress::ContentEncoding;
 use crate::ingest::memory::BodyMemory;
 use crate::ingest::queue::CommitError;
@@ -25,8 +24,7 @@ use crate::ingest::several::Several;
 use crate::ingest::submit::submit;
 use crate::ingest::upload::{IdempotencyKey, Upload, Work};
 use crate::model::clock::Clock as _;
-use crate::model::ids::{PersonId, RecordId, UploadId};
-use crate::model::registry::TypeId;
+use crate::model::ids::UploadId;
 use crate::model::time::Instant;
 use crate::store::StoreError;
 use crate::store::arrange::KeyColumns;
@@ -36,43 +34,9 @@ use crate::upkeep::merge::Sorted;
 use crate::upkeep::runner::Settled;
 use crate::upkeep::scrub::Scrub;
 
-pub(super) const TYPES: [&str; 2] = ["HeartRate", "RestingHeartRate"];
 /// Bytes of memory for one large body, so that a few dozen rows are a large one and are written
 /// while more come.
 const BODY_MEMORY: usize = 32 << 10;
-/// Records come in steps of a minute from 2023-12-31T22:00:00Z on, so that they lie in two years.
-const FIRST: i64 = 1_704_060_000_000_000;
-pub(super) const MINUTE: i64 = 60_000_000;
-
-/// How a request ended.
-#[derive(Debug)]
-pub(super) enum Answer {
-    Wrote(Did),
-    /// It certainly did not and will not happen.
-    Refused(String),
-    Unknown(String),
-    Read(Seen),
-    Shared(Uuid),
-    /// Nothing was done, because another request came first.
-    Overtaken(String),
-    Shown(Shown),
-    /// A share ended while it was read by.
-    BrokenOff,
-    /// What was stored contradicts itself.
-    Wrong(String),
-    Failed(String),
-    Done,
-    /// A check found this.
-    Complaints(Vec<String>),
-}
-
-/// What was read of a person, and what tells the states of their partitions apart.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
-    pub rows: Rows,
-    pub stamps: Vec<Stamp>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
     Flush,
@@ -83,23 +47,6 @@ pub(super) enum Job {
     Purge,
     Scrub,
     Check,
-}
-
-pub(super) fn person(number: usize) -> PersonId {
-    PersonId(Uuid::from_u128(0x5000 + number as u128))
-}
-
-pub(super) fn type_ids() -> [TypeId; 2] {
-    TYPES.map(TypeId::new)
-}
-
-fn record(id: u8) -> RecordId {
-    RecordId(Uuid::from_u128(0x1000 + u128::from(id)))
-}
-
-/// A record's start follows from what it holds, so that a replacement may move it into another year.
-pub(super) const fn start_of(token: Token) -> i64 {
-    FIRST + (token as i64 % 240) * MINUTE
 }
 
 fn json(key: Key, token: Token) -> String {

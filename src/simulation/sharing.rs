@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::history::{Key, Rows, Token};
+use super::answer::{Answer, Shown};
+use super::history::{Key, Token};
 use super::node::Node;
-use super::requests::{self, Answer, TYPES, person, start_of, type_ids};
+use super::records::{TYPES, person, start_of, type_ids};
+use super::requests;
 use crate::auth::grants::Denied;
 use crate::auth::tokens::Reader;
 use crate::catalog::CatalogError;
-use crate::model::permit::Windows;
 use crate::model::time::{Instant, TimeRange};
 use crate::people::sharing::SharingError;
 use crate::people::sharing::shares::ShareChange;
@@ -187,28 +188,6 @@ impl Shares {
             }
         }
         Ok(())
-    }
-}
-
-/// What a reader was shown: of each type nothing, or what lies in some windows.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
-    pub windows: Vec<Option<Windows>>,
-    pub rows: Rows,
-}
-
-impl Shown {
-    /// Whether these are all rows that lie in the windows.
-    pub(super) fn is_all_of(&self, rows: &Rows) -> bool {
-        rows.iter()
-            .filter(|(key, token)| self.opens(**key, **token))
-            .eq(self.rows.iter())
-    }
-
-    fn opens(&self, key: Key, token: Token) -> bool {
-        let (Key::Given(data_type, _) | Key::New(data_type, _)) = key;
-        let windows = self.windows.get(data_type).and_then(Option::as_ref);
-        windows.is_some_and(|windows| windows.contain(Instant::from_micros(start_of(token))))
     }
 }
 

@@ -18,13 +18,14 @@ use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use tokio::task::JoinHandle;
 
+use super::answer::Answer;
 use super::chance::Chance;
-use super::disasters::{Backup, Damage, Earlier};
+use super::disasters::harm::{Backup, Damage, Earlier};
 use super::gates::{Gates, Opened, Stillness, What};
 use super::history::{Effect, History, Key, Rows, Token};
 use super::mood::Mood;
 use super::node::{Node, Shared};
-use super::requests::{Answer, Job};
+use super::requests::Job;
 use super::sharing::Shares;
 use crate::ingest::compile::CompiledTypes;
 use crate::model::clock::{Clock as _, ManualClock};

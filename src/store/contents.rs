@@ -27,6 +27,7 @@ use crate::catalog::documents::{Change, Changed, Document, DocumentKind, Link};
 use crate::catalog::records::Footer;
 use crate::catalog::{Catalog, CatalogError};
 use crate::model::clock::Clock;
+use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::{IdSource, PersonId};
 use crate::model::stored_json;
 use crate::model::time::Instant;
@@ -480,16 +481,6 @@ impl Contents {
         }
         Ok(unreferenced)
     }
-}
-
-/// Bytes as text, two digits each.
-#[must_use]
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn digest_of(text: &str) -> Option<Sha256> {

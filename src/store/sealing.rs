@@ -79,12 +79,5 @@ pub async fn refuse_marked(objects: &ObjectStorage) -> Result<(), StoreError> {
     })
 }
 
-/// The bytes are what they were; it is the key that is missing.
-fn unusable(detail: &str) -> StoreError {
-    StoreError::Unavailable {
-        detail: format!("a person's key: {detail}"),
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ use object_store::signer::Signer as _;
 use reqwest::{Method, Url};
 use sha2::{Digest as _, Sha256};
 
-use super::contents::hexadecimal;
 use super::errors::StoreError;
+use crate::model::hexadecimal::hexadecimal;
 
 /// S3 takes no signature that is good for longer.
 const LONGEST: Duration = Duration::from_hours(7 * 24);

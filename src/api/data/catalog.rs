@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::api::answer::listing;
 use crate::api::app::{App, Shared};
+use crate::api::entry_columns::ENTRY;
 use crate::api::extract::{Checked, Path};
 use crate::api::listed::{ListingForm, ListingQuery, listed_as, one_as};
 use crate::api::problem::ApiError;
@@ -18,7 +19,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::{ApiVersion, CatalogEntry, DataType, ListEntry};
 use crate::model::time::TimeRange;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{Holds, ListedColumn, joined};
 use crate::people::annotations::AnnotationRow;
 use crate::people::types::TypesError;
 
@@ -32,25 +33,8 @@ const LISTED: [ListedColumn; 4] = [
     ListedColumn::new("category", Holds::Texts),
 ];
 
-const ENTRIES: [ListedColumn; 16] = [
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("description", Holds::Text),
-    ListedColumn::new("class", Holds::Text),
-    ListedColumn::new("api_version", Holds::Text),
-    ListedColumn::new("categories", Holds::Texts),
-    ListedColumn::new("column_name", Holds::Text),
-    ListedColumn::new("deprecated", Holds::Flag),
-    ListedColumn::new("svc_userid", Holds::Text),
-    ListedColumn::new("icon", Holds::Text),
-    ListedColumn::new("metric_kind", Holds::Text),
-    ListedColumn::new("queryable", Holds::Flag),
-    ListedColumn::new("recordable", Holds::Flag),
-    ListedColumn::new("record_spec", Holds::Json),
-    ListedColumn::new("unit", Holds::Text),
-    // Only of an entry that is asked for alone.
-    ListedColumn::new("column_units", Holds::Json),
-];
+/// The last one only of an entry that is asked for alone.
+const ENTRIES: [ListedColumn; 16] = joined(&ENTRY, &[ListedColumn::new("column_units", Holds::Json)]);
 
 /// All data types as a plain list.
 #[utoipa::path(get, path = "/data/v1alpha1/data_types", tag = "catalogue", params(Checked<ListingQuery>),

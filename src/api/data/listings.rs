@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::api::answer::listing;
 use crate::api::app::Shared;
 use crate::api::extract::Checked;
-use crate::api::input::files::{FileChange, changes};
+use crate::api::input::files::{CHANGED, FileChange, changes};
 use crate::api::listed::{ListingForm, ListingQuery, document_as, listed_as};
 use crate::api::problem::ApiError;
 use crate::api::query_params::{FromParams, Params};
@@ -21,7 +21,7 @@ use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
-use crate::output::{Holds, ListedColumn};
+use crate::output::{Holds, ListedColumn, joined};
 
 /// A range of time of one person.
 #[derive(Debug)]
@@ -64,19 +64,11 @@ pub struct Updates {
     file_changes: Vec<FileChange>,
 }
 
-const UPDATED: [ListedColumn; 11] = [
+const COUNTED: [ListedColumn; 2] = [
     ListedColumn::new("data_type", Holds::Text),
     ListedColumn::new("count", Holds::Whole),
-    ListedColumn::new("archived_at", Holds::Time),
-    ListedColumn::new("deleted_at", Holds::Time),
-    ListedColumn::new("full_name", Holds::Text),
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("last_scanned", Holds::Time),
-    ListedColumn::new("scan_state", Holds::Text),
-    ListedColumn::new("size", Holds::Whole),
-    ListedColumn::new("state", Holds::Text),
-    ListedColumn::new("uploaded_at", Holds::Time),
 ];
+const UPDATED: [ListedColumn; 11] = joined(&COUNTED, &CHANGED);
 
 /// What was changed while the range was now, counted by type. In a table a row has a `data_type` and its
 /// `count`, or it is of a changed file.

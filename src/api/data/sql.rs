@@ -14,12 +14,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::api::answer::{Sending, misasked, unprepared};
+use crate::api::answer::Sending;
 use crate::api::answer_form::AnswerForm;
 use crate::api::app::Shared;
 use crate::api::body::Sent;
 use crate::api::docs::answers::QueryRows;
 use crate::api::extract::Checked;
+use crate::api::failures::{misasked, unprepared};
 use crate::api::problem::{ApiError, invalid};
 use crate::api::query_params::NoParams;
 use crate::auth::tokens::Reader;

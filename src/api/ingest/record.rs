@@ -18,7 +18,7 @@ use crate::auth::tokens::Reader;
 use crate::ingest::accept::{Acceptance, Accepted, FilesRead, deletions};
 use crate::ingest::body::{BodyForm, BodyLimits, BodyReader};
 use crate::ingest::coerce::Epoch;
-use crate::ingest::decode::Leave;
+use crate::ingest::context::Leave;
 use crate::ingest::tombstone::TOMBSTONE_TYPE;
 use crate::ingest::upload::{IdempotencyKey, Work};
 

@@ -28,7 +28,7 @@ use crate::auth::grants::{Denied, ReadableFiles, Refused};
 use crate::auth::tokens::Reader;
 use crate::model::ids::PersonId;
 use crate::model::time::TimeRange;
-use crate::output::{Holds, ListedColumn};
+use crate::output::{Holds, ListedColumn, joined};
 use crate::people::files::names::{folder, name};
 use crate::people::files::{File, FilesError, ListingFilter};
 
@@ -163,25 +163,7 @@ const FILE: [ListedColumn; 16] = [
     ListedColumn::new("source_data_types", Holds::Json),
 ];
 
-const LISTED: [ListedColumn; 17] = [
-    ListedColumn::new("folder", Holds::Text),
-    ListedColumn::new("id", Holds::Text),
-    ListedColumn::new("fulcra_userid", Holds::Text),
-    ListedColumn::new("name", Holds::Text),
-    ListedColumn::new("path", Holds::Text),
-    ListedColumn::new("size", Holds::Whole),
-    ListedColumn::new("state", Holds::Text),
-    ListedColumn::new("scan_state", Holds::Text),
-    ListedColumn::new("created_at", Holds::Time),
-    ListedColumn::new("uploaded_at", Holds::Time),
-    ListedColumn::new("archived_at", Holds::Time),
-    ListedColumn::new("deleted_at", Holds::Time),
-    ListedColumn::new("last_scanned", Holds::Time),
-    ListedColumn::new("restored_from_id", Holds::Text),
-    ListedColumn::new("source_id", Holds::Text),
-    ListedColumn::new("source_name", Holds::Text),
-    ListedColumn::new("source_data_types", Holds::Json),
-];
+const LISTED: [ListedColumn; 17] = joined(&[ListedColumn::new("folder", Holds::Text)], &FILE);
 
 /// Files by folder, name, state and age, and the folders below the one asked for. In a table a row has a
 /// `folder`, or it is of a file.
@@ -243,7 +225,8 @@ pub async fn create_file(
     }))
 }
 
-const CHANGED: [ListedColumn; 9] = [
+/// What is told of a file that was changed.
+pub(in crate::api) const CHANGED: [ListedColumn; 9] = [
     ListedColumn::new("archived_at", Holds::Time),
     ListedColumn::new("deleted_at", Holds::Time),
     ListedColumn::new("full_name", Holds::Text),

@@ -4,8 +4,6 @@
 //! Whatever route answers, the decision left on the request what it gave; a route cannot forget any of this.
 
 use std::error::Error;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as Moment};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
@@ -18,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::api::app::Shared;
 use crate::api::problem::ApiError;
+use crate::api::row_count::RowCount;
 use crate::auth::disclosures::{Disclosure, Subject};
 use crate::auth::tokens::Reader;
 use crate::catalog::access_log::LogEntry;
@@ -33,26 +32,6 @@ pub const EFFECTIVE_RANGE: HeaderName = HeaderName::from_static("x-svc-effective
 const ASKED_AGAIN: Duration = Duration::from_secs(1);
 /// Windows that the header names. More would not pass everybody's proxies.
 const NAMED_WINDOWS: usize = 64;
-
-/// How many rows went out; travels beside the response.
-#[derive(Clone, Debug, Default)]
-pub struct RowCount(Arc<AtomicU64>);
-
-impl RowCount {
-    #[must_use]
-    pub fn of(rows: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(rows)))
-    }
-
-    pub fn add(&self, rows: usize) {
-        self.0.fetch_add(rows as u64, Ordering::Relaxed);
-    }
-
-    #[must_use]
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 #[derive(Debug, thiserror::Error)]
 #[error("what this answer tells is not shared any more")]

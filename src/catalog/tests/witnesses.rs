@@ -1,14 +1,14 @@
 //! What a transaction leaves behind, by which its end can be found out.
 
 use super::*;
-use crate::catalog::witness::testify;
+use crate::catalog::witness::{ask, testify};
 
 #[tokio::test]
 async fn whoever_asks_first_makes_sure_that_it_never_happens() {
     for bench in Bench::all().await {
         let witness = Uuid::new_v4();
         for _ in 0..2 {
-            assert!(!bench.catalog.ask(witness).await.unwrap());
+            assert!(!ask(&bench.catalog.database, witness).await.unwrap());
         }
         let mut session = bench.catalog.database.write().await.unwrap();
         assert!(testify(&mut session, witness, true).await.is_err());
@@ -21,7 +21,7 @@ async fn whoever_asks_waits_for_what_is_on_its_way() {
         let witness = Uuid::new_v4();
         let mut session = bench.catalog.database.write().await.unwrap();
         testify(&mut session, witness, true).await.unwrap();
-        let (happened, committed) = tokio::join!(bench.catalog.ask(witness), async {
+        let (happened, committed) = tokio::join!(ask(&bench.catalog.database, witness), async {
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             session.commit().await
         });

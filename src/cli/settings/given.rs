@@ -3,8 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::Settings;
-use super::SettingsError;
+use super::error::SettingsError;
 use super::table::{Entry, SETTINGS, named};
 
 /// Where a value comes from.
@@ -28,7 +27,7 @@ pub struct GivenSetting {
 
 /// All settings, each with its value as text.
 #[derive(Clone, Debug)]
-pub struct GivenSettings(Vec<GivenSetting>);
+pub struct GivenSettings(pub(super) Vec<GivenSetting>);
 
 /// Where values can come from. Functions, so that no test depends on the machine it runs on.
 pub struct Sources<'a> {
@@ -81,18 +80,6 @@ impl GivenSettings {
     #[must_use]
     pub fn as_slice(&self) -> &[GivenSetting] {
         &self.0
-    }
-
-    /// The same, where settings that nobody mentioned show what follows for them from others.
-    #[must_use]
-    pub fn completed(mut self, settings: &Settings) -> Self {
-        for setting in self.0.iter_mut().filter(|setting| setting.value().is_none()) {
-            if let Some((text, from)) = settings.following(setting.entry.name) {
-                setting.text = text;
-                setting.origin = Origin::Follows(from);
-            }
-        }
-        self
     }
 
     /// What was given for `name`, or its default.

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use super::SettingsError;
+use super::error::SettingsError;
 use super::given::GivenSetting;
 
 /// `250ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Given, Reading};
 use crate::ingest::cells;
-use crate::ingest::decode::DecodeContext;
+use crate::ingest::context::DecodeContext;
 use crate::ingest::json;
 use crate::ingest::plan::Role;
 use crate::ingest::row::latest_start;

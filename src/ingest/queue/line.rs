@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -15,10 +16,32 @@ use tokio::time::Instant as Moment;
 
 use crate::model::ids::PersonId;
 
+use super::committer::{CommitError, Committer, Receipt};
 use super::settle::Left;
+use super::waiting::{Reply, Seat, Waiting};
 use super::work::{Job, Prepared};
-use super::{CommitError, Committer, OVERTAKEN, QueueSettings, Reply, Seat, Waiting};
 use crate::ingest::upload::Work;
+
+/// How the queue is sized.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueSettings {
+    /// Requests that may wait; more are refused at once.
+    pub waiting: usize,
+    /// Bytes of rows that may wait in memory.
+    pub waiting_bytes: usize,
+    /// Requests that one transaction takes at most.
+    pub group: usize,
+    /// How long a transaction gathers after its first request. What arrives while another is synced is
+    /// gathered anyway.
+    pub window: Duration,
+    /// Bytes of rows after which a transaction takes no further request.
+    pub size: usize,
+    /// People for whom work is done at the same time.
+    pub at_once: usize,
+}
+
+/// A request that was overtaken so often is prepared with everybody else kept out.
+pub const OVERTAKEN: usize = 3;
 
 /// Jobs committed by themselves at the same time.
 const ALONE_AT_ONCE: usize = 8;
@@ -333,12 +356,7 @@ impl Line {
         self.turns.push_back(person);
     }
 
-    fn answer(
-        &mut self,
-        person: PersonId,
-        answers: Vec<Answer>,
-        results: Vec<Result<super::Receipt, CommitError>>,
-    ) {
+    fn answer(&mut self, person: PersonId, answers: Vec<Answer>, results: Vec<Result<Receipt, CommitError>>) {
         for (Answer { reply, seat }, result) in answers.into_iter().zip(results) {
             drop(seat);
             // A caller that went away has its records all the same.

@@ -6,8 +6,8 @@ use std::time::Instant as Moment;
 use crate::catalog::CatalogError;
 use crate::catalog::records::{Commit, Stamp};
 
+use super::committer::{CommitError, Committer, GroupReport};
 use super::work::{Job, Prepared};
-use super::{CommitError, Committer, GroupReport};
 
 /// How a job left a step.
 pub(super) enum Left {

@@ -14,7 +14,7 @@ use crate::model::registry::{Layout, TypeId};
 use super::super::assemble::{self, Assembled};
 use super::super::merge::Asked;
 use super::super::upload::{Upload, Work};
-use super::{CommitError, Committer, Receipt};
+use super::committer::{CommitError, Committer, Receipt};
 
 /// One person's requests on their way to a commit.
 pub(super) struct Job {

@@ -46,3 +46,17 @@ pub enum DurationError {
     #[error("{text:?} has no fixed length; months, quarters and years differ, so use units from ns to w")]
     NoFixedLength { text: String },
 }
+
+pub(super) fn too_long(text: &str) -> DurationError {
+    DurationError::TooLong { text: shown(text) }
+}
+
+/// The text as an error repeats it: not at any length.
+pub(super) fn shown(text: &str) -> String {
+    const ENOUGH: usize = 40;
+    let mut shown: String = text.chars().take(ENOUGH).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}

@@ -1,6 +1,6 @@
 //! Reads amounts with units, in short form (`1h30m`) or as ISO 8601 (`PT1H30M`), into sums by family.
 
-use super::{DurationError, shown, too_long};
+use super::error::{DurationError, shown, too_long};
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 

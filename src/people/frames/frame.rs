@@ -1,18 +1,57 @@
-//! One frame, as its document keeps it.
+//! One frame, as its document keeps it, and why something cannot be done with one.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Described, FrameError};
+use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::stored_json;
 use crate::model::time::Instant;
+use crate::people::limits::LimitReached;
+use crate::store::StoreError;
 use crate::store::contents::{Content, Part};
 
 /// Leads to all frames.
 pub(super) const KEPT_LINK: &str = "kept_frame";
 pub(super) const EVERY: Uuid = Uuid::nil();
+
+/// Why something cannot be done with a frame.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    #[error("{0} is not one of your frames")]
+    Unknown(Uuid),
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    #[error(
+        "the answer has more than {0} bytes; ask for less, or for fewer columns (this is the operator's \
+         setting ALMANAC_LIMIT_FRAME_BYTES)"
+    )]
+    TooLarge(u64),
+    #[error("the stored frame {id} cannot be read: {reason}")]
+    Damaged { id: Uuid, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CatalogError> for FrameError {
+    fn from(error: CatalogError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// What is said of a frame beside its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// What it is the answer to.
+    pub question: String,
+    /// The name of its output method.
+    pub format: String,
+    /// On what grounds it may be read.
+    pub grounds: String,
+    /// Until when it may be read at most. The operator's lifetime may end earlier.
+    pub until: Instant,
+}
 
 /// An answer that is kept.
 #[derive(Clone, Debug)]

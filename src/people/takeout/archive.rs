@@ -24,7 +24,7 @@ use super::zip::{
     CENTRAL_HEADER, COMMENT, COMMENT_BYTES, END, END_64, END_BYTES, LOCAL_HEADER, LOCATOR_64, Packing, WIDE,
     WIDE_EXTRA,
 };
-use crate::store::contents::hexadecimal;
+use crate::model::hexadecimal::hexadecimal;
 
 /// Bytes that are read and digested at once.
 const STEP: usize = 1 << 20;

@@ -21,10 +21,11 @@ use super::outlet::Outlet;
 use super::zip::{COMMENT, Packing, TooLong, ZipWriter};
 use super::{ExportError, Exports};
 use crate::catalog::documents::{Document, DocumentCursor, DocumentKind};
+use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::people::files::{File, FilesError, ScanState};
 use crate::store::StoreError;
-use crate::store::contents::{Content, hexadecimal};
+use crate::store::contents::Content;
 
 /// Documents, or entries of the access log, that are read at once.
 const PAGE: usize = 256;

@@ -8,11 +8,13 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::ExportError;
+use crate::catalog::CatalogError;
 use crate::catalog::documents::{Change, Document, DocumentKind, Link};
 use crate::model::ids::PersonId;
 use crate::model::stored_json;
 use crate::model::time::Instant;
+use crate::people::limits::LimitReached;
+use crate::store::StoreError;
 use crate::store::contents::{Content, Part};
 
 /// Leads to all exports that are not done.
@@ -20,6 +22,33 @@ pub(super) const OPEN_LINK: &str = "open_export";
 /// Leads to all exports.
 pub(super) const KEPT_LINK: &str = "kept_export";
 pub(super) const EVERY: Uuid = Uuid::nil();
+
+/// Why something cannot be done with an export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("{0} is not one of your exports")]
+    Unknown(Uuid),
+    #[error("{0} of your exports are being made; wait until one is done, or delete it")]
+    Busy(usize),
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    #[error("the archive is not there yet; the export says how far it is")]
+    NotReady,
+    #[error("this archive could not be made; delete the export and ask for another one")]
+    Failed,
+    #[error("other changes came first; look at the export and try again")]
+    Overtaken,
+    #[error("the stored export {id} cannot be read: {reason}")]
+    Damaged { id: Uuid, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CatalogError> for ExportError {
+    fn from(error: CatalogError) -> Self {
+        Self::Store(error.into())
+    }
+}
 
 /// Where an export stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

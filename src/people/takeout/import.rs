@@ -6,10 +6,10 @@
 //! Holds a chunk of records, a part of a file and a line of a list, and the ids of what the person wrote.
 
 mod examine;
+mod importer;
 mod records;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use futures::stream;
 use serde_json::{Map, Value};
@@ -18,49 +18,21 @@ use super::archive::{Archive, ArchiveError, Region};
 use super::format::{
     DATA_TYPES, FILES, KeptDefinition, KeptDocument, KeptSource, NOTES, SOURCES, content_member,
 };
+use crate::catalog::Catalog;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::KnownSource;
-use crate::catalog::{Catalog, CatalogError};
-use crate::ingest::assemble::AssembleError;
-use crate::ingest::intake::IntakeStores;
-use crate::ingest::queue::{CommitError, CommitQueue};
 use crate::model::ids::PersonId;
 use crate::model::time::parse_instant;
-use crate::people::documents::{BroughtBack, DocumentError, Documents};
-use crate::people::files::{BringBackError, File, Files, FilesError};
-use crate::people::types::{Types, TypesError};
+use crate::people::documents::BroughtBack;
+use crate::people::files::File;
 use examine::Plan;
+
+pub use importer::{ImportError, Importer};
 
 /// Bytes of a file that are read at once.
 const STEP: usize = 1 << 20;
 /// How often preferences are tried again that somebody else changed meanwhile.
 const TRIES: usize = 16;
-
-/// Why an archive was not brought in, or not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// It does not fit to what is here. Nothing was changed.
-    #[error("nothing was changed: {0}")]
-    Refused(String),
-    #[error("{0} cannot be brought in: {1}")]
-    Records(String, String),
-    #[error("a file cannot be brought in: {0}")]
-    Bytes(#[from] BringBackError<std::io::Error>),
-    #[error(transparent)]
-    Assemble(#[from] AssembleError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    #[error(transparent)]
-    Documents(#[from] DocumentError),
-    #[error(transparent)]
-    Files(#[from] FilesError),
-    #[error(transparent)]
-    Types(#[from] TypesError),
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-}
 
 /// What an import is told with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,18 +91,6 @@ pub struct Imported {
     pub new_preferences: u64,
     /// What whoever runs the service should know.
     pub notes: Vec<String>,
-}
-
-/// What archives are brought into.
-pub struct Importer {
-    pub catalog: Catalog,
-    pub documents: Documents,
-    pub types: Types,
-    pub files: Files,
-    pub intake: IntakeStores,
-    pub commits: CommitQueue,
-    /// What sources of annotations begin with here.
-    pub source_prefix: Arc<str>,
 }
 
 impl Importer {

@@ -9,8 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::export::Export;
 use super::{ExportError, Exports};
+use crate::model::hexadecimal::hexadecimal;
 use crate::model::time::Instant;
-use crate::store::contents::{PART_BYTES, PartWriter, hexadecimal};
+use crate::store::contents::{PART_BYTES, PartWriter};
 
 /// Between two times that an owner is told how far it is, in microseconds.
 const TELLING: i64 = 1_000_000;

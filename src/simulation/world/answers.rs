@@ -1,7 +1,7 @@
 //! Whether what a world answers is as it should be.
 
+use super::super::answer::{Answer, Seen};
 use super::super::node::GRACE;
-use super::super::requests::{Answer, Seen};
 use super::{About, Running, World};
 use crate::catalog::records::Stamp;
 use crate::ingest::queue::OVERTAKEN;

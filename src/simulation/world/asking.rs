@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::answer::Answer;
 use super::super::history::{Effect, Key, Line, Token};
 use super::super::node::Node;
-use super::super::requests::{self, Answer, Job};
+use super::super::records::{MINUTE, TYPES, start_of};
+use super::super::requests::{self, Job};
 use super::super::sharing::{self, Sharing, Terms};
 use super::{About, MOST_OPEN, NODES, PEOPLE, Running, World};
 
@@ -151,8 +153,8 @@ impl World {
             owner,
             reader,
             types,
-            start: requests::start_of(0) + i64::from(first) * requests::MINUTE,
-            end: requests::start_of(0) + i64::from(last) * requests::MINUTE,
+            start: start_of(0) + i64::from(first) * MINUTE,
+            end: start_of(0) + i64::from(last) * MINUTE,
         }
     }
 
@@ -208,11 +210,11 @@ impl World {
 
     fn lines(&mut self, owner: usize, count: usize) -> Vec<Line> {
         let mut lines = Vec::new();
-        let only = self.chance.below(requests::TYPES.len());
+        let only = self.chance.below(TYPES.len());
         let mixed = self.chance.one_in(3);
         for _ in 0..count {
             let data_type = if mixed {
-                self.chance.below(requests::TYPES.len())
+                self.chance.below(TYPES.len())
             } else {
                 only
             };
@@ -241,7 +243,7 @@ impl World {
     }
 
     fn write_large(&mut self, node: &Arc<Node>, owner: usize) {
-        let data_type = self.chance.below(requests::TYPES.len());
+        let data_type = self.chance.below(TYPES.len());
         let mut effect = Effect {
             is_large: true,
             ..Effect::default()

@@ -18,8 +18,7 @@ use crate::store::errors::StoreError;
 use crate::store::objects::ObjectStorage;
 
 use super::master::KEY_BYTES;
-use super::unusable;
-use super::wrapping::Wrapping;
+use super::wrapping::{Wrapping, unusable};
 
 /// How long a key that was read is remembered: so long another node may go on reading for somebody whose key
 /// was destroyed here.

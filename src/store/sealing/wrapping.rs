@@ -32,8 +32,8 @@ impl Wrapping {
             (Some(service), _) => service.wrap(secret, bound).await,
             (None, Some(file)) => file
                 .wrap(secret, nonce, bound)
-                .ok_or_else(|| super::unusable("it cannot be wrapped")),
-            (None, None) => Err(super::unusable("nothing here wraps it")),
+                .ok_or_else(|| unusable("it cannot be wrapped")),
+            (None, None) => Err(unusable("nothing here wraps it")),
         }
     }
 
@@ -41,16 +41,23 @@ impl Wrapping {
     pub(super) async fn unwrap(&self, wrapped: &[u8], bound: &[u8]) -> Result<[u8; KEY_BYTES], StoreError> {
         if KeyService::has_wrapped(wrapped) {
             let service = self.service.as_ref();
-            let service = service.ok_or_else(|| super::unusable("ALMANAC_KEY_SERVICE wrapped it"))?;
+            let service = service.ok_or_else(|| unusable("ALMANAC_KEY_SERVICE wrapped it"))?;
             return service.unwrap(wrapped, bound).await;
         }
         let opened = self.file.as_ref().and_then(|file| file.unwrap(wrapped, bound));
-        opened.ok_or_else(|| super::unusable("no master key here opens it"))
+        opened.ok_or_else(|| unusable("no master key here opens it"))
     }
 
     /// Whether it would be wrapped just so today. A service says nothing of which of its own keys it used.
     pub(super) fn is_current(&self, wrapped: &[u8]) -> bool {
         let file = self.file.as_ref().filter(|_| self.service.is_none());
         file.is_some_and(|file| file.is_current(wrapped))
+    }
+}
+
+/// The bytes are what they were; it is the key that is missing.
+pub(super) fn unusable(detail: &str) -> StoreError {
+    StoreError::Unavailable {
+        detail: format!("a person's key: {detail}"),
     }
 }

@@ -1,7 +1,7 @@
 //! The entries of the glossary, by name.
 
-use super::Entry;
-use super::Example::{Flag, Number, Text, Whole};
+use super::entry::Entry;
+use super::entry::Example::{Flag, Number, Text, Whole};
 
 const ID: &str = "0191f000-0000-7000-8000-000000000001";
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{ImportError, Importer};
+use super::importer::{ImportError, Importer};
 use crate::catalog::Catalog;
 use crate::catalog::documents::{Document, DocumentKind};
 use crate::catalog::records::{KnownPerson, StoredDefinition};

@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::examine::Plan;
-use super::{ImportError, Importer};
+use super::importer::{ImportError, Importer};
 use crate::ingest::intake::{CHUNK_ROWS, Intake, Rows};
 use crate::ingest::stored::adapt;
 use crate::ingest::upload::Upload;

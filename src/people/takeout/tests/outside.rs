@@ -6,12 +6,12 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
+use crate::model::hexadecimal::hexadecimal;
 use crate::model::ids::PersonId;
 use crate::model::time::Instant;
 use crate::people::takeout::archive::Archive;
 use crate::people::takeout::format::{Counts, FORMAT, FORMAT_VERSION, MANIFEST, Manifest, MemberEntry};
 use crate::people::takeout::zip::{COMMENT, Packing, ZipWriter};
-use crate::store::contents::hexadecimal;
 
 const NOW: Instant = Instant::from_micros(1_700_000_000_123_456);
 

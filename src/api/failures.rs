@@ -1,0 +1,178 @@
+//! What failures of the rooms below mean to whoever asked: whose fault it is, and whether to come again.
+//!
+//! Errors are read to the bottom of what they come from, since what matters may lie deep in a plan.
+
+use std::error::Error;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use datafusion::common::DataFusionError;
+
+use crate::api::problem::{ApiError, invalid};
+use crate::catalog::CatalogError;
+use crate::ingest::queue::CommitError;
+use crate::model::faults::Fault;
+use crate::model::meters::Meters;
+use crate::output::EncodeError;
+use crate::people::types::TypesError;
+use crate::query::QueryError;
+use crate::query::aggregate::{AggregateError, Excess};
+use crate::query::attached::TooManyCells;
+use crate::query::engine::Late;
+use crate::query::sql;
+use crate::store::StoreError;
+
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// What a write is told to wait when too much waits already.
+const FLUSHED_BY_THEN: Duration = Duration::from_secs(10);
+/// What the author of a query is told who asks for more than all questions may hold together.
+const TOO_MUCH_MEMORY: &str = "the query needs more memory than questions have here (ALMANAC_MEMORY_LIMIT); \
+                               ask for fewer rows, columns or groups, or for a shorter time";
+
+/// Why an answer broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error(transparent)]
+    Plan(#[from] DataFusionError),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error("the deadline of the question passed")]
+    Late,
+}
+
+/// What the caller hears when there is no first row.
+pub(super) fn failed(meters: &Meters, error: Broken) -> ApiError {
+    if let Some(what) = corrupt_part(&error) {
+        return ApiError::damaged(what);
+    }
+    if let Some(Excess::Groups) = excess(&error) {
+        return invalid(["query", "group"], Excess::Groups.to_string());
+    }
+    if let Some(error) = chain(&error).find_map(|error| error.downcast_ref::<TooManyCells>()) {
+        return invalid(["query", "metrics"], error.to_string());
+    }
+    match error {
+        Broken::Late => {
+            meters.queries.deadlines_passed.inc();
+            ApiError::deadline(error)
+        }
+        error if is_scarce(&error) => ApiError::unavailable(error, RETRY_AFTER),
+        other => ApiError::internal(other),
+    }
+}
+
+/// Why a query has no answer that could be planned. What it computes was its author's idea.
+pub fn misasked(meters: &Meters, error: Broken) -> ApiError {
+    if corrupt_part(&error).is_some() {
+        return failed(meters, error);
+    }
+    let message = match &error {
+        Broken::Encode(EncodeError::Spool(_)) => return failed(meters, error),
+        Broken::Late => return failed(meters, Broken::Late),
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<Late>) => {
+            return failed(meters, Broken::Late);
+        }
+        Broken::Plan(error) if chain(error).any(<dyn Error>::is::<StoreError>) => return unprepared(error),
+        Broken::Plan(error) if is_scarce(error) => TOO_MUCH_MEMORY.to_owned(),
+        Broken::Plan(error) => sql::readable(error),
+        Broken::Encode(error) => match error {
+            EncodeError::Unsupported { .. } | EncodeError::UnknownZone { .. } => error.to_string(),
+            error => format!("{error}; choose another output or cast the columns"),
+        },
+    };
+    invalid(["body", "query"], message)
+}
+
+/// What turned out to be too much, if that is what an error comes from.
+fn excess(error: &Broken) -> Option<Excess> {
+    chain(error).find_map(|error| error.downcast_ref().copied())
+}
+
+/// Why there is no plan: some of it is worked out from stored rows.
+pub fn unprepared(error: &DataFusionError) -> ApiError {
+    if let Some(what) = corrupt_part(error) {
+        ApiError::damaged(what)
+    } else if chain(error).any(<dyn Error>::is::<Late>) {
+        ApiError::deadline(error)
+    } else if is_scarce(error) {
+        ApiError::unavailable(error, RETRY_AFTER)
+    } else {
+        ApiError::internal(error)
+    }
+}
+
+/// An error and all that it comes from.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = current.source();
+        Some(current)
+    })
+}
+
+/// The damage behind an error, if that is what it comes from, however deep.
+pub(super) fn corrupt_part(error: &(dyn Error + 'static)) -> Option<String> {
+    let is_damage = |error: &&(dyn Error + 'static)| {
+        matches!(error.downcast_ref(), Some(StoreError::Corrupt { .. }))
+            || matches!(error.downcast_ref(), Some(CatalogError::Corrupt { .. }))
+    };
+    chain(error).find(is_damage).map(ToString::to_string)
+}
+
+fn is_scarce(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(|error| {
+        matches!(error.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_)))
+            || matches!(error.downcast_ref(), Some(StoreError::Unavailable { .. }))
+            || error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == ErrorKind::StorageFull)
+    })
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Columns(error) => invalid(["query", "columns"], error.to_string()),
+            QueryError::Filter(error) => invalid(["query", "filter"], error.to_string()),
+            QueryError::Aggregate(error @ AggregateError::NoValue(_)) => {
+                invalid(["path", "data_type"], error.to_string())
+            }
+            QueryError::Aggregate(error) => invalid(["query", "group"], error.to_string()),
+            QueryError::Store(error) => error.into(),
+            QueryError::Plan(error) => unprepared(&error),
+        }
+    }
+}
+
+impl From<TypesError> for ApiError {
+    fn from(error: TypesError) -> Self {
+        match error {
+            TypesError::Unknown { .. } | TypesError::Ambiguous { .. } => Self::not_found(error.to_string()),
+            TypesError::Overtaken => Self::conflict(error.to_string()),
+            TypesError::LimitReached(_) => {
+                Self::invalid_all(vec![Fault::new(["body"], "limit_reached", error.to_string())])
+            }
+            TypesError::Invalid(faults) => Self::invalid_all(faults),
+            TypesError::Damaged { .. } => Self::damaged(error),
+            TypesError::Catalog(error) => error.into(),
+        }
+    }
+}
+
+impl From<CommitError> for ApiError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Busy => Self::too_many(error.to_string(), RETRY_AFTER),
+            CommitError::KeyReused => invalid(["header", "idempotency-key"], error.to_string()),
+            CommitError::Full | CommitError::Unavailable(_) | CommitError::Stopping => {
+                Self::unavailable(error, RETRY_AFTER)
+            }
+            CommitError::Backlog => Self::overloaded(error, FLUSHED_BY_THEN),
+            CommitError::Corrupt(_) => Self::damaged(error),
+            CommitError::Unknown(_) => Self::outcome_unknown(error),
+            CommitError::Broken(_) => Self::internal(error),
+            CommitError::Erased => Self::unauthorized(),
+        }
+    }
+}

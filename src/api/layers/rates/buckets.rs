@@ -1,0 +1,157 @@
+//! What is left for each to ask for, in buckets that fill evenly over a minute and hold what a minute brings.
+//!
+//! They live in memory, as long as the service. Know people and addresses; know nothing of requests.
+
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio::time::Instant;
+
+use crate::api::settings::RateSettings;
+use crate::model::ids::PersonId;
+
+/// The time in which a bucket fills.
+pub(super) const WINDOW: Duration = Duration::from_mins(1);
+/// Buckets that are remembered. One that is forgotten is full again.
+const REMEMBERED: u64 = 100_000;
+
+/// What is left for somebody to ask for.
+#[derive(Debug)]
+struct Bucket(Mutex<Level>);
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    left: f64,
+    at: Instant,
+}
+
+/// Buckets of one kind, by whose they are.
+#[derive(Clone)]
+pub(super) struct Buckets<K> {
+    pub(super) name: &'static str,
+    /// What a minute brings.
+    size: f64,
+    of: Cache<K, Arc<Bucket>>,
+}
+
+/// What somebody has left, after a request was counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Left {
+    pub(super) name: &'static str,
+    pub(super) size: u64,
+    /// Requests, or bytes.
+    pub(super) rest: u64,
+    /// Until the bucket is full again.
+    pub(super) full: Duration,
+}
+
+impl<K: Hash + Eq + Send + Sync + Clone + 'static> Buckets<K> {
+    /// None where there is no limit.
+    fn new(name: &'static str, size: u64) -> Option<Self> {
+        (size > 0).then(|| Self {
+            name,
+            size: size as f64,
+            of: Cache::builder()
+                .max_capacity(REMEMBERED)
+                .time_to_idle(WINDOW * 2)
+                .build(),
+        })
+    }
+
+    fn bucket(&self, whose: K, now: Instant) -> Arc<Bucket> {
+        let full = || {
+            Arc::new(Bucket(Mutex::new(Level {
+                left: self.size,
+                at: now,
+            })))
+        };
+        self.of.get_with(whose, full)
+    }
+
+    /// Takes `amount` at `now`, if there is anything left; what is taken beyond is owed. `Err`: how long
+    /// until there is.
+    pub(super) fn take(&self, whose: K, amount: f64, now: Instant) -> Result<Left, Duration> {
+        let bucket = self.bucket(whose, now);
+        let mut level = bucket.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = self.size / WINDOW.as_secs_f64();
+        let filled = now.duration_since(level.at).as_secs_f64() * each;
+        level.left = (level.left + filled).min(self.size);
+        level.at = now;
+        let least = amount.min(1.0);
+        if level.left < least {
+            return Err(Duration::from_secs_f64((least - level.left) / each));
+        }
+        level.left -= amount;
+        Ok(Left {
+            name: self.name,
+            size: self.size as u64,
+            rest: level.left.max(0.0) as u64,
+            full: Duration::from_secs_f64((self.size - level.left) / each),
+        })
+    }
+
+    /// Takes what was used already.
+    pub(super) fn charge(&self, whose: K, amount: f64) {
+        let bucket = self.bucket(whose, Instant::now());
+        bucket.0.lock().unwrap_or_else(PoisonError::into_inner).left -= amount;
+    }
+}
+
+/// All buckets of the service.
+#[derive(Clone)]
+pub struct Rates {
+    pub(super) reads: Option<Buckets<PersonId>>,
+    pub(super) writes: Option<Buckets<PersonId>>,
+    pub(super) bytes: Option<Buckets<PersonId>>,
+    pub(super) addresses: Option<Buckets<IpAddr>>,
+}
+
+impl Rates {
+    #[must_use]
+    pub fn new(settings: RateSettings) -> Self {
+        Self {
+            reads: Buckets::new("reads", settings.reads),
+            writes: Buckets::new("writes", settings.writes),
+            bytes: Buckets::new("bytes", settings.bytes),
+            addresses: Buckets::new("address", settings.address),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_empty_after_a_minutes_worth_and_fills_evenly() {
+        let buckets = Buckets::new("reads", 60).unwrap();
+        let mut now = Instant::now();
+        for rest in (0..60).rev() {
+            assert_eq!(buckets.take(1, 1.0, now).unwrap().rest, rest);
+        }
+        assert_eq!(buckets.take(1, 1.0, now), Err(Duration::from_secs(1)));
+        assert!(buckets.take(2, 1.0, now).is_ok(), "another has another bucket");
+        now += Duration::from_millis(1500);
+        assert!(buckets.take(1, 1.0, now).is_ok());
+        assert!(buckets.take(1, 1.0, now).is_err());
+        now += Duration::from_hours(1);
+        assert_eq!(buckets.take(1, 1.0, now).unwrap().rest, 59);
+    }
+
+    #[test]
+    fn what_was_used_beyond_is_owed() {
+        let buckets = Buckets::new("bytes", 6000).unwrap();
+        let now = Instant::now();
+        buckets.take(1, 0.0, now).unwrap();
+        buckets.charge(1, 12_000.0);
+        assert_eq!(buckets.take(1, 0.0, now), Err(Duration::from_mins(1)));
+    }
+
+    #[test]
+    fn nothing_is_counted_where_there_is_no_limit() {
+        assert!(Buckets::<u8>::new("reads", 0).is_none());
+    }
+}

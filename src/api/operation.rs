@@ -1,0 +1,68 @@
+//! What whoever runs the service asks it: whether it lives, whether it can do its work, and its numbers.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::app::Shared;
+use crate::api::problem::{ApiError, Problem};
+use crate::api::readiness::NotReady;
+
+/// What a part that is not ready is told to wait before the next look.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Health {
+    status: &'static str,
+}
+
+const FINE: Health = Health { status: "ok" };
+
+/// The process answers.
+#[utoipa::path(get, path = "/health/live", tag = "operation", security(()), responses((status = 200, body = Health)))]
+pub async fn live() -> Json<Health> {
+    Json(FINE)
+}
+
+/// The catalogue and the store answer.
+#[utoipa::path(get, path = "/health/ready", tag = "operation", security(()),
+    responses((status = 200, body = Health), (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub async fn ready(State(app): State<Shared>) -> Response {
+    if !app.commits.is_working() {
+        let not_ready = NotReady {
+            part: "the committing task",
+            reason: "it ended".to_owned(),
+        };
+        return ApiError::unavailable(not_ready, RETRY_AFTER).into_response();
+    }
+    match app.readiness.check().await {
+        Ok(()) => Json(FINE).into_response(),
+        Err(not_ready) => ApiError::unavailable(not_ready, RETRY_AFTER).into_response(),
+    }
+}
+
+/// The service's numbers, for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "operation", security(()),
+    responses((status = 200, description = "Numbers", body = String,
+        content_type = "application/openmetrics-text")))]
+pub async fn metrics(State(app): State<Shared>) -> Response {
+    // These two are known to those who do the work; everything else was counted as it happened.
+    app.metrics.meters.commits.waiting.set(app.commits.depth() as i64);
+    app.metrics
+        .meters
+        .queries
+        .memory_bytes
+        .set(app.engine.memory_reserved() as i64);
+    match app.metrics.text() {
+        Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(error) => ApiError::internal(error).into_response(),
+    }
+}

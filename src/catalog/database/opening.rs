@@ -1,0 +1,126 @@
+//! Connecting: how either database is set up so that what is acknowledged is on disk, and how long anybody
+//! waits for it.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::pool::PoolOptions;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection as _, PgPool, Postgres, SqlitePool};
+
+use super::failures::classify;
+use crate::catalog::errors::CatalogError;
+use crate::catalog::writing::{Limits, Writer};
+
+/// How long a statement waits for a lock that somebody else holds, and a caller for a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A connection to a server that has not been used for so long is asked whether it still stands.
+const RESTED: Duration = Duration::from_secs(1);
+/// Statements kept prepared on a connection. A few dozen shapes exist, most in half a dozen lengths.
+const PREPARED_STATEMENTS: usize = 512;
+
+/// The connection that writes and those that read, to a file that is made if there is none.
+pub(super) async fn open_sqlite(path: &Path) -> Result<(Writer, SqlitePool), CatalogError> {
+    create_private(path)?;
+    let limits = Limits {
+        patience: PATIENCE,
+        prepared_statements: PREPARED_STATEMENTS,
+    };
+    let writer = Writer::open(path, limits)?;
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(PATIENCE)
+        .statement_cache_capacity(PREPARED_STATEMENTS)
+        .pragma("cell_size_check", "on")
+        .pragma("cache_size", "-16384")
+        .disable_statement_logging();
+    let readers = pool(reader_count())
+        .min_connections(1)
+        .connect_with(options.pragma("query_only", "on"))
+        .await
+        .map_err(classify)?;
+    Ok((writer, readers))
+}
+
+/// Connections to a server.
+pub(super) async fn open_postgres(address: &str) -> Result<PgPool, CatalogError> {
+    let options = PgConnectOptions::from_str(address)
+        .map_err(|_| CatalogError::Address {
+            given: without_password(address),
+        })?
+        .application_name("almanac")
+        .statement_cache_capacity(PREPARED_STATEMENTS)
+        // An acknowledgement means that it is on disk, whatever the server's default is.
+        .options([
+            ("synchronous_commit", "on"),
+            ("lock_timeout", "10s"),
+            ("idle_in_transaction_session_timeout", "60s"),
+        ])
+        .disable_statement_logging();
+    let pool = pool::<Postgres>(16).before_acquire(|connection, usage| {
+        Box::pin(async move {
+            if usage.idle_for > RESTED {
+                connection.ping().await?;
+            }
+            Ok(true)
+        })
+    });
+    pool.connect_with(options).await.map_err(classify)
+}
+
+fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
+    PoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        // Asking before every use would double the cost of the shortest reads.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+}
+
+fn reader_count() -> u32 {
+    std::thread::available_parallelism()
+        .map_or(4, |count| count.get() as u32 * 2)
+        .clamp(2, 8)
+}
+
+/// Creates the file, readable by its owner only, before SQLite would create it readable by all.
+fn create_private(path: &Path) -> Result<(), CatalogError> {
+    let unavailable = |error: std::io::Error| {
+        let detail = format!("{}: {error}", path.display());
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            CatalogError::Full { detail }
+        } else {
+            CatalogError::Unavailable { detail }
+        }
+    };
+    if let Some(parent) = path.parent().filter(|parent| *parent != PathBuf::new()) {
+        std::fs::create_dir_all(parent).map_err(unavailable)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let is_new = !path.exists();
+    options.open(path).map(drop).map_err(unavailable)?;
+    if is_new {
+        // SQLite synchronises what is in the file, not its name.
+        let directory = path.parent().filter(|parent| *parent != PathBuf::new());
+        std::fs::File::open(directory.unwrap_or(Path::new(".")))
+            .and_then(|directory| directory.sync_all())
+            .map_err(unavailable)?;
+    }
+    Ok(())
+}
+
+pub(super) fn without_password(address: &str) -> String {
+    match (address.find("://"), address.find('@')) {
+        (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &address[..scheme], &address[at..]),
+        _ => address.to_owned(),
+    }
+}

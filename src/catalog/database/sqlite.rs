@@ -1,0 +1,165 @@
+//! Transactions of SQLite: those that read go through the driver, the one that writes does not. Lives as long
+//! as its transaction.
+
+use std::sync::Arc;
+
+use sqlx::pool::PoolConnection;
+use sqlx::{AssertSqlSafe, Sqlite, SqlitePool};
+
+use super::failures::classify;
+use super::statements::{Row, bound, fetch_sqlite};
+use crate::catalog::disturbance::{Disturbance, Ending, Held, broken};
+use crate::catalog::errors::CatalogError;
+use crate::catalog::value::Value;
+use crate::catalog::writing::{Writer, Writing};
+
+/// Nobody, but in tests.
+pub(in crate::catalog) type Disturbed = Option<Arc<dyn Disturbance>>;
+
+/// A transaction of SQLite.
+///
+/// SQLite rolls back by itself when its disk is full, which the driver's own transactions do not notice: they
+/// would leave a connection behind that can begin nothing any more. So a connection whose transaction did not
+/// end well is closed.
+pub(in crate::catalog) struct SqliteSession {
+    /// Until the transaction has ended well.
+    link: Option<Link>,
+    pub(super) disturbed: Disturbed,
+    /// Let go after the connection.
+    _turn: Option<Held>,
+}
+
+/// What a transaction speaks to SQLite by.
+pub(super) enum Link {
+    Reads(PoolConnection<Sqlite>),
+    Writes(Writing),
+}
+
+impl Link {
+    pub(super) async fn fetch(&mut self, sql: String, values: Vec<Value>) -> Result<Vec<Row>, CatalogError> {
+        match self {
+            Self::Reads(connection) => fetch_sqlite(connection, sql, values).await,
+            Self::Writes(writing) => {
+                let rows = writing.fetch(&sql, &values)?;
+                Ok(rows.into_iter().map(Row::LookedUp).collect())
+            }
+        }
+    }
+
+    pub(super) async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CatalogError> {
+        match self {
+            Self::Reads(connection) => {
+                let executed = bound::<Sqlite>(sql, values).execute(&mut **connection);
+                Ok(executed.await.map_err(classify)?.rows_affected())
+            }
+            Self::Writes(writing) => writing.execute(&sql, &values),
+        }
+    }
+
+    /// Begins or ends a transaction.
+    async fn turn(&mut self, statement: &'static str) -> Result<(), CatalogError> {
+        match self {
+            Self::Reads(_) => self.run(statement).await,
+            // It is kept prepared, unlike a script.
+            Self::Writes(writing) => writing.execute(statement, &[]).map(drop),
+        }
+    }
+
+    pub(super) async fn run(&mut self, script: &str) -> Result<(), CatalogError> {
+        match self {
+            Self::Reads(connection) => {
+                let script = sqlx::raw_sql(AssertSqlSafe(script.to_owned()));
+                script
+                    .execute(&mut **connection)
+                    .await
+                    .map(drop)
+                    .map_err(classify)
+            }
+            Self::Writes(writing) => writing.run(script),
+        }
+    }
+}
+
+impl SqliteSession {
+    pub(super) async fn reading(pool: &SqlitePool, disturbed: &Disturbed) -> Result<Self, CatalogError> {
+        let turn = turn(disturbed, false).await?;
+        let _working = working(disturbed);
+        let link = Link::Reads(pool.acquire().await.map_err(classify)?);
+        Self::begin(link, "BEGIN", disturbed, turn).await
+    }
+
+    pub(super) async fn writing(writer: &Writer, disturbed: &Disturbed) -> Result<Self, CatalogError> {
+        let turn = turn(disturbed, true).await?;
+        let link = Link::Writes(writer.take().await?);
+        Self::begin(link, "BEGIN IMMEDIATE", disturbed, turn).await
+    }
+
+    async fn begin(
+        link: Link,
+        statement: &'static str,
+        disturbed: &Disturbed,
+        turn: Option<Held>,
+    ) -> Result<Self, CatalogError> {
+        let mut session = Self {
+            link: Some(link),
+            disturbed: disturbed.clone(),
+            _turn: turn,
+        };
+        session.link()?.turn(statement).await?;
+        Ok(session)
+    }
+
+    pub(super) fn link(&mut self) -> Result<&mut Link, CatalogError> {
+        self.link.as_mut().ok_or_else(broken)
+    }
+
+    pub(super) async fn commit(self) -> Result<(), CatalogError> {
+        let Some(disturbance) = self.disturbed.clone().filter(|_| self.writes()) else {
+            return self.end("COMMIT").await;
+        };
+        match disturbance.ends().await {
+            Ending::Commits => return self.end("COMMIT").await,
+            Ending::Breaks => self.end("ROLLBACK").await?,
+            Ending::Unheard => self.end("COMMIT").await?,
+            Ending::Later(moment) => {
+                tokio::spawn(async move {
+                    let statement = if moment.await { "COMMIT" } else { "ROLLBACK" };
+                    self.end(statement).await
+                });
+            }
+        }
+        Err(broken())
+    }
+
+    const fn writes(&self) -> bool {
+        matches!(self.link, Some(Link::Writes(_)))
+    }
+
+    pub(super) async fn end(mut self, statement: &'static str) -> Result<(), CatalogError> {
+        let _working = working(&self.disturbed);
+        self.link()?.turn(statement).await?;
+        if let Some(Link::Writes(writing)) = self.link.take() {
+            writing.give_back();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SqliteSession {
+    fn drop(&mut self) {
+        if let Some(Link::Reads(connection)) = &mut self.link {
+            connection.close_on_drop();
+        }
+    }
+}
+
+pub(super) async fn turn(disturbed: &Disturbed, writes: bool) -> Result<Option<Held>, CatalogError> {
+    match disturbed {
+        None => Ok(None),
+        Some(disturbance) => disturbance.begins(writes).await.map(Some).ok_or_else(broken),
+    }
+}
+
+pub(super) fn working(disturbed: &Disturbed) -> Option<Held> {
+    disturbed.as_ref().map(|disturbance| disturbance.works())
+}

@@ -1,0 +1,223 @@
+//! Changing documents: all changes of a transaction or none, one person's one after the other, so that limits
+//! and names hold whoever races.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use super::{Change, Changed, Document, DocumentKind, Link, values};
+use crate::catalog::Catalog;
+use crate::catalog::database::{Session, Value};
+use crate::catalog::errors::CatalogError;
+use crate::catalog::folders::{Folder, read_folder};
+use crate::catalog::ledgers::{Patience, lock_people};
+use crate::catalog::rows::{id, text};
+use crate::catalog::strays::refuse_condemned;
+use crate::catalog::tables::{DOCUMENTS, Existing, FOLDERS, LINKS, Record};
+use crate::catalog::witness::is_repeated;
+use crate::model::ids::PersonId;
+
+type Folders = BTreeMap<(PersonId, DocumentKind), Folder>;
+
+impl Catalog {
+    /// Makes all changes durable and visible to every node, or none of them. People who are new are created.
+    ///
+    /// On an error nothing happened and nothing will, except on `Unknown`.
+    pub async fn change_documents(&self, changes: Vec<Change>) -> Result<Changed, CatalogError> {
+        self.change_documents_naming(changes, &[]).await
+    }
+
+    /// The same where the changes name `objects` of the store that nothing named before. If one of these was
+    /// condemned meanwhile, nothing happens.
+    pub async fn change_documents_naming(
+        &self,
+        changes: Vec<Change>,
+        objects: &[String],
+    ) -> Result<Changed, CatalogError> {
+        let mut attempt = 0;
+        loop {
+            match self.try_change_documents(changes.clone(), objects).await {
+                Err(error) if is_repeated(&error, attempt).await => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn try_change_documents(
+        &self,
+        changes: Vec<Change>,
+        objects: &[String],
+    ) -> Result<Changed, CatalogError> {
+        let mut session = self.database.write().await?;
+        let people: BTreeSet<PersonId> = changes.iter().map(Change::owner).collect();
+        lock_people(&mut session, &people, self.clock.now(), Patience::Waits).await?;
+        let mut folders = Folders::new();
+        for change in changes {
+            let outcome = apply(&mut session, &mut folders, change).await?;
+            if outcome != Changed::Done {
+                session.rollback().await?;
+                return Ok(outcome);
+            }
+        }
+        let rows = folders
+            .into_iter()
+            .map(|((person, kind), folder)| folder.values(person, kind.as_str()))
+            .collect();
+        session.insert(&FOLDERS, rows, Existing::Replace).await?;
+        refuse_condemned(&mut session, objects.iter().map(String::as_str).collect()).await?;
+        self.conclude(session).await?;
+        Ok(Changed::Done)
+    }
+}
+
+impl Change {
+    fn owner(&self) -> PersonId {
+        match self {
+            Self::Insert { document, .. } | Self::Update { document, .. } => document.person,
+            Self::Remove { person, .. } => *person,
+        }
+    }
+}
+
+async fn apply(
+    session: &mut Session,
+    folders: &mut Folders,
+    change: Change,
+) -> Result<Changed, CatalogError> {
+    let (kind, person) = match &change {
+        Change::Insert { document, .. } | Change::Update { document, .. } => (document.kind, document.person),
+        Change::Remove { kind, person, .. } => (*kind, *person),
+    };
+    let mut folder = match folders.get(&(person, kind)) {
+        Some(folder) => *folder,
+        None => read_folder(session, person, kind.as_str()).await?,
+    };
+    let outcome = match change {
+        Change::Insert {
+            document,
+            links,
+            limit,
+        } => {
+            if folder.documents.unsigned_abs() >= limit {
+                return Ok(Changed::LimitReached { kind, limit });
+            }
+            if let Some(taken) = name_taken(session, &document).await? {
+                return Ok(taken);
+            }
+            let owner = document.id;
+            let written = session
+                .insert(&DOCUMENTS, vec![values(document)], Existing::Refuse)
+                .await?;
+            folder.documents += 1;
+            folder.digest ^= all_of(&written.checksums);
+            folder.digest ^= insert_links(session, person, owner, links).await?;
+            Changed::Done
+        }
+        Change::Update {
+            document,
+            expected,
+            links,
+        } => {
+            let Some(before) = at_version(session, kind, document.id, person, expected).await? else {
+                return Ok(Changed::Overtaken);
+            };
+            if before.optional_text(3) != document.name.as_deref()
+                && let Some(taken) = name_taken(session, &document).await?
+            {
+                return Ok(taken);
+            }
+            let owner = document.id;
+            let written = session
+                .insert(&DOCUMENTS, vec![values(document)], Existing::Replace)
+                .await?;
+            folder.digest ^= before.checksum ^ all_of(&written.checksums);
+            if let Some(links) = links {
+                folder.digest ^= remove_links(session, owner).await?;
+                folder.digest ^= insert_links(session, person, owner, links).await?;
+            }
+            Changed::Done
+        }
+        Change::Remove {
+            id: document,
+            expected,
+            ..
+        } => {
+            let Some(before) = at_version(session, kind, document, person, expected).await? else {
+                return Ok(Changed::Overtaken);
+            };
+            session
+                .execute(
+                    "DELETE FROM documents WHERE kind = $1 AND document = $2".to_owned(),
+                    vec![text(kind.as_str()), id(document)],
+                )
+                .await?;
+            folder.documents -= 1;
+            folder.digest ^= before.checksum ^ remove_links(session, document).await?;
+            Changed::Done
+        }
+    };
+    folders.insert((person, kind), folder);
+    Ok(outcome)
+}
+
+async fn at_version(
+    session: &mut Session,
+    kind: DocumentKind,
+    document: Uuid,
+    person: PersonId,
+    expected: i64,
+) -> Result<Option<Record>, CatalogError> {
+    let values = vec![
+        text(kind.as_str()),
+        id(document),
+        id(person.0),
+        Value::Int(expected),
+    ];
+    let rest = "WHERE kind = $1 AND document = $2 AND person = $3 AND version = $4";
+    Ok(session.select(&DOCUMENTS, rest, values).await?.pop())
+}
+
+async fn name_taken(session: &mut Session, document: &Document) -> Result<Option<Changed>, CatalogError> {
+    let Some(name) = &document.name else {
+        return Ok(None);
+    };
+    let values = vec![id(document.person.0), text(document.kind.as_str()), text(name)];
+    let rest = "WHERE person = $1 AND kind = $2 AND name = $3";
+    let found = session.select(&DOCUMENTS, rest, values).await?;
+    Ok((!found.is_empty()).then(|| Changed::NameTaken {
+        kind: document.kind,
+        name: name.clone(),
+    }))
+}
+
+async fn insert_links(
+    session: &mut Session,
+    person: PersonId,
+    document: Uuid,
+    links: Vec<Link>,
+) -> Result<u32, CatalogError> {
+    let links: BTreeSet<Link> = links.into_iter().collect();
+    let rows = links
+        .into_iter()
+        .map(|link| vec![text(link.kind), id(link.target), id(document), id(person.0)])
+        .collect();
+    let written = session.insert(&LINKS, rows, Existing::Refuse).await?;
+    Ok(all_of(&written.checksums))
+}
+
+async fn remove_links(session: &mut Session, document: Uuid) -> Result<u32, CatalogError> {
+    let before = session
+        .select(&LINKS, "WHERE document = $1", vec![id(document)])
+        .await?;
+    session
+        .execute(
+            "DELETE FROM links WHERE document = $1".to_owned(),
+            vec![id(document)],
+        )
+        .await?;
+    Ok(before.iter().fold(0, |digest, row| digest ^ row.checksum))
+}
+
+fn all_of(checksums: &[u32]) -> u32 {
+    checksums.iter().fold(0, |digest, checksum| digest ^ checksum)
+}

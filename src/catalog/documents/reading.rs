@@ -1,0 +1,263 @@
+//! Finding documents: by id, name, link or age, or all of a folder, held against what was ever put there.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::{Document, DocumentCursor, DocumentKind, DocumentStamp, document_of};
+use crate::catalog::Catalog;
+use crate::catalog::database::{Session, Value};
+use crate::catalog::errors::CatalogError;
+use crate::catalog::folders::{Folder, read_folder};
+use crate::catalog::registers::REGISTERS;
+use crate::catalog::rows::{id, text};
+use crate::catalog::tables::{DOCUMENTS, FOLDERS, LINKS, Record, one_of};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+/// Targets whose links one statement looks for.
+const TARGETS_AT_ONCE: usize = 64;
+/// Documents that are in memory at once while all of somebody's are looked at.
+const PAGE: usize = 1000;
+
+/// The next documents of a folder.
+const AFTER: &str = "WHERE person = $1 AND kind = $2 AND (created_at, document) > ($3, $4) \
+                     ORDER BY created_at, document LIMIT $5";
+
+impl Catalog {
+    /// The document with this id, deleted or not, whoever owns it.
+    pub async fn document(
+        &self,
+        kind: DocumentKind,
+        document: Uuid,
+    ) -> Result<Option<Document>, CatalogError> {
+        let values = vec![text(kind.as_str()), id(document)];
+        let rest = "WHERE kind = $1 AND document = $2";
+        let found = self.database.find(&DOCUMENTS, rest, values).await?;
+        found.first().map(document_of).transpose()
+    }
+
+    /// The person's document of this name.
+    pub async fn document_named(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<Option<Document>, CatalogError> {
+        let values = vec![id(person.0), text(kind.as_str()), text(name)];
+        let rest = "WHERE person = $1 AND kind = $2 AND name = $3";
+        let found = self.database.find(&DOCUMENTS, rest, values).await?;
+        found.first().map(document_of).transpose()
+    }
+
+    /// All of a person's documents of one kind, deleted ones too, oldest first.
+    pub async fn documents_of(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let documents = verified(&mut session, person, kind).await?;
+        session.commit().await?;
+        Ok(documents)
+    }
+
+    /// The same one by one, so that they are never in memory together. What `each` was shown counts only when
+    /// this returns `Ok`.
+    pub async fn each_document(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        each: impl FnMut(Document) + Send,
+    ) -> Result<(), CatalogError> {
+        let mut session = self.database.read().await?;
+        look_at_all(&mut session, person, kind, each).await?;
+        session.commit().await
+    }
+
+    /// The next `limit` of them after `after`, oldest first.
+    pub async fn documents_after(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        after: Option<DocumentCursor>,
+        limit: usize,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let (created_at, last) = after.unwrap_or((Instant::MIN, Uuid::nil()));
+        let values = vec![
+            id(person.0),
+            text(kind.as_str()),
+            Value::Int(created_at.micros()),
+            id(last),
+            Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+        ];
+        let rows = self.database.select(&DOCUMENTS, AFTER, values).await?;
+        rows.iter().map(document_of).collect()
+    }
+
+    /// Those of them that changed at `moment` or later, in the order of their last changes.
+    pub async fn documents_changed_since(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+        moment: Instant,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let values = vec![id(person.0), text(kind.as_str()), Value::Int(moment.micros())];
+        let rest = "WHERE person = $1 AND kind = $2 AND updated_at >= $3 ORDER BY updated_at, document";
+        let rows = self.database.select(&DOCUMENTS, rest, values).await?;
+        rows.iter().map(document_of).collect()
+    }
+
+    /// The documents that one of `targets` leads to by links of a kind, deleted ones too, in the order of
+    /// their ids.
+    pub async fn documents_linked(
+        &self,
+        link: &'static str,
+        targets: &[Uuid],
+    ) -> Result<Vec<Document>, CatalogError> {
+        let mut found = BTreeSet::new();
+        for some in targets.chunks(TARGETS_AT_ONCE) {
+            let (list, mut values) = one_of(2, some.iter().map(|target| id(*target)).collect());
+            values.insert(0, text(link));
+            let rest = format!("WHERE kind = $1 AND target IN {list}");
+            for row in self.database.find(&LINKS, &rest, values).await? {
+                found.insert(row.id(2, |bytes| Uuid::from_slice(bytes).ok())?);
+            }
+        }
+        let found: Vec<Uuid> = found.into_iter().collect();
+        let mut documents = Vec::with_capacity(found.len());
+        for some in found.chunks(TARGETS_AT_ONCE) {
+            let (list, values) = one_of(1, some.iter().map(|document| id(*document)).collect());
+            let rest = format!("WHERE document IN {list} ORDER BY document");
+            for row in self.database.find(&DOCUMENTS, &rest, values).await? {
+                documents.push(document_of(&row)?);
+            }
+        }
+        Ok(documents)
+    }
+
+    /// In which state a person's documents of one kind are. Only for kinds of which none is ever removed.
+    pub async fn document_stamp(
+        &self,
+        person: PersonId,
+        kind: DocumentKind,
+    ) -> Result<DocumentStamp, CatalogError> {
+        let summed = "SELECT COUNT(*), CAST(COALESCE(SUM(version), 0) AS BIGINT), COALESCE(MAX(updated_at), \
+                      0) FROM documents WHERE person = $1 AND kind = $2";
+        let values = vec![id(person.0), text(kind.as_str())];
+        let rows = self.database.look_up(summed.to_owned(), values).await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| CatalogError::corrupt("a sum has no row"))?;
+        Ok(DocumentStamp {
+            documents: row.int(0)?,
+            versions: row.int(1)?,
+            latest: row.int(2)?,
+        })
+    }
+
+    /// How many documents a person has of each kind, deleted ones included; none where a kind is not named.
+    pub async fn document_counts(&self, person: PersonId) -> Result<Vec<(DocumentKind, u64)>, CatalogError> {
+        let rows = self
+            .database
+            .select(&FOLDERS, "WHERE person = $1 ORDER BY kind", vec![id(person.0)])
+            .await?;
+        // Sources and definitions are counted beside them.
+        let is_document = |row: &&Record| row.text(1).is_ok_and(|kind| !REGISTERS.contains(&kind));
+        rows.iter()
+            .filter(is_document)
+            .map(|row| Ok((DocumentKind::named(row.text(1)?)?, row.int(2)?.unsigned_abs())))
+            .collect()
+    }
+
+    /// Documents of some kinds that were deleted before `moment`, whoever owns them, the longest deleted
+    /// first; `limit` at most.
+    pub async fn documents_deleted_before(
+        &self,
+        kinds: &[DocumentKind],
+        moment: Instant,
+        limit: usize,
+    ) -> Result<Vec<Document>, CatalogError> {
+        let (list, mut values) = one_of(3, kinds.iter().map(|kind| text(kind.as_str())).collect());
+        values.splice(
+            0..0,
+            [
+                Value::Int(moment.micros()),
+                Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+            ],
+        );
+        let rest = format!("WHERE deleted_at < $1 AND kind IN {list} ORDER BY deleted_at, document LIMIT $2");
+        let rows = self.database.select(&DOCUMENTS, &rest, values).await?;
+        rows.iter().map(document_of).collect()
+    }
+
+    /// What is wrong with a person's documents as the catalogue has them. Empty when all is well.
+    pub async fn damaged_documents(&self, person: PersonId) -> Result<Vec<String>, CatalogError> {
+        let mut session = self.database.read().await?;
+        let mut complaints = Vec::new();
+        for kind in DocumentKind::ALL {
+            match verified(&mut session, person, kind).await {
+                Ok(_) => {}
+                Err(CatalogError::Corrupt { what }) => complaints.push(what),
+                Err(error) => return Err(error),
+            }
+        }
+        session.commit().await?;
+        Ok(complaints)
+    }
+}
+
+/// The documents of a folder, when they are all that was ever put there.
+async fn verified(
+    session: &mut Session,
+    person: PersonId,
+    kind: DocumentKind,
+) -> Result<Vec<Document>, CatalogError> {
+    let mut documents = Vec::new();
+    look_at_all(session, person, kind, |document| documents.push(document)).await?;
+    Ok(documents)
+}
+
+/// Shows the documents of a folder to `each`, oldest first. An error where they are not all that was ever put
+/// there.
+async fn look_at_all(
+    session: &mut Session,
+    person: PersonId,
+    kind: DocumentKind,
+    mut each: impl FnMut(Document) + Send,
+) -> Result<(), CatalogError> {
+    let folder = read_folder(session, person, kind.as_str()).await?;
+    let mut found = Folder::default();
+    let (mut created_at, mut last) = (Instant::MIN.micros(), Uuid::nil());
+    loop {
+        let values = vec![
+            id(person.0),
+            text(kind.as_str()),
+            Value::Int(created_at),
+            id(last),
+            Value::Int(PAGE as i64),
+        ];
+        let rows = session.select(&DOCUMENTS, AFTER, values).await?;
+        for row in &rows {
+            found.gain(&[row.checksum]);
+            let document = document_of(row)?;
+            (created_at, last) = (document.created_at.micros(), document.id);
+            each(document);
+        }
+        if rows.len() < PAGE {
+            break;
+        }
+    }
+    let of_kind = "WHERE document IN (SELECT document FROM documents WHERE person = $1 AND kind = $2)";
+    let values = vec![id(person.0), text(kind.as_str())];
+    for link in session.select(&LINKS, of_kind, values).await? {
+        found.digest ^= link.checksum;
+    }
+    if found == folder {
+        return Ok(());
+    }
+    Err(CatalogError::corrupt(format!(
+        "person {person}: documents of kind {} are not those that were written",
+        kind.as_str()
+    )))
+}

@@ -1,0 +1,85 @@
+//! Folders: how many documents, or rows of another kind, somebody has, and what they add up to. A row that
+//! vanished is noticed like one that changed.
+//!
+//! A folder is changed in the transaction that changes what is in it, while its person is locked. Knows
+//! counts; knows nothing of what is counted.
+
+use super::database::{Session, Value};
+use super::errors::CatalogError;
+use super::rows::{digest, id, text};
+use super::tables::{Existing, FOLDERS, Record};
+use crate::model::ids::PersonId;
+
+/// How many there are of one kind, and the exclusive or of all that must be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Folder {
+    pub documents: i64,
+    pub digest: u32,
+}
+
+impl Folder {
+    /// With rows of these checksums more.
+    pub(super) fn gain(&mut self, checksums: &[u32]) {
+        self.documents += checksums.len() as i64;
+        self.digest = checksums.iter().fold(self.digest, |digest, one| digest ^ one);
+    }
+
+    pub(super) fn of(records: &[Record]) -> Self {
+        let mut folder = Self::default();
+        let checksums: Vec<u32> = records.iter().map(|record| record.checksum).collect();
+        folder.gain(&checksums);
+        folder
+    }
+
+    /// As the value of a fact.
+    pub(super) fn written(self) -> String {
+        format!("{} {}", self.documents, self.digest)
+    }
+
+    pub(super) fn parse(written: &str) -> Option<Self> {
+        let (documents, digest) = written.split_once(' ')?;
+        Some(Self {
+            documents: documents.parse().ok()?,
+            digest: digest.parse().ok()?,
+        })
+    }
+
+    /// The row of `folders` that says so.
+    pub(super) fn values(self, person: PersonId, kind: &str) -> Vec<Value> {
+        vec![
+            id(person.0),
+            text(kind),
+            Value::Int(self.documents),
+            Value::Int(i64::from(self.digest)),
+        ]
+    }
+}
+
+pub(super) async fn read_folder(
+    session: &mut Session,
+    person: PersonId,
+    kind: &str,
+) -> Result<Folder, CatalogError> {
+    let values = vec![id(person.0), text(kind)];
+    let found = session
+        .select(&FOLDERS, "WHERE person = $1 AND kind = $2", values)
+        .await?;
+    let Some(row) = found.first() else {
+        return Ok(Folder::default());
+    };
+    Ok(Folder {
+        documents: row.int(2)?,
+        digest: digest(row.int(3)?)?,
+    })
+}
+
+pub(super) async fn write_folder(
+    session: &mut Session,
+    person: PersonId,
+    kind: &str,
+    folder: Folder,
+) -> Result<(), CatalogError> {
+    let row = folder.values(person, kind);
+    session.insert(&FOLDERS, vec![row], Existing::Replace).await?;
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Ledgers: each person has one, and whoever changes anything of theirs locks it first, so that the changes
+//! of one person happen one after the other.
+//!
+//! People are locked in the order of their ids, and somebody who is new is made on the way. Knows nothing of
+//! what is changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::database::{Session, Value};
+use super::erasures::refuse_erased;
+use super::errors::CatalogError;
+use super::registers::enrol;
+use super::rows::{Ledger, id, optional_text};
+use super::tables::{Existing, LEDGERS, PARTITIONS, one_of};
+use crate::model::ids::PersonId;
+use crate::model::time::Instant;
+
+/// People whose ledgers or partitions one statement looks at.
+pub(super) const PEOPLE_AT_ONCE: usize = 64;
+
+/// What to do when somebody else has a person locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Waits,
+    GoesAway,
+}
+
+/// The ledgers of `people`, locked until the transaction ends; people who are new are created.
+pub(super) async fn lock_people(
+    session: &mut Session,
+    people: &BTreeSet<PersonId>,
+    now: Instant,
+    patience: Patience,
+) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
+    let mut ledgers = read_ledgers(session, people, patience).await?;
+    let new: Vec<PersonId> = people
+        .iter()
+        .copied()
+        .filter(|person| !ledgers.contains_key(person))
+        .collect();
+    if !new.is_empty() {
+        create_people(session, &new, None, now).await?;
+        ledgers = read_ledgers(session, people, patience).await?;
+    }
+    Ok(ledgers)
+}
+
+/// Creates those people who are not there already; returns how many were new.
+pub(super) async fn create_people(
+    session: &mut Session,
+    people: &[PersonId],
+    name: Option<&str>,
+    now: Instant,
+) -> Result<u64, CatalogError> {
+    let mut rows = Vec::with_capacity(people.len());
+    for person in people {
+        refuse_erased(session, *person).await?;
+        refuse_lost(session, *person).await?;
+        rows.push(vec![
+            id(person.0),
+            optional_text(name),
+            Value::NullText,
+            Value::Int(now.micros()),
+        ]);
+    }
+    let created = enrol(session, rows).await?;
+    let ledgers = people.iter().map(|person| Ledger::empty(*person).values());
+    session
+        .insert(&LEDGERS, ledgers.collect(), Existing::Keep)
+        .await?;
+    Ok(created)
+}
+
+/// Somebody who is new has no partitions.
+async fn refuse_lost(session: &mut Session, person: PersonId) -> Result<(), CatalogError> {
+    if !session
+        .select(&PARTITIONS, "WHERE person = $1 LIMIT 1", vec![id(person.0)])
+        .await?
+        .is_empty()
+        && session
+            .select(&LEDGERS, "WHERE person = $1", vec![id(person.0)])
+            .await?
+            .is_empty()
+    {
+        return Err(CatalogError::corrupt(format!(
+            "person {person} has partitions but was lost"
+        )));
+    }
+    Ok(())
+}
+
+async fn read_ledgers(
+    session: &mut Session,
+    people: &BTreeSet<PersonId>,
+    patience: Patience,
+) -> Result<BTreeMap<PersonId, Ledger>, CatalogError> {
+    let locking = match patience {
+        Patience::Waits => session.locking(),
+        Patience::GoesAway => session.locking_at_once(),
+    };
+    let mut ledgers = BTreeMap::new();
+    let people: Vec<PersonId> = people.iter().copied().collect();
+    for some in people.chunks(PEOPLE_AT_ONCE) {
+        let (list, values) = one_of(1, some.iter().map(|person| id(person.0)).collect());
+        let rest = format!("WHERE person IN {list} ORDER BY person{locking}");
+        for record in session.select(&LEDGERS, &rest, values).await? {
+            let ledger = Ledger::of(&record)?;
+            ledgers.insert(ledger.person, ledger);
+        }
+    }
+    Ok(ledgers)
+}

@@ -1,0 +1,22 @@
+//! Why settings cannot be used, said so that whoever gave them knows which and where.
+
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("{name} is {value:?} ({origin}); expected {expected}")]
+    Value {
+        name: &'static str,
+        origin: String,
+        value: String,
+        expected: String,
+    },
+    #[error("{path} cannot be used: {reason}")]
+    File { path: PathBuf, reason: String },
+    #[error("{path} sets {key:?}, which is no setting; `almanac config` lists them all")]
+    UnknownKey { path: PathBuf, key: String },
+    #[error("the variable {0} holds text that is not UTF-8")]
+    Variable(String),
+    #[error("there is no setting {0:?}")]
+    Unlisted(String),
+}

@@ -1,0 +1,101 @@
+//! What decoding takes from outside: the time, new ids, limits, and what the sender may leave to us.
+//!
+//! Made for one request. Knows how sources name definitions and files; knows nothing of records.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::coerce::Epoch;
+use crate::model::ids::IdSource;
+use crate::model::registry::Scale;
+use crate::model::time::Instant;
+
+/// What decoding takes from outside.
+#[derive(Clone)]
+pub struct DecodeContext {
+    /// The time of acceptance: the default of records that may leave their time out, and the measure of what
+    /// lies too far ahead.
+    pub now: Instant,
+    pub ids: Arc<dyn IdSource>,
+    /// Sources of annotations begin with this: `<prefix>.annotation.<uuid>`.
+    pub source_prefix: Arc<str>,
+    /// Bytes that one text may have.
+    pub text_limit: usize,
+    /// The definition that all records belong to, as a source: they were sent to its address.
+    pub definition: Option<Arc<str>>,
+    /// The steps that values may have, by the definitions whose records they are. Definitions that nobody has
+    /// allow everything.
+    pub scales: Arc<HashMap<Uuid, Scale>>,
+    /// What the sender asks for beyond that.
+    pub leave: Leave,
+}
+
+/// What a sender may ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leave {
+    /// A record without an id gets the one that follows from what identifies it.
+    pub natural_ids: bool,
+    /// Numbers may come as texts, and times as numbers that count so.
+    pub coercion: Option<Epoch>,
+}
+
+impl Leave {
+    /// What tells a request that asks for this from others with the same body. Nothing where nothing is asked
+    /// for, so that keys of releases without any of it stay what they are.
+    #[must_use]
+    pub const fn told_apart_by(self) -> [&'static str; 2] {
+        let ids = if self.natural_ids { "\0dedupe=natural" } else { "" };
+        let coercion = match self.coercion {
+            None => "",
+            Some(Epoch::Seconds) => "\0coerce=seconds",
+            Some(Epoch::Milliseconds) => "\0coerce=milliseconds",
+            Some(Epoch::ByMagnitude) => "\0coerce=magnitude",
+        };
+        [ids, coercion]
+    }
+}
+
+impl DecodeContext {
+    /// The definition that a source of the form `<prefix>.annotation.<uuid>` names.
+    #[must_use]
+    pub fn definition_of(&self, source: &str) -> Option<Uuid> {
+        let rest = source
+            .strip_prefix(&*self.source_prefix)?
+            .strip_prefix(".annotation.")?;
+        Uuid::try_parse(rest).ok()
+    }
+
+    /// The file that a source of the form `<prefix>.file.<uuid>` names: the record was read from it.
+    #[must_use]
+    pub fn file_of(&self, source: &str) -> Option<Uuid> {
+        let rest = source
+            .strip_prefix(&*self.source_prefix)?
+            .strip_prefix(".file.")?;
+        Uuid::try_parse(rest).ok()
+    }
+
+    /// The steps that a record may have whose source is `source`.
+    #[must_use]
+    pub fn scale_of(&self, source: &str) -> Option<Scale> {
+        self.scales.get(&self.definition_of(source)?).copied()
+    }
+
+    /// The source that names a definition, in its one spelling.
+    #[must_use]
+    pub fn source_of(&self, definition: Uuid) -> String {
+        format!("{}.annotation.{definition}", self.source_prefix)
+    }
+}
+
+impl fmt::Debug for DecodeContext {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("DecodeContext")
+            .field("now", &self.now)
+            .field("source_prefix", &self.source_prefix)
+            .finish_non_exhaustive()
+    }
+}

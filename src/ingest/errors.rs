@@ -1,0 +1,17 @@
+//! What can go wrong between decoded rows and a commit.
+
+use arrow::error::ArrowError;
+
+use crate::store::StoreError;
+
+/// Why changes could not be turned into a commit.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("rows could not be put together: {0}")]
+    Rows(#[from] ArrowError),
+    /// A thread that put rows together broke.
+    #[error("rows could not be put together: {0}")]
+    Broken(String),
+}

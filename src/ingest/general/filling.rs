@@ -1,0 +1,151 @@
+//! From fields to cells: the value in the catalogue's unit, and each field in the form of its column. What a
+//! column cannot hold is kept in extras.
+
+use arrow::datatypes::{DataType as ColumnType, Field};
+use serde_json::{Number, Value};
+
+use super::Reading;
+use crate::ingest::cells::{self, Filled, Misfit};
+use crate::ingest::columns::Cell;
+use crate::ingest::plan::{EXTRAS, Role};
+use crate::ingest::units::leaves_original;
+use crate::model::faults::Fault;
+use crate::model::units::Conversion;
+
+impl<'a> Reading<'_, 'a> {
+    /// Puts value and unit into the unit of the catalogue, and what was sent into extras.
+    pub(super) fn convert_unit(&mut self) {
+        let plan = &self.compiled.plan;
+        let Some(traits) = &self.compiled.data_type.metric else {
+            return;
+        };
+        let (Some(expected), Some(unit_field)) = (traits.unit.as_deref(), plan.unit) else {
+            return;
+        };
+        let Some(unit_name) = plan.fields.get(unit_field).map(|field| field.name.clone()) else {
+            return;
+        };
+        let sent = match self.document.get(&unit_name) {
+            Some(Value::String(sent)) => Some(sent.clone()),
+            Some(Value::Null) | None => None,
+            // Not even a text: the schema says so better.
+            Some(_) => return,
+        };
+        self.document
+            .insert(unit_name, Value::String(expected.to_owned()));
+        let Some(sent) = sent else { return };
+        let conversion =
+            match self
+                .compiled
+                .units()
+                .conversion(&sent, traits, self.compiled.data_type.id.as_str())
+            {
+                Ok(conversion) => conversion,
+                Err(error) => {
+                    let loc = self.field_loc(unit_field);
+                    return self
+                        .faults
+                        .push(Fault::new(loc, "unit", error.to_string()).with_value(sent));
+                }
+            };
+        let Some(value_field) = plan.value else { return };
+        let Some(name) = plan.fields.get(value_field).map(|field| field.name.as_str()) else {
+            return;
+        };
+        let (Some(given), Some(Value::Number(number))) = (
+            self.given.get(value_field).and_then(Option::as_ref),
+            self.document.get(name),
+        ) else {
+            return;
+        };
+        let Some(value) = number.as_f64() else { return };
+        let converted = conversion.apply(value);
+        if !leaves_original(conversion, value, converted) {
+            return;
+        }
+        let Some(number) = Number::from_f64(converted) else {
+            let message = if matches!(conversion, Conversion::Codes(_)) {
+                format!("{value} is no code of {sent}")
+            } else {
+                format!("{sent} is too large to be told in {expected}")
+            };
+            let loc = self.field_loc(value_field);
+            return self.faults.push(Fault::new(loc, "unit", message));
+        };
+        self.converted = Some(converted);
+        if self.compiled.units().is_absent(&sent, value) {
+            // The catalogue has no code for it.
+            self.extras.add("not_present", "true");
+        }
+        if !self.extras.add_original(given.raw, &sent) {
+            let message = "original_value and original_unit are set when a unit is converted; leave them \
+                           out, or send the catalogue's unit"
+                .to_owned();
+            self.fault([EXTRAS], "duplicate", message);
+        }
+        let name = name.to_owned();
+        self.document.insert(name, Value::Number(number));
+    }
+
+    pub(super) fn cells(&mut self) -> (Vec<Cell<'a>>, Vec<(usize, &'a str)>) {
+        let plan = &self.compiled.plan;
+        let mut cells = vec![Cell::Null; plan.columns.len()];
+        let mut repeatable = Vec::new();
+        for (field, known) in plan.fields.iter().enumerate() {
+            let Role::Column(position) = known.role else {
+                continue;
+            };
+            let Some(column) = plan.columns.get(position) else {
+                continue;
+            };
+            let Some(given) = self.given.get(field).cloned().flatten() else {
+                continue;
+            };
+            let filled = match self.converted.filter(|_| plan.value == Some(field)) {
+                Some(converted) => converted_cell(converted, column),
+                None => cells::fill(given.raw, column),
+            };
+            match filled {
+                Ok(Filled { cell, rest }) => {
+                    let cell = cells::in_one_spelling(cell, &known.canonical);
+                    match rest {
+                        Some(rest) => self.keep_rest(&known.name, &rest),
+                        None if matches!(cell, Cell::Struct(_) | Cell::List(_)) => {
+                            repeatable.push((position, given.raw));
+                        }
+                        None => {}
+                    }
+                    if let Some(slot) = cells.get_mut(position) {
+                        *slot = cell;
+                    }
+                }
+                Err(found) => {
+                    let mut loc = self.field_loc(field);
+                    loc.extend(found.path.into_iter().rev());
+                    self.faults.push(Fault::new(loc, found.kind, found.message));
+                }
+            }
+        }
+        (cells, repeatable)
+    }
+
+    /// Keeps what a column of the name `name` could not hold.
+    pub(super) fn keep_rest(&mut self, name: &str, rest: &str) {
+        self.source_is_plain = false;
+        if !self.extras.add(name, rest) {
+            self.fault([name], "duplicate", format!("{name} is given in extras too"));
+        }
+    }
+}
+
+fn converted_cell<'a>(converted: f64, column: &Field) -> Result<Filled<'a>, Misfit> {
+    let cell = match column.data_type() {
+        ColumnType::Int64 => cells::whole(converted).map(Cell::Int),
+        _ => Some(Cell::Float(converted)),
+    };
+    cell.map(Filled::from).ok_or_else(|| Misfit {
+        path: Vec::new(),
+        kind: "unit",
+        message: "no whole number in the catalogue's unit".to_owned(),
+    })
+}

@@ -1,0 +1,107 @@
+//! Where a record comes from: the source that it names, how long a name may be, and what follows where the
+//! source is a definition.
+
+use serde_json::Value;
+
+use super::{FoundSource, Reading};
+use crate::ingest::context::DecodeContext;
+use crate::model::faults::{Fault, LocPart};
+use crate::model::sources::{SourceFacts, source_key};
+
+/// Bytes of what names a source. A mebibyte of text may be a note; it is no name.
+const LONGEST_SOURCE: usize = 2048;
+/// Members of a record that name sources, beside `sources` and `source_id`.
+const NAMES_OF_SOURCES: [(&str, &str); 3] = [
+    ("source_properties", "sourceBundleIdentifier"),
+    ("source_properties", "productType"),
+    ("source_properties", "name"),
+];
+impl Reading<'_, '_> {
+    /// What names a source is kept beside the rows, for as long as the person is: it is held to a length of
+    /// its own.
+    pub(super) fn hold_sources_to_length(&mut self) {
+        let is_too_long = |text: Option<&Value>| {
+            let text = text.and_then(Value::as_str);
+            text.is_some_and(|text| text.len() > LONGEST_SOURCE)
+        };
+        let mut found: Vec<Vec<LocPart>> = Vec::new();
+        for (object, member) in NAMES_OF_SOURCES {
+            if is_too_long(self.document.get(object).and_then(|named| named.get(member))) {
+                found.push(vec![object.into(), member.into()]);
+            }
+        }
+        let sources = self.document.get("sources").and_then(Value::as_array);
+        for (index, source) in sources.into_iter().flatten().enumerate() {
+            if is_too_long(Some(source)) {
+                found.push(vec!["sources".into(), index.into()]);
+            }
+        }
+        if is_too_long(self.document.get("source_id")) {
+            found.push(vec!["source_id".into()]);
+        }
+        for way in found {
+            let loc: Vec<LocPart> = self.loc.iter().cloned().chain(way).collect();
+            let message = format!("what names a source has at most {LONGEST_SOURCE} bytes");
+            self.faults.push(Fault::new(loc, "too_long", message));
+        }
+    }
+
+    pub(super) fn source(&self, context: &DecodeContext) -> FoundSource {
+        let rules = self.compiled.source_rules();
+        let text = |object: &str, member: &str| self.document.get(object)?.get(member)?.as_str();
+        let sources = || {
+            self.document
+                .get("sources")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+        };
+        let mut facts = SourceFacts {
+            device_model: text("device_properties", "model"),
+            hardware_version: text("device_properties", "hardwareVersion"),
+            product_type: text("source_properties", "productType"),
+            bundle_identifier: text("source_properties", "sourceBundleIdentifier"),
+            source_name: text("source_properties", "name"),
+            first_source: sources().next(),
+            ..SourceFacts::default()
+        };
+        for (name, raw) in self.extras.members() {
+            if let Ok(value) = serde_json::from_str(raw) {
+                rules.mark(&mut facts, name, &value);
+            }
+        }
+        let definition = |source: &str| Some(context.source_of(context.definition_of(source)?));
+        FoundSource {
+            key: source_key(&facts).into_owned(),
+            name: facts.source_name.map(str::to_owned),
+            class: rules.classify(&facts).code(),
+            source_id: sources()
+                .find_map(definition)
+                .or_else(|| sources().next().map(str::to_owned)),
+        }
+    }
+
+    /// Holds the value against the scale of the definition that the record is one of.
+    pub(super) fn keep_to_scale(&mut self, context: &DecodeContext, source: &FoundSource) {
+        // What the record says itself is what will be stored.
+        let said = self.document.get("source_id").and_then(Value::as_str);
+        let scale = said
+            .or(source.source_id.as_deref())
+            .and_then(|source| context.scale_of(source));
+        let value = self.document.get("value").and_then(Value::as_f64);
+        let (Some(scale), Some(value)) = (scale, value) else {
+            return;
+        };
+        let (kind, message) = if value < scale.min as f64 {
+            ("minimum", format!("the scale begins at {}", scale.min))
+        } else if value > scale.max as f64 {
+            ("maximum", format!("the scale ends at {}", scale.max))
+        } else {
+            return;
+        };
+        let mut loc = self.loc.clone();
+        loc.push("value".into());
+        self.faults.push(Fault::new(loc, kind, message).with_value(value));
+    }
+}

@@ -1,0 +1,132 @@
+//! Taking a record's fields as they were sent: under whichever name, once, and with no text that may not be
+//! stored. What the type does not know goes into extras.
+
+use serde_json::Value;
+
+use super::{Given, Reading};
+use crate::ingest::faults;
+use crate::ingest::json;
+use crate::ingest::plan::Role;
+use crate::model::faults::Fault;
+use crate::model::text::{longest_text, may_hold_nul, way_to_nul};
+
+/// What is said of U+0000.
+const NUL: &str = "U+0000 cannot be stored; leave it out";
+
+impl<'a> Reading<'_, 'a> {
+    pub(super) fn take(&mut self, field: json::Field<'a>) {
+        let json::Field { name, raw } = field;
+        let value: Value = match serde_json::from_str(raw) {
+            Ok(value) => value,
+            Err(error) => {
+                let mistake = json::explain(raw.as_bytes(), &error);
+                return self.fault([name.as_ref()], "json", mistake.message);
+            }
+        };
+        if !self.is_storable(&name, raw, &value) {
+            return;
+        }
+        let Some(position) = self.compiled.plan.field(&name) else {
+            self.source_is_plain = false;
+            if !self.extras.add(&name, raw) {
+                return self.fault_given_twice(&name);
+            }
+            self.document.insert(name.into_owned(), value);
+            return;
+        };
+        let Some(known) = self.compiled.plan.fields.get(position) else {
+            return;
+        };
+        if value.is_null() && !matches!(known.role, Role::Column(_)) {
+            // No id, no end, no extras: absent, said aloud.
+            return;
+        }
+        match self.given.get_mut(position) {
+            Some(Some(earlier)) if earlier.raw == raw => return,
+            Some(Some(_)) => return self.fault_given_twice(&name),
+            Some(given) => {
+                *given = Some(Given {
+                    name: name.clone(),
+                    raw,
+                });
+            }
+            None => return,
+        }
+        if known.role == Role::Extras {
+            self.take_extras(&name, raw, &value);
+        }
+        self.document.insert(known.name.clone(), value);
+    }
+
+    /// Whether every text of a field may be stored.
+    fn is_storable(&mut self, name: &str, raw: &str, value: &Value) -> bool {
+        if name.contains('\0') {
+            self.fault([name.replace('\0', "").as_str()], "nul", NUL);
+            return false;
+        }
+        if may_hold_nul(raw)
+            && let Some(way) = way_to_nul(value)
+        {
+            let mut loc = self.loc.clone();
+            loc.push(name.into());
+            loc.extend(way);
+            self.faults.push(Fault::new(loc, "nul", NUL));
+            return false;
+        }
+        if raw.len() > self.text_limit && longest_text(value) > self.text_limit {
+            self.fault_too_long(name);
+            return false;
+        }
+        true
+    }
+
+    fn take_extras(&mut self, name: &str, raw: &'a str, value: &Value) {
+        self.source_is_plain = false;
+        let Ok(members) = json::fields(raw.as_bytes()) else {
+            let message = format!("expected object, found {}", faults::type_name(value));
+            return self.fault([name], "type", message);
+        };
+        for member in members {
+            let is_named = |earlier: &json::Field<'_>| earlier.name == member.name;
+            if self.is_shown_in_extras(&member) && !self.shown_in_extras.iter().any(is_named) {
+                self.shown_in_extras.push(member);
+                continue;
+            }
+            if !self.extras.add(&member.name, member.raw) {
+                self.fault(
+                    [name, member.name.as_ref()],
+                    "duplicate",
+                    format!("{} is given twice", member.name),
+                );
+            }
+        }
+    }
+
+    /// Whether a member of extras is a field that answers show there, as they show it.
+    fn is_shown_in_extras(&self, member: &json::Field<'_>) -> bool {
+        let plan = &self.compiled.plan;
+        let known = plan.field(&member.name).and_then(|field| plan.fields.get(field));
+        known.is_some_and(|known| known.in_extras) && serde_json::from_str::<Vec<String>>(member.raw).is_ok()
+    }
+
+    /// Takes members of extras for the fields that they are shown for, unless these were sent themselves.
+    pub(super) fn take_shown_in_extras(&mut self) {
+        for member in std::mem::take(&mut self.shown_in_extras) {
+            let field = self.compiled.plan.field(&member.name);
+            let known = field.and_then(|field| self.compiled.plan.fields.get(field));
+            let given = field.and_then(|field| self.given.get_mut(field));
+            if let (Some(known), Some(given)) = (known, given)
+                && given.as_ref().is_none_or(|given| given.raw == "null")
+                && let Ok(value) = serde_json::from_str(member.raw)
+            {
+                self.document.insert(known.name.clone(), value);
+                *given = Some(Given {
+                    name: member.name,
+                    raw: member.raw,
+                });
+            } else if !self.extras.add(&member.name, member.raw) {
+                self.fault_given_twice(&member.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What rows are held against before they are committed, and where they are written.
+//!
+//! Made once at start; all clones share it. Knows snapshots and objects; knows nothing of requests.
+
+use std::sync::Arc;
+
+use crate::model::ids::{IdSource, PersonId};
+use crate::model::registry::TypeId;
+use crate::store::StoreError;
+use crate::store::find::Finder;
+use crate::store::objects::ObjectStorage;
+use crate::store::snapshot::{Snapshot, Snapshots};
+
+/// Where stored rows are looked up.
+#[derive(Clone)]
+pub struct Stores {
+    pub snapshots: Snapshots,
+    pub finder: Finder,
+}
+
+impl Stores {
+    /// One partition, as it is now.
+    pub async fn snapshot(&self, person: PersonId, data_type: &TypeId) -> Result<Arc<Snapshot>, StoreError> {
+        let mut snapshots = self
+            .snapshots
+            .get(person, std::slice::from_ref(data_type))
+            .await?;
+        snapshots
+            .pop()
+            .ok_or_else(|| StoreError::corrupt(format!("partition {data_type} was not read")))
+    }
+}
+
+/// What intakes share.
+#[derive(Clone)]
+pub struct IntakeStores {
+    pub stores: Stores,
+    pub objects: ObjectStorage,
+    pub ids: Arc<dyn IdSource>,
+}

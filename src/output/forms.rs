@@ -1,0 +1,34 @@
+//! The forms by their names: which encoder writes which.
+
+use arrow::datatypes::SchemaRef;
+
+use super::columns::ColumnObject;
+use super::delimited::{Delimited, Quoting};
+use super::encoder::{EncodeError, Encoder};
+use super::ipc::{IpcFile, IpcStream};
+use super::method::OutputMethod;
+use super::packing::Packing;
+use super::parquet_file::ParquetFile;
+use super::rows::{Framing, RowObjects};
+use crate::query::spill_files::SpillFiles;
+
+/// The encoder of a form. One that has to gather what is too much for memory puts it into `spill`.
+pub fn encoder(
+    packing: impl Into<Packing>,
+    schema: &SchemaRef,
+    spill: &SpillFiles,
+) -> Result<Box<dyn Encoder>, EncodeError> {
+    let Packing { method, frame } = packing.into();
+    Ok(match method {
+        OutputMethod::Ndjson => Box::new(RowObjects::new(schema, Framing::Lines)?),
+        OutputMethod::Jstable => Box::new(RowObjects::new(schema, Framing::Array)?),
+        OutputMethod::Jscolumns => Box::new(ColumnObject::new(schema, spill.clone())?),
+        OutputMethod::Arrow => Box::new(IpcFile::new(schema, frame)?),
+        OutputMethod::Arrowraw => Box::new(IpcStream::new(schema, frame)?),
+        OutputMethod::Parquet => Box::new(ParquetFile::new(schema)?),
+        OutputMethod::Csv => Box::new(Delimited::new(schema, Quoting::WhereNeeded)?),
+        OutputMethod::Quotecsv => Box::new(Delimited::new(schema, Quoting::Everywhere)?),
+        OutputMethod::DefusedCsv => Box::new(Delimited::defused(schema, Quoting::WhereNeeded)?),
+        OutputMethod::DefusedQuotecsv => Box::new(Delimited::defused(schema, Quoting::Everywhere)?),
+    })
+}
