@@ -5,6 +5,7 @@
 
 pub mod arrange;
 mod checksums;
+pub mod constant;
 pub mod contents;
 pub mod decoded;
 pub mod encoding;

@@ -28,6 +28,7 @@ use futures::StreamExt as _;
 
 use super::Prepared;
 use super::engine::{Engine, late};
+use super::ground::scan::ConstantsExec;
 use super::ground::table::PartitionExec;
 use super::operator::{KnownOrderExec, is_sound};
 use super::series::partials::PartialsExec;
@@ -150,7 +151,7 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
         line.push_str(&measured(plan));
     }
     lines.push(line);
-    if let Some(below) = below(plan) {
+    if let Some(below) = below(plan, is_own) {
         let from = answer.map_or(from, |answer| From::Question { own: answer.is_own() });
         describe(below.as_ref(), depth + 1, explain, from, lines);
     }
@@ -159,8 +160,9 @@ fn describe(plan: &dyn ExecutionPlan, depth: usize, explain: Explain, from: From
     }
 }
 
-/// What a leaf runs that is no part of the plan in which it stands.
-fn below(plan: &dyn ExecutionPlan) -> Option<Arc<dyn ExecutionPlan>> {
+/// What a leaf runs that is no part of the plan in which it stands. Footers speak of all rows of a piece,
+/// also of those that others may not see, so others are told what would be done without footers.
+fn below(plan: &dyn ExecutionPlan, is_own: bool) -> Option<Arc<dyn ExecutionPlan>> {
     if let Some(answer) = plan.downcast_ref::<AnswerExec>() {
         return Some(Arc::clone(answer.inner()));
     }
@@ -168,12 +170,17 @@ fn below(plan: &dyn ExecutionPlan) -> Option<Arc<dyn ExecutionPlan>> {
     if let Some(partials) = plan.downcast_ref::<PartialsExec>() {
         return partials.below().ok();
     }
-    plan.downcast_ref::<PartitionExec>()?.below().ok()
+    let partition = plan.downcast_ref::<PartitionExec>()?;
+    if is_own {
+        partition.below().ok()
+    } else {
+        partition.undecoded().ok()
+    }
 }
 
 fn is_sound_throughout(plan: &Arc<dyn ExecutionPlan>) -> bool {
     fn have_sound_leaves(plan: &dyn ExecutionPlan) -> bool {
-        below(plan).is_none_or(|below| is_sound_throughout(&below))
+        below(plan, true).is_none_or(|below| is_sound_throughout(&below))
             && plan
                 .children()
                 .iter()
@@ -201,6 +208,8 @@ fn detail(plan: &dyn ExecutionPlan, own: bool) -> String {
         source_detail(plan, source, own)
     } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         format!(": on [{}]", columns_in(filter.predicate()))
+    } else if let Some(constants) = plan.downcast_ref::<ConstantsExec>() {
+        format!(": columns=[{}]", constants.step().names())
     } else if plan.is::<ProjectionExec>() || plan.is::<PartitionExec>() {
         format!(": columns=[{}]", columns_of(plan))
     } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {

@@ -209,7 +209,7 @@ pub fn can_be_kept(file: &PieceFile, schema: &Schema) -> bool {
 }
 
 /// Whether `wanted` is `stored`, or a structure with some of its members.
-fn is_part(wanted: &DataType, stored: &DataType) -> bool {
+pub(super) fn is_part(wanted: &DataType, stored: &DataType) -> bool {
     let (DataType::Struct(some), DataType::Struct(all)) = (wanted, stored) else {
         return wanted == stored;
     };

@@ -1,13 +1,16 @@
 //! How rows of one partition are read, in the order (start, end, id).
 //!
-//! From what is decoded already where they lie in few stretches, and as Parquet where they do not; the tail
-//! comes from memory. Knows snapshots and plans; knows nothing of what the rows mean, nor of who may see
-//! them.
+//! From what is decoded already where they lie in few stretches, and as Parquet where they do not, beside
+//! what footers say of all rows; the tail comes from memory. Knows snapshots and plans; knows nothing of what
+//! the rows mean, nor of who may see them.
 
+mod constants;
 mod decoded;
 mod pieces;
 mod selection;
 mod tail;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -20,9 +23,11 @@ use crate::store::snapshot::Snapshot;
 
 use super::files::Objects;
 use super::operator::Plan;
+use constants::Constants;
 use decoded::{Decoded, MOST_STRETCHES};
 use pieces::{Starts, in_order};
 
+pub(in crate::query) use constants::ConstantsExec;
 pub(in crate::query) use selection::Selection;
 
 /// What to read of a partition.
@@ -43,11 +48,12 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// The plan by which the rows are read if nothing of them is decoded already. One partition, sorted by
-    /// the key.
+    /// The plan by which the rows are read if nothing is known of them already, neither decoded rows nor
+    /// footers. One partition, sorted by the key.
     pub(super) fn undecoded(&self) -> Result<Plan> {
         let chains = self.chains();
-        let plans = chains.iter().map(|chain| self.parquet(chain));
+        let nothing = Constants::nothing(self);
+        let plans = chains.iter().map(|chain| self.parquet_beside(&nothing, chain));
         self.together(&chains, plans.collect::<Result<Vec<_>>>()?)
     }
 
@@ -63,7 +69,7 @@ impl Scan {
             };
             plans.push(match decoded {
                 Some(decoded) => decoded.plan(),
-                None => self.parquet(chain)?,
+                None => self.parquet(chain).await?,
             });
         }
         self.together(&chains, plans)

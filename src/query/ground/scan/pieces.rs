@@ -28,10 +28,13 @@ use crate::query::ground::operator::{Plan, known_order};
 use crate::store::files::ObjectPlace;
 use crate::store::snapshot::{Content, SnapshotPiece};
 
+use super::constants::Constants;
 use super::{Scan, tail};
 
+/// An object, and where it is.
+pub(super) type Link<'s> = (&'s SnapshotPiece, &'s ObjectPlace);
 /// Objects of which each begins after the one before ends.
-pub(super) type Chain<'s> = Vec<(&'s SnapshotPiece, &'s ObjectPlace)>;
+pub(super) type Chain<'s> = Vec<Link<'s>>;
 
 impl Scan {
     /// Objects that may hold selected rows, in chains.
@@ -58,8 +61,34 @@ impl Scan {
         chains
     }
 
-    /// The rows of a chain, read as Parquet.
-    pub(super) fn parquet(&self, chain: &Chain<'_>) -> Result<Plan> {
+    /// The rows of a chain, read as Parquet. What the footers of its objects say of all their rows is not
+    /// decoded; neighbours of which they say the same are read together.
+    pub(super) async fn parquet(&self, chain: &[Link<'_>]) -> Result<Plan> {
+        let known = Constants::find(self, chain).await;
+        let mut groups: Vec<(Constants, Vec<Link<'_>>)> = Vec::new();
+        for (constants, object) in known.into_iter().zip(chain) {
+            match groups.last_mut() {
+                Some((same, objects)) if *same == constants => objects.push(*object),
+                _ => groups.push((constants, vec![*object])),
+            }
+        }
+        let plans = groups
+            .iter()
+            .map(|(constants, objects)| self.parquet_beside(constants, objects));
+        let mut plans = plans.collect::<Result<Vec<_>>>()?;
+        if plans.len() == 1 {
+            return Ok(plans.remove(0));
+        }
+        Ok(Arc::new(InTurnExec::try_new(plans, key_order(&self.schema)?)?))
+    }
+
+    /// The rows of a chain with `constants`, read as Parquet beside those.
+    pub(super) fn parquet_beside(&self, constants: &Constants, chain: &[Link<'_>]) -> Result<Plan> {
+        let decoded = constants.decoded();
+        let schema = Arc::new(self.schema.project(&decoded)?);
+        let columns = decoded
+            .iter()
+            .filter_map(|place| self.columns.get(*place).copied());
         let all = chain
             .iter()
             .all(|(piece, _)| self.selection.holds_all(piece.bounds));
@@ -83,26 +112,23 @@ impl Scan {
         let files: Vec<PartitionedFile> = chain.iter().map(|(_, place)| files::partitioned(place)).collect();
         let config = FileScanConfigBuilder::new(self.objects.url.clone(), Arc::new(source))
             .with_file_group(FileGroup::new(files))
-            .with_projection_indices(Some(self.columns.clone()))?
+            .with_projection_indices(Some(columns.collect()))?
             .with_output_ordering(vec![key_order(&self.storage)?])
             .build();
         let mut plan: Plan = DataSourceExec::from_data_source(config);
         if chain.len() > 1 {
             // Each begins after the one before ends, which files do not tell.
-            plan = known_order(plan, key_order(&self.schema)?)?;
+            plan = known_order(plan, key_order(&schema)?)?;
         }
         if !all {
-            plan = Arc::new(FilterExec::try_new(
-                self.selection.condition(&self.schema)?,
-                plan,
-            )?);
+            plan = Arc::new(FilterExec::try_new(self.selection.condition(&schema)?, plan)?);
         }
-        if let [(piece, _)] = chain.as_slice()
+        if let [(piece, _)] = chain
             && !piece.dead.is_empty()
         {
-            plan = Arc::new(FilterExec::try_new(alive(&piece.dead, &self.schema)?, plan)?);
+            plan = Arc::new(FilterExec::try_new(alive(&piece.dead, &schema)?, plan)?);
         }
-        Ok(plan)
+        Ok(constants.clone().put_back(plan, &self.schema))
     }
 
     /// The rows of the tail, from memory.

@@ -75,13 +75,21 @@ impl PartitionExec {
     }
 
     /// The plan by which the rows were read; before that, the one by which they would be if nothing of them
-    /// is decoded already.
+    /// is known already.
     pub(in crate::query) fn below(&self) -> Result<Plan> {
+        match self.step().taken.get() {
+            Some(taken) => Ok(Arc::clone(taken)),
+            None => self.undecoded(),
+        }
+    }
+
+    /// The plan by which the rows would be read if nothing of them were known, be it decoded or told by
+    /// footers.
+    pub(in crate::query) fn undecoded(&self) -> Result<Plan> {
         let rows = self.step();
-        match (rows.taken.get(), rows.order) {
-            (Some(taken), _) => Ok(Arc::clone(taken)),
-            (None, Order::Ascending) => rows.over(rows.scan()?.undecoded()?),
-            (None, Order::Descending) => rows.descending(),
+        match rows.order {
+            Order::Ascending => rows.over(rows.scan()?.undecoded()?),
+            Order::Descending => rows.descending(),
         }
     }
 }

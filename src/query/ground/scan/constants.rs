@@ -1,0 +1,181 @@
+//! Columns that hold the same in every row of an object. Its footer says so, so they are handed out without
+//! being decoded.
+//!
+//! Knows footers and plans; knows nothing of what columns mean.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_plan::PlanProperties;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use crate::query::ground::key::KEY_ORDER;
+use crate::query::ground::operator::{
+    Input, Needs, Operator, Plan, Step, Task, ascending, one_partition, only,
+};
+use crate::store::constant::Constant;
+use crate::store::files::{ObjectPlace, PieceFile};
+
+use super::Scan;
+use super::pieces::Link;
+
+/// So many footers are read at a time.
+const FOOTERS: usize = 8;
+
+/// What every row of some objects holds: for each column of a scan, where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Constants(Vec<Option<Constant>>);
+
+impl Constants {
+    /// Every column is decoded.
+    pub(super) fn nothing(scan: &Scan) -> Self {
+        Self(vec![None; scan.columns.len()])
+    }
+
+    /// For each of `objects`. Their footers stay open for whoever decodes the rest. What the hint of a scan
+    /// speaks of is decoded. An object that cannot be opened is for the reader of Parquet to complain about.
+    pub(super) async fn find(scan: &Scan, objects: &[Link<'_>]) -> Vec<Self> {
+        let possible = possible(scan);
+        if !possible.contains(&true) {
+            return vec![Self::nothing(scan); objects.len()];
+        }
+        let places: Vec<ObjectPlace> = objects.iter().map(|(_, place)| (*place).clone()).collect();
+        let rows = scan.objects.decoded.clone();
+        let opened = futures::stream::iter(places)
+            .map(move |place| {
+                let rows = rows.clone();
+                async move { rows.open(&place).await }
+            })
+            .buffered(FOOTERS);
+        let files: Vec<_> = opened.collect().await;
+        let known = |file: Result<Arc<PieceFile>, _>| match file {
+            Ok(file) => Self::of(&file, &scan.schema, &possible),
+            Err(_) => Self::nothing(scan),
+        };
+        files.into_iter().map(known).collect()
+    }
+
+    fn of(file: &PieceFile, schema: &SchemaRef, possible: &[bool]) -> Self {
+        let columns = schema.fields().iter().zip(possible);
+        let known = columns.map(|(field, possible)| possible.then(|| Constant::of(file, field)).flatten());
+        Self(known.collect())
+    }
+
+    /// The places of the others, among the columns of the scan.
+    pub(super) fn decoded(&self) -> Vec<usize> {
+        let columns = self.0.iter().enumerate();
+        columns
+            .filter_map(|(place, known)| known.is_none().then_some(place))
+            .collect()
+    }
+
+    /// `rows`, which have the other columns, with all of `schema`.
+    pub(super) fn put_back(self, rows: Plan, schema: &SchemaRef) -> Plan {
+        if self.0.iter().all(Option::is_none) {
+            return rows;
+        }
+        let step = PutBack {
+            constants: self,
+            schema: Arc::clone(schema),
+        };
+        Arc::new(Operator::over(step, vec![rows]))
+    }
+
+    fn rows(&self, schema: &SchemaRef, rows: usize) -> Result<Vec<Option<ArrayRef>>> {
+        let columns = self.0.iter().zip(schema.fields());
+        let made = columns.map(|(known, field)| match known {
+            Some(known) => Ok(Some(known.rows(field.data_type(), rows)?)),
+            None => Ok(None),
+        });
+        made.collect()
+    }
+}
+
+/// Of each column of a scan, whether footers may tell what it holds, and nobody compares it with anything.
+fn possible(scan: &Scan) -> Vec<bool> {
+    let compared = scan.hint.as_ref().map(collect_columns).unwrap_or_default();
+    let is_compared = |name: &str| compared.iter().any(|column| column.name() == name);
+    let fields = scan.schema.fields().iter();
+    let possible = fields.map(|field| Constant::is_possible(field.data_type()) && !is_compared(field.name()));
+    possible.collect()
+}
+
+/// Puts columns back at their places.
+#[derive(Clone, Debug)]
+pub(in crate::query) struct PutBack {
+    constants: Constants,
+    schema: SchemaRef,
+}
+
+/// The operator.
+pub(in crate::query) type ConstantsExec = Operator<PutBack>;
+
+impl PutBack {
+    /// The names of the columns, and nothing of what is in them.
+    pub(in crate::query) fn names(&self) -> String {
+        let columns = self.constants.0.iter().zip(self.schema.fields());
+        let names = columns.filter_map(|(known, field)| known.as_ref().map(|_| field.name().as_str()));
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Step for PutBack {
+    const NAME: &'static str = "ConstantsExec";
+    // What it reads does.
+    const GIVES_WAY: bool = true;
+    const KEEPS_ORDER: bool = true;
+
+    fn detail(&self) -> String {
+        format!("columns=[{}]", self.names())
+    }
+
+    fn needs(&self, inputs: &[Plan]) -> Vec<Needs> {
+        Needs::sorted_by(inputs, &KEY_ORDER)
+    }
+
+    fn gives(&self, _inputs: &[Plan]) -> PlanProperties {
+        let order = ascending(&self.schema, &KEY_ORDER);
+        one_partition(Arc::clone(&self.schema), order)
+    }
+
+    fn run(self, inputs: Vec<Input>, _task: &Task) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let mut made = Made {
+            columns: Vec::new(),
+            length: 0,
+            step: self,
+        };
+        let rows = only(inputs)?.open()?;
+        Ok(rows.map(move |rows| made.put_back(&rows?)).boxed())
+    }
+}
+
+/// The columns, made once for as many rows as come at a time.
+struct Made {
+    columns: Vec<Option<ArrayRef>>,
+    length: usize,
+    step: PutBack,
+}
+
+impl Made {
+    fn put_back(&mut self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let count = rows.num_rows();
+        if count > self.length || self.columns.is_empty() {
+            self.columns = self.step.constants.rows(&self.step.schema, count)?;
+            self.length = count;
+        }
+        let mut decoded = rows.columns().iter();
+        let columns = self.columns.iter().map(|made| match made {
+            Some(made) if count == self.length => Some(Arc::clone(made)),
+            Some(made) => Some(made.slice(0, count)),
+            None => decoded.next().map(Arc::clone),
+        });
+        let columns: Option<Vec<ArrayRef>> = columns.collect();
+        let columns =
+            columns.ok_or_else(|| internal_datafusion_err!("rows lack a column that is decoded"))?;
+        Ok(RecordBatch::try_new(Arc::clone(&self.step.schema), columns)?)
+    }
+}
