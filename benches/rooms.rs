@@ -215,11 +215,7 @@ impl Installation {
         data_type: &Arc<DataType>,
         ids: IdForm,
     ) -> Vec<RecordBatch> {
-        let partition = Partition {
-            data_type: Arc::clone(data_type),
-            partition: data_type.id.clone(),
-            definitions: None,
-        };
+        let partition = Partition::of(Arc::clone(data_type));
         let spec = RecordsSpec {
             conditions: Vec::new(),
             order: Order::Ascending,
@@ -237,11 +233,7 @@ impl Installation {
 impl Installation {
     /// How many minutes `range` has, after all of them were computed.
     async fn series(&self, permit: &ReadPermit<()>, data_type: &Arc<DataType>, range: TimeRange) -> usize {
-        let partition = Partition {
-            data_type: Arc::clone(data_type),
-            partition: data_type.id.clone(),
-            definitions: None,
-        };
+        let partition = Partition::of(Arc::clone(data_type));
         let traits = data_type.metric.as_ref().unwrap();
         let spec = SeriesSpec {
             column: traits.value_column.clone(),

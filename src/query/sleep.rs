@@ -37,9 +37,9 @@ pub(super) use operator::SleepExec;
 pub use stages::StageTable;
 
 impl<Authority> Archive<Authority> {
-    /// The answer to a question about sleep. `partition` is where stages of sleep are stored, `permit` what of
-    /// it may be seen: the range that is asked for, or, where nothing is clipped, as far beyond it as a cycle
-    /// may reach. What another person may see is always clipped, and never names sources.
+    /// The answer to a question about sleep. `partition` is where stages of sleep are stored, `permit`
+    /// what of it may be seen: the range that is asked for, or, where nothing is clipped, as far beyond
+    /// it as a cycle may reach. What another person may see is always clipped, and never names sources.
     pub async fn sleep(
         &self,
         permit: &ReadPermit<Authority>,

@@ -22,8 +22,8 @@ use super::{AggregateError, Excess, MAX_GROUP_FIELDS};
 /// More groups than this are refused.
 pub const MAX_GROUPS: usize = 10_000;
 
-/// Checks the fields before anything is read: each exists in one of the partitions, holds one value, and has a
-/// name of its own in the answer.
+/// Checks the fields before anything is read: each exists in one of the partitions, holds one value, and
+/// has a name of its own in the answer.
 pub(super) fn check(
     fields: &[String],
     partitions: &[Partition],

@@ -1,9 +1,10 @@
 //! From a logical plan to one that runs.
 //!
-//! A lookup is planned thousands of times a second, and no optimizer finds anything in it that whoever wrote
-//! it did not put in its place: columns, conditions and times are the table's already. So of all rules it
-//! gets those that a lookup needs: what the table knows is not counted, what comes in one partition is summed
-//! up in one go, and an order is taken down to the table. What people write in SQL gets all of them. Knows plans only.
+//! A lookup is planned thousands of times a second, and no optimizer finds anything in it that whoever
+//! wrote it did not put in its place: columns, conditions and times are the table's already. So of all
+//! rules it gets those that a lookup needs: what the table knows is not counted, what comes in one
+//! partition is summed up in one go, and an order is taken down to the table. What people write in SQL
+//! gets all of them. Knows plans only.
 
 use std::sync::Arc;
 

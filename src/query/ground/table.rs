@@ -114,8 +114,9 @@ impl PartitionTable {
         Self { selection, ..self }
     }
 
-    /// All that touches `time` of one of its pieces, as it was recorded and whatever windows there are: for what
-    /// is worked out once and kept for all readers, of which each then sees what lies in their windows.
+    /// All that touches `time` of one of its pieces, as it was recorded and whatever windows there are:
+    /// for what is worked out once and kept for all readers, of which each then sees what lies in their
+    /// windows.
     pub(in crate::query) fn piece_in(&self, piece: &SnapshotPiece, time: TimeRange) -> Self {
         let alone = Snapshot {
             person: self.snapshot.person,

@@ -1,7 +1,7 @@
 //! What is asked of the rows that a series is made from, and where cells may stand for them.
 //!
-//! Which stretches of time a piece answers for alone is known from the snapshot, so nothing is read here. Knows
-//! snapshots, permits and tables.
+//! Which stretches of time a piece answers for alone is known from the snapshot, so nothing is read here.
+//! Knows snapshots, permits and tables.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -23,8 +23,8 @@ use super::asked::{Asked, Wanted};
 use super::cells::{Gatherer, of_amounts};
 
 impl Asked {
-    /// The cells that stand for the rows of a piece; `None` when there are none to be had, or when reading the
-    /// rows is less work.
+    /// The cells that stand for the rows of a piece; `None` when there are none to be had, or when
+    /// reading the rows is less work.
     pub(super) async fn cells(&self, wanted: &Wanted) -> Result<Option<RecordBatch>> {
         let held = match self.partials.held.get(&wanted.key).await {
             Some(held) => held,
