@@ -20,11 +20,11 @@ use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::{
-    AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF, cast, col, ident, lit,
-};
-use datafusion::physical_expr::expressions::Column;
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, cast, col, lit};
+use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -44,10 +44,8 @@ use crate::store::snapshot::Snapshot;
 
 use super::filter::Condition;
 use super::ground::computed::projected;
-use super::ground::logical::made_by;
 use super::ground::partition::{bind_all, refuse_private};
 use super::ground::prepared;
-use super::ground::table::PartitionTable;
 use super::shared::Lengths;
 use super::together::{align, common_schema};
 use super::{Archive, Order, Partition, Prepared, QueryError, ReadState, Scope};
@@ -224,7 +222,7 @@ impl<Authority> Archive<Authority> {
                 scope: Scope::of([permit]),
             });
         }
-        let mut each = Vec::with_capacity(bound.len());
+        let mut plans = Vec::with_capacity(bound.len());
         for ((partition, condition), snapshot) in bound.into_iter().zip(&snapshots) {
             let asked = Asked {
                 permit,
@@ -233,14 +231,12 @@ impl<Authority> Archive<Authority> {
                 snapshot,
                 spec,
             };
-            each.extend(self.records_by_period(&asked, &grid)?);
+            plans.extend(self.records_by_period(&asked, &grid)?);
             if amounts::are_summed(partition, spec) {
-                each.push(made_by(self.amounts_by_period(&asked, &known)?)?);
+                plans.push(self.amounts_by_period(&asked, &known)?);
             }
         }
-        let rows = self.in_one(each, groups).await?;
-        let summed_up = self.engine.planned(aggregated(rows, spec)?).await?;
-        let plan = finished(summed_up, spec)?;
+        let plan = finished(aggregated(by_time(plans, groups)?, spec)?, spec)?;
         let schema = plan.schema();
         Ok(Prepared {
             plan,
@@ -256,15 +252,15 @@ impl<Authority> Archive<Authority> {
         &self,
         asked: &Asked<'_, Authority>,
         grid: &Grid,
-    ) -> Result<Option<LogicalPlanBuilder>, QueryError> {
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let Asked { spec, partition, .. } = asked;
         let amounts = amounts::are_summed(partition, spec);
         if amounts && !spec.measures() {
             return Ok(None);
         }
         let period = ScalarUDF::new_from_impl(PeriodStart::new(grid.clone(), spec.zone));
-        let mut columns = vec![(TIME.to_owned(), period.call(vec![col("start_time")]))];
-        columns.extend(groups::values_of(&spec.group, partition));
+        let mut columns = vec![(period.call(vec![col("start_time")]), TIME.to_owned())];
+        columns.extend(groups::shown(&spec.group, partition));
         if spec.measures() || spec.sums() {
             let value = number_in(VALUE, partition)?;
             if spec.sums() {
@@ -273,25 +269,23 @@ impl<Authority> Archive<Authority> {
                 } else {
                     value.clone()
                 };
-                columns.push((SUMMED.to_owned(), summed));
+                columns.push((summed, SUMMED.to_owned()));
             }
             if spec.measures() {
-                columns.push((MEASURED.to_owned(), value));
+                columns.push((value, MEASURED.to_owned()));
             }
         }
-        let (table, places) = self.table_of(asked, &[VALUE], Lengths::Forgotten)?;
-        let rows = table.scanned(places, asked.condition.as_ref())?;
-        let columns = columns.into_iter().map(|(name, value)| value.alias(name));
-        Ok(Some(rows.project(columns)?))
+        let rows = self.rows_of(asked, &[VALUE], Lengths::Forgotten)?;
+        Ok(Some(projected(rows, columns)?))
     }
 
-    /// The table of a partition, and the places of the group fields and of `columns` in it.
-    fn table_of(
+    /// The rows of a partition that are asked for: their times, group fields, and `columns`.
+    fn rows_of(
         &self,
         asked: &Asked<'_, Authority>,
         columns: &[&str],
         lengths: Lengths,
-    ) -> Result<(PartitionTable, Vec<usize>), QueryError> {
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Asked {
             permit,
             partition,
@@ -305,30 +299,9 @@ impl<Authority> Archive<Authority> {
         }
         let of_condition = condition.as_ref().map(Expr::column_refs).unwrap_or_default();
         let by_id = names.contains("id") || of_condition.iter().any(|column| column.name == "id");
-        let table = self
-            .table(permit, partition, snapshot, lengths)?
-            .without_ids(!by_id);
-        let storage = &partition.data_type.layout.storage;
-        let places = names.iter().filter_map(|name| storage.index_of(name).ok());
-        Ok((table, places.collect()))
-    }
-
-    /// Records of several types, and parts of amounts, one after the other in the order of time.
-    async fn in_one(
-        &self,
-        mut each: Vec<LogicalPlanBuilder>,
-        groups: Vec<SchemaRef>,
-    ) -> Result<LogicalPlanBuilder, QueryError> {
-        if let ([_], []) = (each.as_slice(), groups.as_slice())
-            && let Some(only) = each.pop()
-        {
-            return Ok(only);
-        }
-        let mut plans = Vec::with_capacity(each.len());
-        for one in each {
-            plans.push(self.engine.planned(one.build()?).await?);
-        }
-        Ok(made_by(by_time(plans, groups)?)?)
+        let table = self.table(permit, partition, snapshot, lengths)?;
+        let rows = table.without_ids(!by_id).meeting(condition.clone());
+        Ok(rows.rows(names.iter().map(String::as_str))?)
     }
 }
 
@@ -377,7 +350,10 @@ fn reach(range: TimeRange, snapshots: &[Arc<Snapshot>]) -> TimeRange {
 }
 
 /// One plan out of several, with at least the columns of `groups`.
-fn by_time(plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result<Arc<dyn ExecutionPlan>> {
+fn by_time(mut plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result<Arc<dyn ExecutionPlan>> {
+    if plans.len() == 1 && groups.is_empty() {
+        return Ok(plans.remove(0));
+    }
     let schema = common_schema(plans.iter().map(|plan| plan.schema()).chain(groups));
     if plans.is_empty() {
         return Ok(Arc::new(EmptyExec::new(schema)));
@@ -400,22 +376,56 @@ fn by_time(plans: Vec<Arc<dyn ExecutionPlan>>, groups: Vec<SchemaRef>) -> Result
 }
 
 /// What the rows of each period and group come to.
-fn aggregated(rows: LogicalPlanBuilder, spec: &AggregateSpec) -> Result<LogicalPlan> {
+fn aggregated(rows: Arc<dyn ExecutionPlan>, spec: &AggregateSpec) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = rows.schema();
     let keys = [TIME].into_iter().chain(spec.group.iter().map(String::as_str));
+    let keys = keys
+        .map(|name| Ok((column(name, &schema)?, name.to_owned())))
+        .collect::<Result<Vec<_>>>()?;
     let measures = match &spec.measure {
-        AggregateMeasure::Count => vec![count_udaf().call(vec![lit(1_i64)]).alias("count")],
-        AggregateMeasure::Values(functions) => {
-            let measure = |function: &Function| {
-                let of = match function {
-                    Function::Sum => SUMMED,
-                    Function::Avg | Function::Min | Function::Max => MEASURED,
-                };
-                function.definition().call(vec![ident(of)]).alias(function.name())
-            };
-            functions.iter().map(measure).collect()
+        AggregateMeasure::Count => {
+            let each: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(1))));
+            vec![measure(count_udaf(), each, &schema, "count")?]
         }
+        AggregateMeasure::Values(functions) => functions
+            .iter()
+            .map(|function| {
+                let of = if *function == Function::Sum {
+                    SUMMED
+                } else {
+                    MEASURED
+                };
+                measure(
+                    function.definition(),
+                    column(of, &schema)?,
+                    &schema,
+                    function.name(),
+                )
+            })
+            .collect::<Result<Vec<_>>>()?,
     };
-    rows.aggregate(keys.map(ident), measures)?.build()
+    let unfiltered = vec![None; measures.len()];
+    Ok(Arc::new(AggregateExec::try_new(
+        AggregateMode::Single,
+        PhysicalGroupBy::new_single(keys),
+        measures,
+        unfiltered,
+        rows,
+        schema,
+    )?))
+}
+
+fn measure(
+    function: Arc<AggregateUDF>,
+    of: Arc<dyn PhysicalExpr>,
+    schema: &SchemaRef,
+    name: &str,
+) -> Result<Arc<AggregateFunctionExpr>> {
+    let built = AggregateExprBuilder::new(function, vec![of])
+        .schema(Arc::clone(schema))
+        .alias(name)
+        .build()?;
+    Ok(Arc::new(built))
 }
 
 /// In the order that was asked for, and with not too many groups.

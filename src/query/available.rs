@@ -6,7 +6,6 @@ use crate::model::registry::TypeId;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::ground::logical::made_by;
 use super::ground::scan::Selection;
 use super::records::{Summary, summarise};
 use super::shared;
@@ -114,7 +113,7 @@ impl<Authority> Archive<Authority> {
                     )
                 }
             };
-            summary = summary.and(summarise(&self.engine, made_by(plan)?).await?);
+            summary = summary.and(summarise(&self.engine, plan).await?);
         }
         Ok(summary)
     }

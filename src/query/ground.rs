@@ -20,7 +20,7 @@ pub(in crate::query) mod grown;
 pub(in crate::query) mod in_turn;
 pub(in crate::query) mod json_text;
 pub(in crate::query) mod key;
-pub(in crate::query) mod logical;
+mod logical;
 pub(in crate::query) mod measure;
 pub(in crate::query) mod operator;
 pub(in crate::query) mod order;

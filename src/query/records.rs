@@ -4,15 +4,12 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::AsArray as _;
-use datafusion::arrow::compute::{max, sum};
+use datafusion::arrow::compute::{max, min};
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, FieldRef, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
+    DataType as ArrowType, FieldRef, Schema, SchemaRef, TimestampMicrosecondType,
 };
 use datafusion::common::DataFusionError;
-use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
@@ -31,7 +28,6 @@ use super::ground::engine::{Engine, late};
 use super::ground::filter::Condition;
 use super::ground::grown;
 use super::ground::key::KEY_ORDER;
-use super::ground::logical::made_by;
 use super::ground::operator::{known_order, ordered};
 use super::ground::paging::{PageEnd, RowPlace, number_of, places_of};
 use super::ground::partition::{bind_all, refuse_private};
@@ -218,7 +214,7 @@ impl<Authority> Archive<Authority> {
         let selected = self.select(permit, partitions, conditions).await?;
         let places = self.places(permit, partitions, &selected, &spec, 1).await?;
         let Some(plan) = places else { return Ok(None) };
-        Ok(summarise(&self.engine, made_by(plan)?).await?.last_start)
+        Ok(summarise(&self.engine, plan).await?.last_start)
     }
 
     /// Where the first so many of the records are, in the order that is asked for. `None`: nowhere.
@@ -256,8 +252,8 @@ impl<Authority> Archive<Authority> {
         let mut summary = Summary::default();
         for one in self.select(permit, partitions, conditions).await? {
             let table = self.table(permit, one.partition, &one.snapshot, Lengths::Forgotten)?;
-            let rows = table.scanned([], one.condition.as_ref())?;
-            summary = summary.and(summarise(&self.engine, rows).await?);
+            let keys = table.meeting(one.condition).rows([])?;
+            summary = summary.and(summarise(&self.engine, keys).await?);
         }
         Ok(summary)
     }
@@ -416,32 +412,24 @@ impl Summary {
     }
 }
 
-/// Counts rows that have the columns of the key.
-pub(super) async fn summarise(engine: &Engine, rows: LogicalPlanBuilder) -> Result<Summary, DataFusionError> {
-    let [start, end] = ["start_time", "end_time"].map(ident);
-    let asked = [
-        count_udaf().call(vec![lit(1_i64)]).alias("records"),
-        min_udaf().call(vec![start.clone()]).alias("first_start"),
-        max_udaf().call(vec![start]).alias("last_start"),
-        max_udaf().call(vec![end]).alias("last_end"),
-    ];
-    let none: [Expr; 0] = [];
-    let plan = engine.planned(rows.aggregate(none, asked)?.build()?).await?;
+/// Counts the rows of a plan that has the key columns.
+pub(super) async fn summarise(
+    engine: &Engine,
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Summary, DataFusionError> {
     let mut summary = Summary::default();
     let mut rows = Box::pin(engine.drive(engine.start(plan)?, late));
     while let Some(batch) = rows.next().await.transpose()? {
-        let count = batch.column(0).as_primitive_opt::<Int64Type>();
-        let moment = |column: usize| {
-            let moments = batch
-                .column(column)
-                .as_primitive_opt::<TimestampMicrosecondType>();
-            moments.and_then(max).map(Instant::from_micros)
+        let column = |name: &str| {
+            batch
+                .column_by_name(name)
+                .map(arrow::array::AsArray::as_primitive::<TimestampMicrosecondType>)
         };
         summary = summary.and(Summary {
-            records: count.and_then(sum).unwrap_or_default(),
-            first_start: moment(1),
-            last_start: moment(2),
-            last_end: moment(3),
+            records: batch.num_rows() as i64,
+            first_start: column("start_time").and_then(min).map(Instant::from_micros),
+            last_start: column("start_time").and_then(max).map(Instant::from_micros),
+            last_end: column("end_time").and_then(max).map(Instant::from_micros),
         });
     }
     Ok(summary)

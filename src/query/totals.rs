@@ -9,7 +9,6 @@ use crate::model::permit::ListPermit;
 use crate::model::time::{Instant, TimeRange};
 use crate::store::snapshot::{Snapshot, SnapshotPiece};
 
-use super::ground::logical::made_by;
 use super::ground::scan::Selection;
 use super::records::summarise;
 use super::{Archive, QueryError};
@@ -136,7 +135,7 @@ impl<Authority> Archive<Authority> {
             begins: Some(within),
         };
         let plan = self.keys(alone, starting, Vec::new()).await?;
-        let summary = summarise(&self.engine, made_by(plan)?).await?;
+        let summary = summarise(&self.engine, plan).await?;
         Ok(match side {
             Side::First => summary.first_start,
             Side::Last => summary.last_start,

@@ -16,7 +16,7 @@ use crate::query::series::{
     AmountsByGroupExec, AmountsSpec, AskedSeries, Counting, Gaps, Measure, Ranking, SeriesSpec,
 };
 use crate::query::shared::Lengths;
-use crate::query::{Archive, Order, Partition, QueryError};
+use crate::query::{Archive, Partition, QueryError};
 
 use super::groups::{self, MAX_GROUPS};
 use super::{AggregateSpec, Asked, MEASURED, SUMMED, TIME, VALUE};
@@ -112,10 +112,7 @@ impl<Authority> Archive<Authority> {
         asked: &Asked<'_, Authority>,
     ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         const SAMPLE: [&str; 5] = ["start_time", "end_time", VALUE, "source", "source_class"];
-        let (table, places) = self.table_of(asked, &SAMPLE, Lengths::Told)?;
-        let rows = table
-            .meeting(asked.condition.clone())
-            .rows_at(places, Order::Ascending)?;
+        let rows = self.rows_of(asked, &SAMPLE, Lengths::Told)?;
         let mut columns: Vec<(Expr, String)> = SAMPLE.map(|name| (col(name), name.to_owned())).into();
         if rows.schema().index_of(CELL_LONG).is_ok() {
             columns.push((ident(CELL_LONG), CELL_LONG.to_owned()));

@@ -107,9 +107,15 @@ impl<Authority> Archive<Authority> {
     ) -> Result<Prepared, QueryError> {
         let scope = scope_of(updates, visits);
         let (pinned, visits, states) = self.pinned_with_visits(updates, visits).await?;
-        let rows = self.update_rows(&pinned, spec.ids, Some(spec.reads())).await?;
-        let searches = spec.searches().map(|width| within(&rows, spec.around(width)));
-        let mut inputs = searches.collect::<Result<Vec<_>>>()?;
+        let rows = self.update_rows(&pinned, spec.ids, Some(spec.reads()))?;
+        let search = |width: i64| {
+            if width < spec.window {
+                within(&rows, spec.around(width))
+            } else {
+                Ok(Arc::clone(&rows))
+            }
+        };
+        let mut inputs = spec.searches().map(search).collect::<Result<Vec<_>>>()?;
         let visits = visits
             .map(|visits| self.visits(&visits, spec.reads()))
             .transpose()?;

@@ -30,7 +30,7 @@ impl<Authority> Archive<Authority> {
             return Ok(Summary::default());
         }
         let seen = self.seen(&pinned, &pinned.windows(None))?;
-        let chosen = seen.scanned([], Some(&only.condition()))?;
+        let chosen = seen.meeting(Some(only.condition())).rows([])?;
         Ok(summarise(&self.engine, chosen).await?)
     }
 }

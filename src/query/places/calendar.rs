@@ -16,7 +16,6 @@ use futures::stream::BoxStream;
 
 use crate::model::time::TimeRange;
 use crate::query::ground::events::Events;
-use crate::query::ground::logical::made_by;
 use crate::query::operator::{Input, Operator, Plan, Step, Task, like, only};
 use crate::query::paging::RowKey;
 use crate::query::shared;
@@ -121,8 +120,7 @@ impl<Authority> Archive<Authority> {
         range: TimeRange,
     ) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
-        let stored = self.chosen(&pinned, spec, None)?.build()?;
-        let stored = self.engine.planned(stored).await?;
+        let stored = self.chosen(&pinned, spec, None)?;
         let stored = match granted.permit.shared_with() {
             None => stored,
             Some(shared) => shared::cut_again(
@@ -140,9 +138,8 @@ impl<Authority> Archive<Authority> {
         let step = TakingPlace {
             windows: windows.into(),
         };
-        let chosen = made_by(Arc::new(Operator::over(step, vec![stored])))?;
-        let shown = shown(chosen, &granted.permit, &granted.partition, spec)?;
-        let plan = self.engine.planned(shown).await?;
+        let chosen: Plan = Arc::new(Operator::over(step, vec![stored]));
+        let plan = shown(chosen, &granted.permit, &granted.partition, spec)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,

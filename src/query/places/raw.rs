@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::logical_expr::utils::disjunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::logical_expr::{Expr, cast};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::prelude::{ident, lit};
 
 use crate::model::permit::ReadPermit;
 use crate::model::registry::Layout;
 use crate::model::time::TimeRange;
-use crate::query::ground::logical::made_by;
-use crate::query::ground::operator::Plan;
+use crate::query::ground::computed::projected;
 use crate::query::shape::{self, IdForm, Sees};
 use crate::query::{Archive, Order, Partition, Prepared, QueryError};
 
@@ -43,7 +43,7 @@ impl<Authority> Archive<Authority> {
     /// The rows that the permit lets be seen.
     pub async fn raw(&self, granted: &Granted<Authority>, spec: &RawSpec) -> Result<Prepared, QueryError> {
         let pinned = self.pinned_one(granted).await?;
-        let plan = self.shown(&pinned, spec, None).await?;
+        let plan = self.shown(&pinned, spec, None)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,
@@ -53,15 +53,14 @@ impl<Authority> Archive<Authority> {
     }
 
     /// The rows inside `wanted`, or all that may be seen.
-    pub(super) async fn shown(
+    pub(super) fn shown(
         &self,
         pinned: &Pinned<'_, Authority>,
         spec: &RawSpec,
         wanted: Option<TimeRange>,
-    ) -> Result<Plan, QueryError> {
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let rows = self.chosen(pinned, spec, wanted)?;
-        let Granted { permit, partition } = pinned.granted;
-        Ok(self.engine.planned(shown(rows, permit, partition, spec)?).await?)
+        shown(rows, &pinned.granted.permit, &pinned.granted.partition, spec)
     }
 
     /// The stored columns that `spec` needs, of the rows that it chooses.
@@ -70,37 +69,37 @@ impl<Authority> Archive<Authority> {
         pinned: &Pinned<'_, Authority>,
         spec: &RawSpec,
         wanted: Option<TimeRange>,
-    ) -> Result<LogicalPlanBuilder, QueryError> {
+    ) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let Granted { permit, partition } = pinned.granted;
         let layout = &partition.data_type.layout;
         let columns =
             shape::stored_columns(layout, Sees::through(permit), |name| spec.columns.contains(&name));
         let seen = self.seen(pinned, &pinned.windows(wanted))?;
-        match &spec.only {
-            None => Ok(seen.scanned(columns, None)?),
-            Some(only) if only.is_refused(permit, layout) => {
-                let rows = seen.rows_at(columns, Order::Ascending)?;
-                Ok(made_by(Arc::new(EmptyExec::new(rows.schema())))?)
-            }
-            Some(only) => Ok(seen.scanned(columns, Some(&only.condition()))?),
+        let Some(only) = &spec.only else {
+            return Ok(seen.rows_at(columns, Order::Ascending)?);
+        };
+        if only.is_refused(permit, layout) {
+            let rows = seen.rows_at(columns, Order::Ascending)?;
+            return Ok(Arc::new(EmptyExec::new(rows.schema())));
         }
+        let chosen = seen.meeting(Some(only.condition()));
+        Ok(chosen.rows_at(columns, Order::Ascending)?)
     }
 }
 
 /// Stored rows in the columns of the answer.
 pub(super) fn shown<Authority>(
-    rows: LogicalPlanBuilder,
+    rows: Arc<dyn ExecutionPlan>,
     permit: &ReadPermit<Authority>,
     partition: &Partition,
     spec: &RawSpec,
-) -> Result<LogicalPlan, QueryError> {
+) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
     let place = |name: &str| spec.columns.iter().position(|column| *column == name);
     let is_shown = |name: &str| place(name).is_some();
     let (layout, sees) = (&partition.data_type.layout, Sees::through(permit));
-    let mut columns = shape::columns(layout, rows.schema().as_arrow(), spec.ids, sees, is_shown)?;
+    let mut columns = shape::columns(layout, &rows.schema(), spec.ids, sees, is_shown)?;
     columns.sort_by_key(|(_, name)| place(name));
-    let columns = columns.into_iter().map(|(expr, name)| expr.alias(name));
-    Ok(rows.project(columns)?.build()?)
+    Ok(projected(rows, columns)?)
 }
 
 impl OneOf {

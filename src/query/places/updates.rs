@@ -112,7 +112,7 @@ impl<Authority> Archive<Authority> {
         ids: IdForm,
     ) -> Result<Prepared, QueryError> {
         let (pinned, _, states) = self.pinned_with_visits(sources, None).await?;
-        let plan = self.update_rows(&pinned, ids, None).await?;
+        let plan = self.update_rows(&pinned, ids, None)?;
         Ok(Prepared {
             schema: plan.schema(),
             plan,
@@ -142,7 +142,7 @@ impl<Authority> Archive<Authority> {
         ))
     }
 
-    pub(super) async fn update_rows(
+    pub(super) fn update_rows(
         &self,
         sources: &[(LocationSource, Pinned<'_, Authority>)],
         ids: IdForm,
@@ -159,7 +159,7 @@ impl<Authority> Archive<Authority> {
                 only: None,
                 ids,
             };
-            let rows = self.shown(pinned, &spec, wanted).await?;
+            let rows = self.shown(pinned, &spec, wanted)?;
             plans.push(in_one_shape(rows, source.kind())?);
         }
         if plans.len() == 1 {

@@ -21,7 +21,6 @@ use crate::store::constant::Constant;
 use crate::store::files::{ObjectPlace, PieceFile};
 
 use super::Scan;
-use super::pieces::Link;
 
 /// So many footers are read at a time.
 const FOOTERS: usize = 8;
@@ -38,14 +37,13 @@ impl Constants {
 
     /// For each of `objects`. Their footers stay open for whoever decodes the rest. What the hint of a scan
     /// speaks of is decoded. An object that cannot be opened is for the reader of Parquet to complain about.
-    pub(super) async fn find(scan: &Scan, objects: &[Link<'_>]) -> Vec<Self> {
+    pub(super) async fn find(scan: &Scan, objects: Vec<ObjectPlace>) -> Vec<Self> {
         let possible = possible(scan);
         if !possible.contains(&true) {
             return vec![Self::nothing(scan); objects.len()];
         }
-        let places: Vec<ObjectPlace> = objects.iter().map(|(_, place)| (*place).clone()).collect();
         let rows = scan.objects.decoded.clone();
-        let opened = futures::stream::iter(places)
+        let opened = futures::stream::iter(objects)
             .map(move |place| {
                 let rows = rows.clone();
                 async move { rows.open(&place).await }

@@ -64,7 +64,8 @@ impl Scan {
     /// The rows of a chain, read as Parquet. What the footers of its objects say of all their rows is not
     /// decoded; neighbours of which they say the same are read together.
     pub(super) async fn parquet(&self, chain: &[Link<'_>]) -> Result<Plan> {
-        let known = Constants::find(self, chain).await;
+        let objects = chain.iter().map(|(_, place)| (*place).clone()).collect();
+        let known = Constants::find(self, objects).await;
         let mut groups: Vec<(Constants, Vec<Link<'_>>)> = Vec::new();
         for (constants, object) in known.into_iter().zip(chain) {
             match groups.last_mut() {
